@@ -56,13 +56,13 @@ import { createWebFiles } from './web/files.ts'
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
 interface HubOptions {
-  /** Where development certificates go. */
+  /** Directory for development certificates. */
   certsDir?: string
-  /** How passwords are hashed. The default takes much work, and a test may want less. */
+  /** The hashing of passwords. The default costs much CPU time. A test may use a cheaper one. */
   passwords?: Passwords
-  /** Called when the node has lost track of the other nodes: it must be closed and started again. */
+  /** Called when the node has missed changes of other nodes: the caller must close the node and start it again. */
   onGap?: (reason: Error) => void
-  /** Called when an export waits in the data directory: the node must be closed and started again. */
+  /** Called when an export waits in the data directory: the caller must close the node and start it again. */
   onImport?: () => void
 }
 
@@ -86,13 +86,13 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 /** How long the last use of a credential is remembered, milliseconds. */
 const keptUsesMs = 400 * 24 * 3600 * 1000
 
-/** Where clients reach a node. The ports are known only when the listeners are open. */
+/** Where clients reach a node. `listen` sets the real port, and the URL if none is configured. */
 interface Reached {
   publicUrl: string
   mqttPort: number
 }
 
-/** Opens all parts except the listeners. Notes each in `open` at once, so that it is closed if a later one fails. */
+/** Opens all parts except the listeners. Notes each part in `open`: if a later part fails, `closeAll` closes it. */
 async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
@@ -211,7 +211,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   }
 }
 
-/** Opens the listeners, now that the parts behind them are open. */
+/** Opens the listeners. The other parts, which they use, are open already. */
 async function listen(
   open: Open,
   parts: Awaited<ReturnType<typeof openParts>>,
@@ -231,7 +231,7 @@ async function listen(
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
   })
-  // A node with certificates of its own is not a trial any more.
+  // A person who only tries out the hub has configured no certificate.
   const isTrial = config.tlsCert === undefined
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = createWebFiles()
@@ -250,7 +250,7 @@ async function listen(
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
-      // No HSTS on a trial node: a browser that learned it for localhost would refuse every other server there.
+      // No HSTS with a development certificate: browsers would refuse all servers on localhost without valid TLS.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => reached.publicUrl,
@@ -298,11 +298,11 @@ async function listen(
     mqttPort: mqtt.port,
     httpsPort: bridge.port,
     adminSocket: admin.path,
-    /** Path of the CA that users are told to trust, PEM. Undefined if they trust it already. */
+    /** Path of the CA certificate that clients must be told to trust, PEM. Undefined: they trust the CA already. */
     caPath: parts.caPath,
-    /** The token of the link for the first operator; undefined: there is an operator, or this is no trial node. */
+    /** Token of the link for the first operator. Undefined: an operator exists, or a certificate is configured. */
     firstOperatorToken: firstOperator?.token(),
-    /** One livestream of the feed, for examples. */
+    /** A livestream of the feed, for the examples in the welcome text. */
     livestream: feed.current()?.sample,
   }
 }

@@ -9,13 +9,13 @@ import { createLog } from './telemetry/log.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500
-/** Longest pause before the next try to start the node again, milliseconds. */
+/** Longest pause between two tries to start the node again, milliseconds. */
 const longestWaitMs = 5_000
 
 await main(process.argv.slice(2))
 
 async function main(argv: readonly string[]): Promise<void> {
-  // A call with arguments gets an answer, and starts no node.
+  // With arguments, the program prints an answer and starts no node.
   if (argv.length > 0) process.exit(answer(argv))
   const loaded = loadConfig(process.env, process.cwd())
   if ('problems' in loaded) {
@@ -23,7 +23,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(1)
   }
   const { config } = loaded
-  // Ignore errors of standard error, which fails if its disk is full or its reader has closed it.
+  // Writing to standard error fails if its disk is full or its reader has closed it. The node must go on all the same.
   process.stderr.on('error', () => {})
   const log = createLog(config.logLevel)
   let stopping = false
@@ -58,7 +58,7 @@ async function main(argv: readonly string[]): Promise<void> {
 
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // Greet a person who tries the hub out. A node with its own certificates or behind a load balancer is not a trial.
+  // Welcome a person who tries out the hub. Nodes with a configured certificate or a load balancer are in real use.
   if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream, firstOperatorToken } = hub
     process.stderr.write(
@@ -89,8 +89,8 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 
   /**
-   * `over` resolves when the node has to start again: with an error if its loaded state no longer agrees with that of
-   * the other nodes, with `import` if an export waits to be imported.
+   * Starts the node. `over` resolves when the caller must close the node and start it again: with an error if its state
+   * in memory no longer agrees with that of the other nodes, with `import` if an export waits to be imported.
    */
   async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
     let end = (_reason: Error | 'import') => {}
@@ -100,13 +100,13 @@ async function main(argv: readonly string[]): Promise<void> {
     return { hub: await startHub(settings, log, { onGap: end, onImport: () => end('import') }), over }
   }
 
-  /** Tries until it succeeds: the reason why the node lost track may last, and Redis may be away for long. */
+  /** Tries to start the node until that succeeds. This may take long, for example while Redis is not reachable. */
   async function startAgain(): ReturnType<typeof start> {
     for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
       // No node is open here, so there is nothing to close before the exit.
       if (stopping) process.exit(0)
       try {
-        // Use the ports of the first start, because clients come back to them.
+        // Use the ports of the first start, because clients reconnect to them.
         const started = await start({ ...config, mqttPort, httpsPort })
         log.info({ mqttPort, httpsPort }, 'hub ready')
         return started
@@ -118,7 +118,7 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Answers arguments and returns the exit code. A node takes no arguments: its settings are environment variables. */
+/** Prints the answer to the arguments, and returns the exit code. A node itself takes no arguments. */
 function answer(argv: readonly string[]): number {
   const strange = argv.find((argument) => !['--help', '-h', '--version'].includes(argument))
   if (strange !== undefined) {
@@ -140,7 +140,7 @@ hubctl operates a running node: hubctl --help
 `
 }
 
-/** One line: the message, and those of its causes. */
+/** The messages of an error and of its causes, in one line. */
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const cause = error.cause === undefined ? '' : `: ${reasonOf(error.cause)}`

@@ -11,12 +11,12 @@ import {
 } from '../event/topic.ts'
 import type { Principal } from './principal.ts'
 
-/** May this principal publish here? `rule` names the rule that decided. */
+/** Whether a principal may publish to a topic, and the rule that decided this. */
 export type PublishDecision =
   | { allowed: true; institutionId: string; cls?: EventClass; dryRun?: true; rule: PublishRule }
   | { allowed: false; code: 'topic.invalid' | 'topic.denied'; reason: string; rule: PublishRule }
 
-/** The rules of publishing, in the order they are asked. */
+/** The rules of publishing, in the order in which `mayPublish` checks them. */
 type PublishRule =
   | 'topic.name'
   | 'subscriber.never-publishes'
@@ -25,12 +25,12 @@ type PublishRule =
   | 'publisher.permitted-class'
   | 'publisher.own-inbox'
 
-/** May this principal subscribe to this filter? `reason` says why not. */
+/** Whether a principal may subscribe to a topic filter, and the rule that decided this. */
 type SubscribeDecision =
   | { allowed: true; rule: SubscribeRule }
   | { allowed: false; rule: SubscribeRule; reason: string }
 
-/** The rules of subscribing, in the order they are asked. */
+/** The rules of subscribing, in the order in which `maySubscribe` checks them. */
 type SubscribeRule =
   | 'filter.form'
   | 'filter.reserved'
@@ -41,13 +41,13 @@ type SubscribeRule =
   | 'subscriber.not-permitted'
   | 'subscriber.permitted-filter'
 
-/** The most that a subscriber can be permitted (service.md §4.2). */
+/** The filter that contains every filter a subscriber can be permitted (service.md §4.2). */
 export const radioTree = 'radio/#'
 
 /**
- * Decides a PUBLISH, and a will message in the same way (design.md §7).
- * A credential limited to classes may also use the inbox without class, and the dry run. There the class follows from
- * the event, and the validator checks that the credential permits it (`event.class`).
+ * Decides whether a principal may send a PUBLISH or a will to a topic (design.md §7).
+ * A credential that is limited to classes may also use the inbox topic without a class, and the dry-run topic. These
+ * topics name no class, so the validator checks whether the credential permits the class of the event (`event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
   const malformed = checkTopicName(topic)
@@ -81,7 +81,7 @@ export function publishes({ role }: Principal): boolean {
   return role === 'publisher'
 }
 
-/** Decides one filter of a SUBSCRIBE: granted only if every topic that it can match is permitted (design.md §8). */
+/** Decides one filter of a SUBSCRIBE. Every topic that the filter can match must be permitted (design.md §8). */
 export function maySubscribe(principal: Principal, filter: string): SubscribeDecision {
   const malformed = checkTopicFilter(filter)
   if (malformed !== undefined) return { allowed: false, rule: 'filter.form', reason: malformed }
@@ -98,8 +98,8 @@ export function maySubscribe(principal: Principal, filter: string): SubscribeDec
 }
 
 /**
- * Decides a delivery, so that nothing forbidden leaves even through a subscription that was stored
- * under other permissions (design.md §8).
+ * Decides whether a principal may get a message of this topic. The broker asks at delivery, because a subscription may
+ * have been stored under other permissions (design.md §8).
  */
 export function mayReceive(principal: Principal, topic: string): boolean {
   if (principal.role === 'publisher') return isOwnFeedback(principal.institutions, topic)
@@ -114,7 +114,7 @@ function publisherMaySubscribe(institutions: readonly string[], filter: string):
 }
 
 function subscriberMaySubscribe(permitted: readonly string[], filter: string): SubscribeDecision {
-  // Checked again, although credentials are checked when they are made: a damaged record must not open the inbox.
+  // New credentials permit only filters within the radio tree. Check again: a damaged record must not open the inbox.
   if (!filterContains(radioTree, filter)) {
     return {
       allowed: false,
@@ -131,7 +131,7 @@ function subscriberMaySubscribe(permitted: readonly string[], filter: string): S
   return { allowed: false, rule: 'subscriber.not-permitted', reason }
 }
 
-/** Why no topic of the radio tree can match this filter, or undefined. The subscriber hears of its mistake. */
+/** Why no topic of the radio tree can match this filter, or undefined. A refusal shows the subscriber its mistake. */
 function checkReadable(filter: string): string | undefined {
   const bytes = Buffer.byteLength(filter)
   if (bytes > maxRadioTopicBytes) return `it has ${bytes} bytes, and no topic more than ${maxRadioTopicBytes}`
@@ -140,12 +140,12 @@ function checkReadable(filter: string): string | undefined {
   return checkTopicName(filter.replace(/[+#]/g, 'x'))
 }
 
-/** Compares the topic as text, so that a wildcard in a filter never permits more. */
+/** Compares as text. So a filter with a wildcard never equals a feedback topic, and is refused. */
 function isOwnFeedback(institutions: readonly string[], topic: string): boolean {
   return institutions.some((institution) => feedbackTopic(institution) === topic)
 }
 
-/** Shared subscriptions do not exist (service.md §4.2); inbox and plugin work are never readable (design.md §8). */
+/** No client may read `$` topics (no shared subscriptions, service.md §4.2), inbox or plugin work (design.md §8). */
 function isReserved(filter: string): boolean {
   const [root = ''] = filter.split('/', 1)
   return root.startsWith('$') || root === 'inbox' || root === 'plugins'

@@ -1,20 +1,20 @@
 import type { Permissions } from './permissions.ts'
 import type { Principal } from './principal.ts'
 
-/** A credential as people see it: never the password, its hash or its salt. */
+/** A credential as operators see it: without password, hash and salt. */
 export interface Credential extends Permissions {
   username: string
   createdAt: string
-  /** Instant when the credential ends. Set by a rotation with `--revoke-after`, and in temporary credentials. */
+  /** When the credential ends, ISO 8601. A rotation with `--revoke-after` sets it. A temporary credential has it. */
   revokeAt?: string
-  /** Only of a temporary credential: the user that it was made for, see `acl/temporary.ts`. */
+  /** Only in a temporary credential (`acl/temporary.ts`): the e-mail address of its user. */
   user?: string
 }
 
-/** The log-in by which a page got a credential. Void once the user is removed, has another password, or logged out. */
+/** The log-in with which a page got its credential. Void if the user logs out, is removed or has a new password. */
 export interface PageLogin {
   userId: string
-  /** Counts the passwords of the user. */
+  /** The user's generation at the log-in. A new password raises the user's generation, which voids earlier log-ins. */
   generation: number
   /** Undefined: the log-in began under an earlier release, which gave it no id. */
   loginId?: string | undefined
@@ -27,7 +27,7 @@ export type Temporary = Required<Pick<Credential, 'user' | 'revokeAt'>> & { logi
 export interface StoredCredential extends Credential {
   salt: string
   hash: string
-  /** Only of a temporary credential: the log-in of its page. */
+  /** Only in a temporary credential: the log-in of its page. */
   login?: PageLogin
 }
 
@@ -52,7 +52,7 @@ export function principalOf(credential: Credential): Principal {
   return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
 }
 
-/** The part of a stored credential that people see. */
+/** The part of a stored credential that operators see. */
 export function shown(stored: StoredCredential): Credential {
   const { salt: _salt, hash: _hash, login: _login, ...credential } = stored
   return credential

@@ -26,20 +26,20 @@ interface CredentialsParts {
   store: Store
   /** Wall clock, milliseconds since the epoch. */
   clock: () => number
-  /** Whether a page with this log-in may still read. The hub asks at each use of a temporary credential. */
+  /** Whether a log-in is still valid. The hub asks at each use of a temporary credential. */
   isCurrent: (login: PageLogin) => boolean
   /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean
   /** Writes the audit entry of a scheduled revocation, before the revocation is stored. */
   noteDue?: (username: string) => Promise<void>
-  /** Called when a scheduled revocation could not be noted or stored. The revocation takes effect all the same. */
+  /** Called when the audit entry or the revocation could not be written. The credential is refused all the same. */
   onStoreFailure?: (username: string, error: unknown) => void
   retryMs?: number
 }
 
 /**
- * Makes and checks the MQTT credentials (design.md §5). They are in the store, with a copy in memory, so that ten
- * thousand clients that reconnect need not wait for the store.
+ * Makes and checks the MQTT credentials (design.md §5). They are stored, and each node has a copy in memory. So ten
+ * thousand clients can reconnect without waiting for the store.
  */
 export async function createCredentials(parts: CredentialsParts) {
   const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
@@ -56,7 +56,7 @@ export async function createCredentials(parts: CredentialsParts) {
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)
   collection.onChanged((username, before, after) => {
-    // Names of temporary credentials are random, and need not be remembered.
+    // Remember the name, so that no credential gets it again. Names of temporary credentials are random anyway.
     if ((before ?? after)?.user === undefined) usernames.given(username)
     if (after) schedule(after)
     else ended(username)
@@ -78,8 +78,8 @@ export async function createCredentials(parts: CredentialsParts) {
     },
 
     /**
-     * The principal behind username and password, or undefined. An unknown username costs as much
-     * time as a wrong password, so that nobody learns which usernames exist.
+     * The principal that logs in with username and password, or undefined. An unknown username takes as
+     * long as a wrong password, so the time does not reveal which usernames exist.
      */
     authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
       const stored = collection.get(username)
@@ -106,8 +106,8 @@ export async function createCredentials(parts: CredentialsParts) {
     },
 
     /**
-     * Makes a new credential with the same permissions and label. The old one keeps working for
-     * `revokeAfterMs`, or until somebody revokes it (service.md §5 Rotation). `first` as for `add`.
+     * Makes a new credential with the same permissions and label. The old credential works for another `revokeAfterMs`
+     * milliseconds, or until an operator revokes it (service.md §5 Rotation). `first` is called as in `add`.
      */
     async rotate(
       username: string,
@@ -121,7 +121,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return inLock((held) => issuing.replace(username, revokeAfterMs, held, first))
     },
 
-    /** Ends a credential now. False: there is no credential of that name. */
+    /** Removes a credential at once. False: there is no credential of that name. */
     revoke(username: string): Promise<boolean> {
       return inLock(async (held) => {
         const existed = await collection.delete(username, held)
@@ -133,19 +133,22 @@ export async function createCredentials(parts: CredentialsParts) {
     /** The temporary credentials of a user. */
     ofUser: (userId: string): Credential[] => collection.ofUser(userId).map(shown),
 
-    /** Revokes those temporary credentials of a user that have a void log-in, and ends their connections at once. */
+    /** Revokes those temporary credentials of a user that have a void log-in, and closes their connections at once. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
 
-    /** Revokes credentials that ended while no node was running. Call it when all users are loaded. */
+    /**
+     * Revokes credentials that ended while no node was running. Call it after all users are loaded: until then, valid
+     * log-ins look void.
+     */
     dropOver: (): Promise<void> => revocations.revokeOver(collection.values()),
 
-    /** Calls the listener with every credential that ends, so that its connections are closed. */
+    /** Calls the listener with the username of every credential that ends. The broker then closes its connections. */
     onRevoked(listener: (username: string) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
 
-    /** Stops the scheduled revocations of this process. The next process makes up for them when it starts. */
+    /** Cancels the scheduled revocations of this process. The next process makes up for them when it starts. */
     close(): void {
       revocations.close()
     },

@@ -5,22 +5,22 @@ import type { Permissions } from './permissions.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 import { temporaryUsername, type Usernames } from './usernames.ts'
 
-/** A credential just made, with the password that is shown once and kept nowhere. */
+/** A new credential and its password. The password is shown once. The hub stores only its hash. */
 export interface IssuedCredential {
   credential: Credential
   password: string
-  /** Why the credential looks like a mistake, although it works. */
+  /** Why the credential looks like a mistake. The credential works all the same. */
   warning?: string
 }
 
 /** A new credential that takes the place of `replaces`. */
 export interface RotatedCredential extends IssuedCredential {
   replaces: string
-  /** When the replaced credential stops working; absent: when somebody revokes it. */
+  /** When the replaced credential ends, ISO 8601. Absent: an operator has to revoke it. */
   revokeAt?: string
 }
 
-/** Makes credentials and stores them. Each commit has the changes of `held`, and so fails if the lock was lost. */
+/** Makes credentials and stores them. Each commit contains the condition `held`: it fails if the node lost the lock. */
 export function createIssuing(parts: {
   collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames
@@ -35,7 +35,7 @@ export function createIssuing(parts: {
   return {
     issue,
 
-    /** A new credential with the same permissions. The old one ends after `revokeAfterMs`, if that is set. */
+    /** Makes a new credential with the same permissions. The old one ends after `revokeAfterMs`, if that is set. */
     async replace(
       username: string,
       revokeAfterMs: number | undefined,

@@ -3,7 +3,7 @@ import { checkTopicFilter, filterContains } from '../event/topic.ts'
 import { isInstitutionUrn } from '../event/urn.ts'
 import { radioTree } from './access.ts'
 
-/** A credential as somebody asks for it: nothing is checked yet. */
+/** A request for a credential, not checked yet. */
 export interface CredentialRequest {
   role: string
   label: string
@@ -12,7 +12,7 @@ export interface CredentialRequest {
   filters?: readonly string[]
 }
 
-/** What a credential permits. Arrays are empty where they do not apply to the role. */
+/** The permissions of a credential. Arrays that do not apply to the role are empty. */
 export interface Permissions {
   role: 'publisher' | 'subscriber'
   label: string
@@ -21,13 +21,13 @@ export interface Permissions {
   classes: readonly EventClass[]
 }
 
-/** Longest delay of a scheduled revocation. A longer one is taken for a typing error. */
+/** Longest delay of a scheduled revocation, milliseconds. A longer delay is probably a typing error. */
 export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
 
 /**
  * Checks a request for a credential. Returns the permissions that the request describes, or its first
- * error in words, which name the field and the expected value. Pure, so that the CLI judges a request
- * by the same rules before it is sent.
+ * error, with the name of the field and the expected value. The function is pure, because the CLI calls it too,
+ * before it sends the request.
  */
 export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {
   const { role, label } = request

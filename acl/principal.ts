@@ -1,35 +1,35 @@
 import { createHash } from 'node:crypto'
 import type { EventClass } from '../event/kind.ts'
 
-/** A client that has logged in, and all its permissions. Nothing else about a credential decides an access. */
+/** A client that has logged in, with its permissions. The access rules use nothing else of a credential. */
 export type Principal = Publisher | Subscriber
 
-/** Writes to the inboxes of its institutions and reads their feedback (service.md §5). */
+/** A client that publishes to the inboxes of its institutions, and reads their feedback (service.md §5). */
 export interface Publisher {
   role: 'publisher'
   username: string
   institutions: readonly string[]
-  /** Classes of events it may publish; empty: all of them. */
+  /** Classes of events that the publisher may publish. Empty: all classes. */
   classes: readonly EventClass[]
 }
 
-/** Reads the parts of the radio tree its filters cover, and never publishes (service.md §5). */
+/** A client that reads those parts of the radio tree that its filters match, and never publishes (service.md §5). */
 export interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]
-  /** The user of a temporary credential. Its sessions end with their connections, and no other user resumes them. */
+  /** For a temporary credential: its user. A session ends with its connection, and no other user can resume it. */
   temporaryOf?: string
 }
 
-/** Whether the credential is that of a page, valid for an hour at most. Such a principal may do less than others. */
+/** Whether the client uses the temporary credential of a page. The broker allows such a client less than others. */
 export function isTemporary(principal: Principal): boolean {
   return principal.role === 'subscriber' && principal.temporaryOf !== undefined
 }
 
 /**
- * A key that is the same for all principals with the same permissions, whatever their usernames. A persistent session
- * belongs to the permissions that it was made with, so that the successor of a rotated credential resumes the session
+ * A key that is the same for all principals with the same permissions, even if their usernames differ. A persistent
+ * session belongs to such a key, not to a username. So a client can resume its session after its credential was rotated
  * (design.md §5 Sessions).
  */
 export function permissionKey(principal: Principal): string {
@@ -40,7 +40,7 @@ export function permissionKey(principal: Principal): string {
   return createHash('sha256').update(JSON.stringify(permissions)).digest('base64url')
 }
 
-/** Order and repetition of permissions mean nothing. */
+/** Sorts permissions and removes repetitions, because neither order nor repetition changes what is permitted. */
 function sorted(permissions: readonly string[]): string[] {
   return [...new Set(permissions)].sort()
 }

@@ -3,27 +3,27 @@ import { untilDone } from '../store/until-done.ts'
 import type { Credential, StoredCredential } from './credential.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 
-/** Pause before a failed revocation is noted and stored once more, milliseconds. */
+/** Pause after a revocation could not be stored, before the node tries again, milliseconds. */
 const usualRetryMs = 10_000
 
-/** Revokes credentials when their time has come, or the log-in of their page is void. */
+/** Revokes credentials at the time `revokeAt`, or when the log-in of their page is void. */
 export function createRevocations(parts: {
   collection: Pick<StoredCredentials, 'get' | 'delete'>
-  /** Whether a stored credential is refused: it has ended, or its log-in is void. */
+  /** Whether a stored credential must be refused, because it has ended or its log-in is void. */
   isOver: (credential: StoredCredential) => boolean
-  /** One change of the credentials at a time. */
+  /** Runs one change of the credentials at a time. */
   inLock: InLock
   clock: () => number
-  /** Called at once, even if the store fails afterwards: the credential is refused from now on. */
+  /** Called before the revocation is stored: from now on the credential is refused, even if the store fails. */
   ended: (username: string) => void
   /** Writes the audit entry, before the revocation is stored. */
   noteDue: ((username: string) => Promise<void>) | undefined
-  /** Called when a revocation could not be noted or stored. */
+  /** Called when the audit entry or the revocation could not be written. */
   onStoreFailure: ((username: string, error: unknown) => void) | undefined
   retryMs: number | undefined
 }) {
   const { collection, isOver, inLock, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
-  /** Usernames of revocations that are in the audit log, but not in the store yet. */
+  /** Usernames whose revocation is in the audit log, but not in the store yet. */
   const noted = new Set<string>()
   let isClosed = false
   const timers = createTimers({ clock, due: (username) => void revokeDue(username) })
@@ -33,7 +33,7 @@ export function createRevocations(parts: {
     schedule({ username, revokeAt }: Credential): void {
       if (revokeAt !== undefined) timers.set(username, Date.parse(revokeAt))
     },
-    /** Revokes those credentials that are refused already, without a timer. Never rejects. */
+    /** Revokes at once those of the credentials that have ended or have a void log-in. Never rejects. */
     async revokeOver(credentials: Iterable<StoredCredential>): Promise<void> {
       await Promise.all([...credentials].filter(isOver).map(({ username }) => revokeDue(username)))
     },
@@ -47,7 +47,7 @@ export function createRevocations(parts: {
     },
   }
 
-  /** Never rejects. */
+  /** Ends a credential if it is due, and repeats the write to the store until it succeeds. Never rejects. */
   async function revokeDue(username: string): Promise<void> {
     // A later rotation may have set another end, or another node may have revoked the credential.
     if (!isDue(username)) return

@@ -5,7 +5,7 @@ import type { Credentials } from './credentials.ts'
 
 export type TemporaryCredentials = ReturnType<typeof createTemporaryCredentials>
 
-/** A credential with which a page reads for an hour. It is not meant to be kept. */
+/** A credential with which a page may subscribe for an hour. The page need not keep it. */
 export interface TemporaryCredential {
   username: string
   password: string
@@ -18,14 +18,14 @@ type PageUser = PageLogin & { email: string }
 
 /** How long a temporary credential is valid, milliseconds. */
 export const temporaryMs = 60 * 60 * 1000
-/** Most credentials of one user at once. Each open page has one, and two while it changes to the next. */
+/** Most temporary credentials of one user at once. An open page has one, and two while it renews its credential. */
 const perUser = 100
-/** Stands in usernames in place of the label that an operator gives. */
+/** The label in the usernames of temporary credentials. For other credentials, an operator chooses the label. */
 const label = 'page'
 
 /**
- * Makes subscriber credentials that are valid for an hour, so that a page need not hold a permanent one. They are
- * stored, listed and revoked like all others. Every node refuses them after that hour, or once the log-in is void.
+ * Makes subscriber credentials that are valid for an hour, so that a page need not have a permanent credential. They
+ * are stored, listed and revoked like all others. Every node refuses them after the hour, or when their log-in is void.
  */
 export function createTemporaryCredentials(parts: {
   credentials: Pick<Credentials, 'add' | 'ofUser' | 'revoke' | 'isValid'>
@@ -38,7 +38,7 @@ export function createTemporaryCredentials(parts: {
   let shared: TemporaryCredential | undefined
 
   return {
-    /** A credential for a user. Else an error, or the seconds until one more is allowed, or that the log-in is void. */
+    /** Makes a credential for a user. `retryAfter`: the user has too many credentials. Seconds until one ends. */
     forUser: (
       user: PageUser,
       filters: readonly string[],
@@ -51,14 +51,14 @@ export function createTemporaryCredentials(parts: {
         }
         const made = await add(user, filters)
         if ('error' in made || credentials.isValid(made.username)) return made
-        // The log-in became void while the store wrote: this credential came too late to end with the user's others.
+        // The log-in became void while this credential was being stored, so `endOfUser` did not find this credential.
         await credentials.revoke(made.username)
         return { isVoid: true }
       }),
 
     /**
-     * The credential for strangers. All visitors of a public page of this node share it, so that they do not fill the
-     * store. It is valid for another 30 to 60 minutes.
+     * The credential for visitors of a public page who have no log-in. All of them share one credential per node:
+     * separate credentials would fill the store. The credential is valid for another 30 to 60 minutes.
      */
     forStrangers: (stranger: PageUser): Promise<TemporaryCredential | { error: string }> =>
       oneByOne.hold(stranger.userId, async () => {

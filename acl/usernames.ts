@@ -7,8 +7,8 @@ export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 /**
  * Makes usernames such as `pub-{label}-{issued}`. `issued` is the time in UTC to the second, or the next free second if
  * that name is taken (design.md §5). No name is given out twice, because logs still name a credential that was revoked.
- * Many names at once get seconds ahead of the clock. These names are stored until their second has passed. Otherwise a
- * node that starts before then would give them out again.
+ * If an operator makes many credentials at once, their names have seconds that lie in the future. Such a name is stored
+ * until its second has passed. Otherwise a node that starts before that second could give out the name again.
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'
@@ -44,11 +44,11 @@ export async function createUsernames(store: Store, exists: (username: string) =
 
 const secondLength = 14
 
-/** At this length a random name does not come twice: there are 36^16 of them, more than 2^82. */
+/** Long enough that no name is made twice: there are 36^16 random names, more than 2^82. */
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** A random name for a temporary credential: pages get so many that names by time would run ahead of the clock. */
+/** A random name for a temporary credential. Pages need too many names per second for names made from the time. */
 export function temporaryUsername(label: string): string {
   const random = Array.from({ length: randomLength }, () => randomCharacters[randomInt(36)])
   return `sub-${label}-${random.join('')}`

@@ -6,21 +6,21 @@ import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 
-/** Who changed what (design.md §4). `detail` is whatever explains the change; never a password. */
+/** An entry of the audit log: who changed what (design.md §4). `detail` explains the change, without any password. */
 export interface AuditEntry {
   at: string
   who: string
   action: string
   target: string
   detail: unknown
-  /** Name of the node where it was done, if several may share the store. */
+  /** Name of the node that made the change, if several nodes may share the store. */
   node?: string
 }
 
-/** Writes the entry of a change. Call it when the change is decided and nothing is changed yet. */
+/** Writes the entry of a change. Call it after all checks, before anything is changed. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
-/** The store, where nodes that share it list each other's entries, and the name of this node. */
+/** The store in which nodes list each other's entries, the name of this node, and the most entries in the store. */
 interface Shared {
   store: Store
   node: string
@@ -29,29 +29,29 @@ interface Shared {
 
 /** Prefix of the keys of shared entries. A time follows, then a part that tells entries of the same time apart. */
 export const auditPrefix = 'audit/'
-/** Most entries in a shared store. The file of each node has its own entries for as long as operators like. */
+/** Most entries in a shared store. The file of each node has its own entries for as long as operators keep the file. */
 const sharedEntries = 10_000
 /** Each time a node has recorded this many entries, it removes surplus entries from the store. */
 const pruneEvery = 100
 
 /**
- * The audit log: JSON lines that are only ever appended. The file is opened for every entry, so that
- * it can be rotated away from outside. Nodes that share a store also keep the newest entries there, so that
- * each node can list the entries of all nodes. An entry stands in the file and in the store, or in neither.
+ * The audit log: a file of JSON lines, to which the node only appends. The node opens the file for every entry, so that
+ * log rotation may move it away. Nodes that share a store also keep the newest entries in the store, so that each node
+ * can list the entries of all nodes. An entry stands in the file and in the store, or in neither.
  */
 export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
-  /** Deletions of shared entries whose change was not made. */
+  /** Deletions of shared entries whose change was not made. They are still to be committed. */
   let untrue: Change[] = []
 
   return {
     record,
 
     /**
-     * Makes a change. `work` must call `first` before it changes anything. If the entry cannot be written, nothing is
-     * changed. If the change fails afterwards, a second entry says so.
+     * Makes a change. `work` must call `first` before it changes anything. If the audit log cannot take the entry,
+     * nothing is changed. If the change itself fails, a second entry says so.
      */
     async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
       let written: { target: string; detail: unknown } | undefined
@@ -80,7 +80,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     },
   }
 
-  /** Appends an entry. When it resolves the entry survives power loss. */
+  /** Appends an entry. Once the promise resolves, the entry survives power loss. */
   function record(entry: Omit<AuditEntry, 'at'>): Promise<void> {
     const { who, action, target, detail } = entry
     const at = new Date(clock()).toISOString()
@@ -94,7 +94,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     return recorded
   }
 
-  /** The store comes first, because its entry can be removed again if the file cannot be written. */
+  /** Writes the entry to the store first, because the store can remove it again if the file cannot be written. */
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
@@ -106,7 +106,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
       const removed = store.commit(untrue).then(() => {
         untrue = []
       })
-      // If the removal fails as well, the next entry repeats it.
+      // If the removal fails as well, the commit of the next entry repeats it.
       await removed.catch(() => undefined)
       throw error
     }
@@ -119,7 +119,7 @@ export function auditPath(dataDir: string): string {
   return join(dataDir, 'audit.log')
 }
 
-/** Path of the file, if only this file has the entries. Undefined if nodes share the store, which has them as well. */
+/** Path of the audit file. Undefined if nodes share the store, because the store then has the entries as well. */
 export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
   return store.isShared ? undefined : auditPath(dataDir)
 }
@@ -202,7 +202,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** Empty for an empty line, and for one that a crash cut short. */
+/** The entry in a line. Empty for an empty line, and for a line that a crash cut short. */
 function parseEntry(line: string): AuditEntry[] {
   try {
     const entry: unknown = JSON.parse(line)

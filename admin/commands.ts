@@ -60,17 +60,17 @@ export interface CommandParts
     replaced(): { at: string; movedTo: string } | undefined
     accept(): Promise<void>
   }
-  /** Resolves when this node has seen the changes that other nodes made until now. Rejects if it cannot. */
+  /** Resolves when this node has seen all earlier changes of other nodes. Rejects if the store does not answer. */
   catchUp(): Promise<void>
 }
 
-/** Commands that ask the node about itself only. */
+/** Commands that ask the node only about itself, and so need no changes of other nodes. */
 const aboutItself: ReadonlySet<string> = new Set(['status', 'trend', 'config'])
 
 /** Longest wait for the changes of other nodes, milliseconds: `hubctl` answers within two seconds. */
 const catchUpMs = 1_200
 
-/** Everything the admin socket can be asked (design.md §4). Every change is written to the audit log. */
+/** All commands of the admin socket (design.md §4). Every change is written to the audit log. */
 export function createCommands(parts: CommandParts): Commands {
   const { audit, feed, retained } = parts
 
@@ -144,8 +144,8 @@ export function createCommands(parts: CommandParts): Commands {
   return Object.fromEntries(operationNames.map((name) => [name, careful(name, commands[name])]))
 
   /**
-   * Checks the arguments. Then waits until this node has seen the changes of other nodes, so that a command sees them. If
-   * the store does not answer, the command is refused.
+   * Checks the arguments. Then waits until this node has seen the changes of other nodes, because a command must see
+   * them. If the store does not answer, refuses the command.
    */
   function careful<Name extends OperationName>(
     name: Name,
@@ -163,7 +163,7 @@ export function createCommands(parts: CommandParts): Commands {
   }
 }
 
-/** Connected clients, and the sessions that outlive their connections. */
+/** The commands about connected clients, and about sessions, which outlive their connections. */
 function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'> {
   const { clients, sessions, audit } = parts
   return {

@@ -14,7 +14,7 @@ export interface CredentialCommandParts {
   }
 }
 
-/** The MQTT credentials (design.md §5). */
+/** The commands about MQTT credentials (design.md §5). */
 export function createCredentialCommands(
   parts: CredentialCommandParts & { audit: Audit },
 ): CommandsOf<'credentials'> {

@@ -26,7 +26,9 @@ export interface EventCommandParts {
     trace: ReturnType<typeof createEventTrace>
     /** The livestreams with this id, external id or title, with the institution that they belong to. */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
-    /** All livestreams of the feed, with the time of the newest event that their topics show; null: they show none. */
+    /**
+     * All livestreams of the feed. `eventTime`: of the newest event that their topics retain, null if there is none.
+     */
     newest(): readonly {
       eventTime: string | null
       livestream: { id: string; externalId: string; title: string }
@@ -40,7 +42,7 @@ export interface EventCommandParts {
   }
 }
 
-/** Which events are asked for. */
+/** The arguments that select events. */
 type Asked = Args<'events.tail'>
 
 const defaultLimit = 50
@@ -121,7 +123,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     return institutionId === undefined ? {} : { institutionId }
   }
 
-  /** The position that was given, or the position of an instant. */
+  /** The position that `before` means: a number is a position, a text is an instant. */
   async function positionOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
     if (typeof before === 'number') return before
     const at = instant('before', before)
@@ -154,7 +156,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       deliveries:
         id === null
           ? []
-          : // Found by the row of the event, because its messages may be removed already.
+          : // Uses the row of the event, because its messages may be removed already.
             await events.deliveries({
               ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
               livestreamIds: row.services,
@@ -163,19 +165,22 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 }
 
-/** Whether a message is on air. If not: the earlier message whose newer event time kept it off air. */
+/**
+ * Whether a message is the retained value of its topic. `newer`: the earlier message with a newer event time, because
+ * of which it is not.
+ */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : shortly(newer) }
 }
 
-/** The event of a message, in short. */
+/** A few fields of the event of a message. */
 function shortly(message: Entry | undefined) {
   if (!message) return null
   const { position, id, title, eventTime } = rowOfMessage(message)
   return { position, id, title, eventTime }
 }
 
-/** The times alone. */
+/** The times, without the other fields. */
 function stagesOf({ decided, stored, written }: { decided: number; stored: number; written: number }) {
   return { decided, stored, written }
 }
@@ -193,7 +198,8 @@ function instant(name: string, value: string | undefined): number | undefined {
 
 /** The beginning of a refused payload: as text if it is text, else in base64. */
 function excerpt({ head, bytes }: Excerpt) {
-  // The cut may go through a character: then up to three bytes less are text.
+  // The payload may be cut within a character. Then the last one to three bytes belong to no whole character, and are
+  // left out.
   const ends = head.length < bytes ? [0, 1, 2, 3] : [0]
   const end = ends.map((cut) => head.length - cut).find((length) => isUtf8(head.subarray(0, length)))
   const content =

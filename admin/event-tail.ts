@@ -6,10 +6,10 @@ const maxWaiting = 1_000
 /** Most clients that follow events at the same time. */
 const maxTails = 20
 
-/** A line for a client that follows events: an event, or how many were left out before the next one. */
+/** A line for a client that follows events: an event, or how many events are left out at this place. */
 export type TailLine = EventRow | { leftOut: number }
 
-/** Sends events to clients as they are decided. A client that reads too slowly misses some, and is told how many. */
+/** Sends events to clients as they are decided. A client that reads too slowly misses events, and gets their number. */
 export function createTail(onDecided: (listener: (row: EventRow) => void) => () => void) {
   let tails = 0
 
@@ -22,7 +22,8 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // Leaves events out until the client has read their count, so that the count stands where they are missing.
+      // After the first event that is left out, leaves out all events until the client has read their number. So the
+      // number stands exactly where the events are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

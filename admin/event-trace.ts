@@ -1,22 +1,22 @@
 import type { Calls } from '../store/nodes/calls.ts'
 import { type EventStages, type Stages, slowestOf } from '../telemetry/stages.ts'
 
-/** The memory of one node about an event. */
+/** What one node remembers of an event. */
 interface NodeTrace {
   node: string
-  /** Connected clients that the node wrote the event to. Null: it was too long ago, or before the node started. */
+  /** How many connected clients the node wrote the event to. Null: too long ago, or before the node started. */
   recipients: number | null
   /** Null if another node accepted the event. */
   stages: EventStages | null
 }
 
-/** The memory of nodes about events: best effort, gone when a node ends. */
+/** Asks all nodes what they remember of events. Leaves out nodes that do not answer. A node that ends forgets all. */
 export function createEventTrace({ stages, node, calls }: { stages: Stages; node: string; calls: Calls }) {
   calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())
 
   return {
-    /** The memory of each living node about the event whose messages lie at these positions. */
+    /** What each living node remembers of the event whose messages lie at these positions. */
     async of(positions: readonly number[]): Promise<NodeTrace[]> {
       const others = await calls.askOthers('event-trace', positions)
       return [here(positions), ...others.map(([, trace]) => trace as NodeTrace)]

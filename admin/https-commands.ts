@@ -11,13 +11,13 @@ import { accepted, refusal, unknown } from './refusal.ts'
 /** The parts of a node behind the HTTPS API. */
 export interface HttpsCommandParts {
   users: Users
-  /** Where a person chooses a password. */
+  /** URL of the page on which a person chooses a password with this token. */
   resetUrl(token: string): string
   keys: SigningKeys
   lifecycle: Lifecycle
 }
 
-/** Users, signing keys and the life cycle of the HTTPS API (design.md §4, §9). */
+/** The commands about users, signing keys and the life cycle of the HTTPS API (design.md §4, §9). */
 export function createHttpsCommands(
   parts: HttpsCommandParts & { audit: Audit },
 ): CommandsOf<'users' | 'keys' | 'lifecycle'> {

@@ -8,7 +8,7 @@ import type { Topics } from '../validator/topics.ts'
 import type { EventCommandParts } from './event-commands.ts'
 import { createEventTrace } from './event-trace.ts'
 
-/** Gathers the knowledge of a node about events, for the commands that ask for it. */
+/** Collects the parts of a node that know of events, for the commands about events. */
 export function createKnownEvents(parts: {
   broker: Pick<Broker, 'history' | 'retained'>
   metrics: Pick<Metrics, 'stages'>

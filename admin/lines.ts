@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 
-/** The lines of a command that answers while it works. */
+/** The lines with which a command answers while it works. */
 export type Lines = AsyncIterableIterator<unknown>
 
 /** Whether a command answers line by line. */
@@ -34,7 +34,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
   } finally {
     closing.removeEventListener('abort', end)
     response.off('close', end)
-    // Does not wait for the end: a client that does not read must not keep the node from closing.
+    // Does not wait until the response is sent: a client that does not read must not keep the node from closing.
     response.end()
   }
 }

@@ -7,7 +7,7 @@ import { refusal, theOne, unknown } from './refusal.ts'
 
 type Awaitable<T> = T | Promise<T>
 
-/** The work queues of a node, as far as commands ask for them. */
+/** The parts of a node that the commands about work queues use. */
 export interface QueueCommandParts {
   queues: {
     list(): Awaitable<readonly ShownQueue[]>
@@ -17,14 +17,14 @@ export interface QueueCommandParts {
     /** Calls `first` with the number of messages before it changes anything. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
-    /** Why nothing is sent from this queue any more, or undefined. */
+    /** Why the hub will send nothing from this queue any more. Undefined: the queue is not closed. */
     whyClosed(name: string): string | undefined
-    /** Why nothing is sent now: the answer of `whyClosed`, or who has paused the queue. */
+    /** Why the hub sends nothing from this queue now: the answer of `whyClosed`, or who has paused the queue. */
     whyNotSent(name: string): string | undefined
   }
 }
 
-/** The queues of webhooks and plugin targets (design.md §4, §10). */
+/** The commands about the queues of webhooks and plugin targets (design.md §4, §10). */
 export function createQueueCommands({
   queues,
   audit,
@@ -68,8 +68,8 @@ export function createQueueCommands({
   }
 
   /**
-   * The queue of this name, or the only queue of a webhook whose name begins with it. Plugin targets need their whole
-   * name, which is short.
+   * Finds a queue by its name, or the only queue of a webhook whose name begins with `typed`. The name of the queue of
+   * a plugin target must be typed whole, because it is short.
    */
   async function existing(typed: string): Promise<string> {
     const all = await queues.list()

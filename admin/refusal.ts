@@ -2,45 +2,48 @@ const refusalName = 'Refusal'
 const failureName = 'Failure'
 
 /**
- * Thrown by a command that will not do what it was asked. The message is for the one who asked.
- * Every other error that a command throws counts as a fault of the node.
+ * Makes the error of a command that refuses a request. The message is for the person who asked. Every other error that
+ * a command throws counts as a fault of the node.
  */
 export function refusal(message: string): Error {
   return named(refusalName, new Error(message))
 }
 
-/** Whether a command will not do what it was asked. */
+/** Whether an error says that a command refused a request. */
 export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === refusalName
 }
 
-/** Thrown by a command that failed. The message is for the one who asked, the cause for the log. */
+/** Makes the error of a command that failed. The message is for the person who asked, the cause is for the log. */
 export function failure(message: string, cause: unknown): Error {
   return named(failureName, new Error(message, { cause }))
 }
 
-/** Whether the message of an error is for the one who asked. */
+/** Whether an error was made by `failure`, so that its message is for the person who asked. */
 export function isFailure(error: unknown): error is Error {
   return error instanceof Error && error.name === failureName
 }
 
-/** An error in one line, for the one who asked. */
+/** The message of an error, for the person who asked. */
 export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Returns the outcome, or throws the refusal that it stands for. */
+/** Returns the outcome. If it is an error, throws a refusal with the text of the error. */
 export function accepted<T extends object>(outcome: T | { error: string }): T {
   if ('error' in outcome) throw refusal(outcome.error)
   return outcome
 }
 
-/** Refuses because nothing has this name. */
+/** Makes the refusal of a request for a thing that does not exist. */
 export function unknown(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
-/** Returns the typed name, or the only name that begins with it. A name counts from its start or its last dot. */
+/**
+ * Returns the typed name, or the only name that begins with it. The part of a name after its last dot counts as a name,
+ * too. Throws a refusal if no name or several names fit.
+ */
 export function theOne(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
   const begun = names.filter(
@@ -52,7 +55,7 @@ export function theOne(what: string, typed: string, names: readonly string[]): s
   return name
 }
 
-/** Throws a refusal if nothing has this name, or if its node did not carry the command out. */
+/** Throws a refusal if the outcome is false (nothing has this name), or an error of the node that had to act. */
 export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknown(what, name)
   if (outcome !== true) throw refusal(outcome.error)

@@ -7,15 +7,15 @@ import type { Log } from '../telemetry/log.ts'
 import { isLines, sendLines } from './lines.ts'
 import { type Commands, createPerform } from './operations/perform.ts'
 
-/** A request is at most this long; the largest is the dry run of an event. */
+/** Longest request, bytes. The largest request is the dry run of an event. */
 const maxBodyBytes = 1024 * 1024
 /** Longest path of a socket: `sun_path` of unix(7) without its closing null. */
 const maxPathBytes = 107
 
 /**
- * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`. The answer is `{ result }`, or `{ error }` with a
- * code and a message. A command that answers while it works sends one JSON value per line, until either side ends it. A
- * user who may open the file (mode 0600) may do everything.
+ * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`. The answer is `{ result }`, or `{ error }` with
+ * a code and a message. A command that answers while it works sends one JSON value per line, until the node or the
+ * client ends the answer. A user who may open the file (mode 0600) may give all commands.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
   const { path, log } = parts
@@ -119,12 +119,14 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 /**
- * Binds inside a directory that only this user can enter, narrows the mode of the socket there and moves it into place,
- * so that it never exists with a wider mode. A umask would also change every other file made at this moment.
+ * Opens the socket in a directory that only this user can enter, sets its mode to 0600 there, and moves it into place.
+ * So it never exists with a wider mode where others can reach it. A umask would also change the mode of every other
+ * file that the process makes at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // `mkdtemp` adds six random characters. The draft has a shorter name than `admin.sock`, because the path has a limit.
-  // Not `join`: it drops the dot, and the directory would be made beside this one, where the node may not write.
+  // `mkdtemp` adds six random characters to the dot. The name `s` is shorter than `admin.sock`, because the path of a
+  // socket has a limit. `join` would drop the dot: `mkdtemp` would then make the directory beside this one, where the
+  // node may not write.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {

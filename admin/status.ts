@@ -50,7 +50,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-/** Metrics of the state of the node. They are read when Prometheus asks, and cost an event nothing. */
+/** Metrics of the state of the node. The node reads them only when Prometheus asks, so events do not get slower. */
 export function registerGauges(
   { gauges }: Pick<Metrics, 'gauges'>,
   parts: {
@@ -74,7 +74,7 @@ export function registerGauges(
   gauge('hub_feed_age_seconds', 'Since the livestream feed was last read and found good', {
     read(set) {
       const confirmedAt = feed.confirmedAt()
-      // Without a feed there is no age: `hub_feed_ok` says so.
+      // Without a feed there is no age to show. The gauge `hub_feed_ok` reports that.
       if (confirmedAt !== undefined) set(secondsSince(confirmedAt))
     },
   })
@@ -129,8 +129,8 @@ export function registerGauges(
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
- * Finds the problem of the store, if it has one, within the given time. The store is asked at most every few seconds,
- * however many load balancers ask.
+ * Makes the check of the store. It finds the problem of the store, if there is one, within `waitMs`. However many load
+ * balancers check the node, it asks the store at most every three seconds.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
   // Uses a monotonic clock, because a wall clock that is set back would keep an old answer alive.
@@ -165,7 +165,7 @@ function replacedProblem({ at, movedTo }: Replacement): string {
 
 const probeIntervalMs = 3_000
 const healthWaitMs = 2_000
-/** `hubctl` answers within two seconds. */
+/** Shorter than the two seconds within which `hubctl` answers. */
 const statusWaitMs = 1_000
-/** Prometheus gives up after ten seconds. A slow store must not cost it the other metrics. */
+/** Prometheus gives up after ten seconds. If the store is slow, it should still get the other metrics. */
 const scrapeWaitMs = 2_000

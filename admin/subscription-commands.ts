@@ -8,13 +8,13 @@ import type { CommandsOf } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
 import { accepted, refusal, theOne, unknown } from './refusal.ts'
 
-/** The push subscriptions of a node, as far as commands ask for them. */
+/** The parts of a node that the commands about push subscriptions use. */
 export interface SubscriptionCommandParts {
   subscriptions: Pick<
     Deliveries['subscriptions'],
     'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
   >
-  /** Sends a test message. Undefined: a test of this webhook is under way, or too many others are. */
+  /** Sends a test message. Undefined: it sent none, because a test of this webhook or too many others are under way. */
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
@@ -22,10 +22,10 @@ export interface SubscriptionCommandParts {
   }
 }
 
-/** Attempts shown with a subscription. `queues attempts` shows all. */
+/** Most attempts that `subscriptions show` lists. `queues attempts` lists all. */
 const shownAttempts = 10
 
-/** The push subscriptions of all institutions (design.md §4, service.md §6.2). */
+/** The commands about push subscriptions of all institutions (design.md §4, service.md §6.2). */
 export function createSubscriptionCommands(
   parts: SubscriptionCommandParts &
     QueueCommandParts & { events: Pick<EventCommandParts['events'], 'livestreams'>; audit: Audit },
@@ -85,7 +85,7 @@ export function createSubscriptionCommands(
       const { name, institutionId, topicId, contact, url } = existing(args.name)
       const { pending, deadLetters } = await queueOf(name)
       await audit.change(who, 'subscriptions.remove', async (first) => {
-        // The rest of the URL may hold a secret of the receiver.
+        // The audit log gets only the host, because the rest of the URL may hold a secret of the receiver.
         const { host } = new URL(url)
         await first(name, { institutionId, livestreamId: topicId, host, contact, pending, deadLetters })
         if (!(await subscriptions.remove(institutionId, name))) throw unknown('subscription', name)
@@ -94,7 +94,7 @@ export function createSubscriptionCommands(
     },
   }
 
-  /** The ids of the livestreams with this external id or title. Undefined: the name is an id, or there is none. */
+  /** The ids of the livestreams with this external id or title. Undefined: `name` is an id, or no name was given. */
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)
@@ -110,7 +110,7 @@ export function createSubscriptionCommands(
 
   async function queueOf(name: string): Promise<ShownQueue> {
     const queue = (await queues.list()).find((one) => one.name === name)
-    if (!queue) throw unknown('subscription', name) // removed meanwhile
+    if (!queue) throw unknown('subscription', name) // its owner or an operator has removed it meanwhile
     return queue
   }
 
@@ -141,7 +141,7 @@ export function createSubscriptionCommands(
   }
 }
 
-/** Sends a test message, and answers how the webhook took it. */
+/** Makes the command that sends a test message, and answers with the result of this delivery. */
 function createTest(
   parts: Pick<SubscriptionCommandParts, 'testWebhook'> & QueueCommandParts & { audit: Audit },
 ) {

@@ -28,7 +28,7 @@ export async function openAccounts(parts: {
   const tokens = createTokens({ keys, users, clock, issuer: publicUrl, serviceAccount })
   return { keys, users, familiar, tokens, isCurrent }
 
-  /** Whether a page may still read with its log-in. */
+  /** Whether the log-in of a page is still valid. If it is not, the page may no longer read events. */
   function isCurrent({ userId, generation, loginId }: PageLogin): boolean {
     return isStranger({ userId }) ? isPagePublic : users.current(userId, generation, loginId) !== undefined
   }

@@ -1,15 +1,15 @@
 import type { ErrorItem } from '../event/error.ts'
 
-/** The answer of a route. Without `body` it has none. */
+/** The answer of a route. `body` undefined: the answer has no body, or `file` is the body. */
 export interface Answer {
   status: number
   body: unknown
   headers?: Record<string, string>
-  /** The body is this file. */
+  /** The file whose content is the body. */
   file?: { directory: string; name: string }
 }
 
-/** Error codes of this door, except those of events, each with the place that it is about. */
+/** Error codes of the HTTPS API, except those of events. `path`: the part of the request that is wrong. */
 export const httpsErrors = {
   'authorization.missing': {
     path: '.headers.authorization',
@@ -60,13 +60,13 @@ export const httpsErrors = {
 
 type HttpsErrorCode = keyof typeof httpsErrors
 
-/** An error item of this door; `detail` says more where there is more to say. */
+/** An error item of the HTTPS API. `detail`: text that follows the message of the error code. */
 export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorItem {
   const { path, message } = httpsErrors[errorCode]
   return { path, message: detail === undefined ? message : `${message}: ${detail}`, errorCode }
 }
 
-/** The message of each status (service.md §7). Answers with items list them; the others carry only the message. */
+/** The message of each status (service.md §7). An answer that has error items lists them after the message. */
 const messages = {
   400: 'Invalid input',
   401: 'Missing authentication',
@@ -96,23 +96,23 @@ export function envelope(status: ErrorStatus, errors?: readonly ErrorItem[], mes
 /** Tells a client how to authenticate (RFC 9110 §15.5.2, RFC 6750 §3). */
 const challenge = { 'www-authenticate': 'Bearer realm="now-playing hub"' }
 
-/** An answer that refuses. */
+/** An answer that refuses a request. */
 export function refuse(status: ErrorStatus, errors?: readonly ErrorItem[], message?: string): Answer {
   const body = envelope(status, errors, message)
   return status === 401 ? { status, body, headers: challenge } : { status, body }
 }
 
-/** An answer that is JSON text already. */
+/** An answer whose body is already JSON text. */
 export function jsonText(body: string): Answer {
   return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } }
 }
 
-/** An answer that says when to come back. */
+/** An answer that refuses a request, and says after how many seconds the client may send it again. */
 export function refuseUntil(status: 429 | 503, retryAfter: number, message?: string): Answer {
   return { ...refuse(status, undefined, message), headers: { 'retry-after': String(retryAfter) } }
 }
 
-/** Places of an event as places of the request: `.start` is `.body.start`, `.` is `.body`. */
+/** Turns paths within an event into paths within the request: `.start` becomes `.body.start`, `.` becomes `.body`. */
 export function belowBody(errors: readonly ErrorItem[]): ErrorItem[] {
   return errors.map((error) => ({ ...error, path: error.path === '.' ? '.body' : `.body${error.path}` }))
 }

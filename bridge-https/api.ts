@@ -18,13 +18,16 @@ import type { KnownUser } from './users/users.ts'
 
 type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
-/** Most bytes of half-received bodies: of requests with a token, and of those without. */
+/** Most bytes of all half-received bodies together: of routes that need a token, and of all other routes. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /** Most unknown parameters that an answer names, so that the answer is not larger than the request. */
 const maxNamedParameters = 10
 
-/** Serves the routes with Fastify. Life cycle, log-in, body and handler follow in this order, and each may answer. */
+/**
+ * Serves the routes with Fastify. Each request passes life cycle, log-in, body check and handler, in this order. Each
+ * of them may answer the request.
+ */
 export function serveRoutes(
   app: App,
   routes: readonly Route[],
@@ -44,7 +47,7 @@ export function serveRoutes(
   const withToken = createBodyRoom(maxBodiesBytes.withToken)
   const open = createBodyRoom(maxBodiesBytes.open)
 
-  // Bodies are judged by the route: here they are only received.
+  // These parsers only receive the bytes of a body. The body is checked later, by the schemas of its route.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request: FastifyRequest, stream: IncomingMessage) => {
     const route = matched.get(request)
@@ -56,7 +59,7 @@ export function serveRoutes(
     return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
   })
   app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
-  // Without this, Fastify would wait for a body that no route takes.
+  // Without this hook, Fastify would first receive the body of a request for which there is no route.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? send(reply, refuse(404)) : undefined))
   app.addHook('onSend', async (request, reply) => {
     if (!request.raw.complete && !isShort(request)) reply.header('connection', 'close')
@@ -114,7 +117,7 @@ export function serveRoutes(
       async handler(request, reply) {
         const received = route.body ? bodyOf(request, route, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
-        // The body may come long after the header: its user may have been removed meanwhile.
+        // The body may arrive long after the header. The user may have been removed in between.
         if (route.body && !(await isStillUser(request)))
           return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
@@ -146,7 +149,10 @@ export function serveRoutes(
   }
 }
 
-/** Whether a request may use a route, and as which user. `isCounted`: the request has a valid token. */
+/**
+ * Whether a request may use a route, and as which user. `isCounted`: the request has a valid token, so it counts for
+ * the life cycle of the route.
+ */
 async function opened(
   route: Route,
   { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
@@ -167,7 +173,7 @@ async function opened(
   return { user, isCounted: true, refused }
 }
 
-/** The answer of a route that is retired or switched off. This is checked before anything else (design.md §9). */
+/** The answer if the route is retired or switched off, else undefined. Checked before anything else (design.md §9). */
 function retired(
   { track, staysOnInBrownout }: Route,
   lifecycle: Lifecycle,
@@ -215,7 +221,7 @@ async function answer(route: Route, call: Call, user: KnownUser | undefined): Pr
   return route.handle(call, user)
 }
 
-/** Sends an answer: a file, a text as it is, bytes of JSON as they are, everything else as JSON. */
+/** Sends an answer: a file, a text, JSON as bytes, or any other value, which this function turns into JSON. */
 export function send(reply: FastifyReply, { status, body, headers = {}, file }: Answer): FastifyReply {
   if (file) return reply.code(status).headers(headers).sendFile(file.name, file.directory)
   if (typeof body === 'string') return reply.code(status).headers(headers).send(body)
@@ -225,7 +231,7 @@ export function send(reply: FastifyReply, { status, body, headers = {}, file }: 
     : json.serializer(JSON.stringify).send(body)
 }
 
-/** RFC 9745, RFC 8594 and RFC 8288. */
+/** The headers Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). */
 function lifecycleHeaders({ state, announcedAt, sunset, link }: TrackStatus): Record<string, string> {
   if (state === 'live' || announcedAt === null || sunset === null) return {}
   return {

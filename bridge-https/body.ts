@@ -7,10 +7,13 @@ import { parseInstant } from '../event/timestamp.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
-/** The kinds of body that a route takes. A body counts as the first kind of which it has a field, else as the first. */
+/**
+ * The schemas of the bodies that a route takes. A body is checked against the first schema that names one of its
+ * fields. If no schema does, the body is checked against the first schema.
+ */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 
-/** Returns a check for bodies. Its schemas are also those of the API description. */
+/** Returns a function that checks bodies. The API description shows the same schemas. */
 export function compileBody(
   schemas: BodySchemas,
 ): (payload: Buffer) => { value: unknown } | { errors: ErrorItem[] } {
@@ -56,6 +59,6 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see event/shape.ts
+  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern, instant: (text: string) => parseInstant(text) !== undefined },
 })

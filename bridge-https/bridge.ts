@@ -40,8 +40,8 @@ const mailMs = 2_000
 type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
 
 /**
- * The legacy door (design.md §9): the routes of the HTTPS API in front of the same pipeline as MQTT, and MQTT over
- * WebSocket. Resolves when it accepts connections.
+ * Starts the HTTPS port (design.md §9). It serves the HTTPS API, which hands events to the same pipeline as MQTT, and
+ * MQTT over WebSocket. Resolves when the port accepts connections.
  */
 export async function startBridge(
   parts: ListenerParts &
@@ -55,7 +55,7 @@ export async function startBridge(
       store: Store
       clock: () => number
       credentials: Credentials
-      /** Whether a page may still read with its log-in. */
+      /** Whether the log-in of a page is still valid. If it is not, the page may no longer read events. */
       isCurrent: (login: PageLogin) => boolean
       webFiles: WebFiles
       /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
@@ -119,7 +119,10 @@ export async function startBridge(
 
   return {
     port: listener.port,
-    /** Stops accepting. Resolves when the requests that are under way are answered. */
+    /**
+     * Stops accepting connections. Resolves when the requests under way are answered and the mails under way are sent,
+     * or when the time limits of both have passed.
+     */
     async stop(): Promise<void> {
       await listener.stop()
       // A mail server that hangs does not keep the hub from stopping.

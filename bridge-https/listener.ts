@@ -45,7 +45,7 @@ const usualLimits = {
 /** How long requests may take to finish when the hub stops, milliseconds. */
 const drainMs = 5_000
 
-/** Pages load only scripts and styles of the hub. The page of the API description also needs styles in its elements. */
+/** Pages load only scripts and styles of the hub. The page of the API description also needs inline styles. */
 const policy = {
   'default-src': ["'none'"],
   'script-src': ["'self'"],
@@ -59,25 +59,25 @@ const policy = {
 
 /**
  * Serves the HTTPS API, its description as a page, and MQTT over WebSocket on one port with TLS 1.2 or later. Resolves
- * when it accepts connections.
+ * when the port accepts connections.
  */
 export async function listenHttps(parts: {
   host: string
   port: number
   certificates: Certificates
-  /** Bounds of HTTPS connections. A connection that becomes MQTT leaves them. */
+  /** Bounds of HTTPS connections. A connection that becomes MQTT over WebSocket no longer counts here. */
   bounds: ConnectionBounds
   /** Bounds of MQTT connections, over TCP and over WebSocket. */
   mqttBounds: ConnectionBounds
   proxyProtocol: boolean
-  /** Tell browsers to come back with https only. */
+  /** Tells browsers to use only https for this host from now on (header Strict-Transport-Security). */
   strictTransport: boolean
   routes: readonly Route[]
-  /** JSON text. */
+  /** The API description, as JSON text. */
   openapi: () => string
   lifecycle: Lifecycle
   tokens: Tokens
-  /** Tells other nodes of the requests of strangers. Absent: there are no other nodes. */
+  /** The store through which nodes tell each other of requests without a log-in. Absent: there are no other nodes. */
   store?: Store
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
@@ -103,7 +103,7 @@ export async function listenHttps(parts: {
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionTimeout: limits.stalledMs,
-    // The limit of the header also bounds every part of a path, so that routes judge names of any length.
+    // Allows a part of a path to be as long as the header, so that a route judges a long name, and not the router.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
@@ -114,7 +114,7 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // A path that cannot be decoded names nothing: 404. Fastify calls no hooks for it, so it is logged here.
+    // No route has a path that cannot be decoded: 404. Fastify calls no hooks for such a request, so it is logged here.
     frameworkErrors(_error, request, reply) {
       const { id: reqId, method, url } = request
       send(reply.header('x-request-id', reqId), refuse(404))
@@ -123,7 +123,7 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const roundRobin = createRoundRobin(server)
-  // With more turns per handshake, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
+  // The MQTT port has 2. With more than 1, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
@@ -138,12 +138,12 @@ export async function listenHttps(parts: {
   const underWay = createUnderWay()
   app.addHook('onRequest', async (request, reply) => {
     underWay.begin()
-    // `close` also comes when the client went away.
+    // Unlike `finish`, `close` also comes when the client has closed the connection early.
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
   })
   await serveDescription(app, openapi)
-  // Sends the files of pages. Every request still goes through the table of routes.
+  // Lets answers send files. The plugin serves no paths by itself: every request goes through the table of routes.
   await app.register(files, { serve: false, preCompressed: true, cacheControl: false })
   serveRoutes(app, routes, { ...parts, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
@@ -153,7 +153,7 @@ export async function listenHttps(parts: {
   return {
     port: typeof address === 'object' && address ? address.port : parts.port,
 
-    /** Stops accepting. Resolves when the requests that are under way are answered, or `drainMs` have passed. */
+    /** Stops accepting connections. Resolves when the requests under way are answered, or `drainMs` have passed. */
     async stop(): Promise<void> {
       guard.stopWatching()
       closed ??= app.close()
@@ -207,7 +207,8 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 
 /** Serves the page of the API description. */
 async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
-  // `answerDocument` sends the document that the hub has made. The plugin would make a new text for every request.
+  // The plugin gets an empty document, because it would make a new text for every request. `answerDocument` sends the
+  // text that the hub has made.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',

@@ -8,19 +8,19 @@ export type Payload = { bytes: Buffer } | { refused: Answer }
 
 /** A body that is too long is read up to this many bytes: a client that is still writing does not read the answer. */
 const drainBytes = 4 * 1024 * 1024
-/** This many pieces of a body may be small: some clients write JSON token by token. */
+/** A body may come in this many pieces of any size, however small: some clients write JSON token by token. */
 const freePieces = 4096
 /** Seconds after which a client may send a refused body again. */
 const busyRetry = 5
 
-/** Room for half-received bodies. */
+/** Limits the bytes of all half-received bodies together. Above the limit the oldest of these bodies are refused. */
 export function createBodyRoom(limitBytes: number): HalfReceived {
   return createHalfReceived(limitBytes, freePieces)
 }
 
 /**
- * Reads a body of at most `maxBytes`, and counts the bytes that really arrive. The pieces are copied together at once,
- * because even a small piece keeps the whole buffer in memory that was read with it.
+ * Reads a body of at most `maxBytes`. Counts the bytes that arrive, whatever length the header announces. Copies each
+ * piece at once, because even a small piece keeps in memory the whole buffer that was read with it.
  */
 export function readPayload(
   stream: IncomingMessage,
@@ -51,9 +51,9 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Stops reading. The connection ends with the answer. The parser has hundreds more pieces from the same step, and a
-     * paused stream would keep them. So the stream first drops them, then pauses. The socket pauses as well. Otherwise
-     * the parser would go on and give the stream thousands more pieces.
+     * Stops reading. The connection ends with the answer. The HTTP parser may still emit hundreds of pieces in this
+     * turn of the event loop. The stream drops them, because a paused stream would keep them in memory. After this turn
+     * the stream pauses, and the socket too. Otherwise the parser would go on and emit thousands more.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

@@ -6,13 +6,13 @@ import type { RequestLog } from './request-log.ts'
 
 export type RawAnswer = ReturnType<typeof createRawAnswer>
 
-/** Answers on sockets without an HTTP response object, and closes them. */
+/** Answers a request for which Node has made no HTTP response object, and closes the socket. */
 export function createRawAnswer(requestAnswered: RequestLog) {
   return (
     socket: Duplex,
     status: ErrorStatus,
     about: {
-      /** The readable parts of the request. */
+      /** The request, if Node could read it. */
       request?: Pick<IncomingMessage, 'method' | 'url'>
       remoteAddress: string
       errors?: Parameters<typeof envelope>[1]

@@ -1,6 +1,8 @@
 import { passwordLength } from './users/passwords.ts'
 
-/** The page where a person chooses a password. It has no inline script, so that the policy of all pages fits it. */
+/**
+ * The page where a person chooses a password. It has no inline script, because the policy of all pages forbids them.
+ */
 export const resetPage = `<!doctype html>
 <html lang="en">
   <head>
@@ -27,7 +29,7 @@ export const resetPage = `<!doctype html>
 </html>
 `
 
-/** The script of the reset page. Sends the password with the token of the link, which stands behind `#`. */
+/** The script of the reset page. It sends the password with the token, which the link carries behind `#`. */
 export const resetScript = `const form = document.querySelector('form')
 const status = document.querySelector('[role=status]')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')

@@ -5,7 +5,7 @@ import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
-/** Longest time for steps before other work of the node gets done, milliseconds. */
+/** Longest time that steps take in one turn of the event loop, milliseconds. Then other work of the node gets done. */
 const maxRowMs = 5
 
 interface Exchange {
@@ -150,7 +150,10 @@ function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
   return exchanges.length > 0 && !isHandling && !socket.destroyed
 }
 
-/** A request that has begun is parsed to its end. The next one is parsed when the answer before it is written. */
+/**
+ * Whether bytes may be parsed now. A request that has begun is parsed to its end. The next request of the connection is
+ * parsed only when the answer to the previous one is written.
+ */
 function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
   if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
   return exchanges.at(-1)?.request.complete !== true

@@ -32,7 +32,7 @@ const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 *
 /** Turns upgrade requests on `/mqtt` into byte streams for the broker. */
 export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
-  /** Shared with MQTT over TCP. */
+  /** Bounds of MQTT connections, which MQTT over TCP shares. */
   bounds: ConnectionBounds
   /** Largest MQTT packet. The broker enforces this limit; here a WebSocket message must only be able to hold it. */
   maxPacketBytes: number
@@ -48,7 +48,7 @@ export function createWebSocketDoor(parts: {
     clientTracking: false,
     // Off, because a compressed message may be a thousand times as long as it looks.
     perMessageDeflate: false,
-    // One message of a connection per turn, because one read may hold tens of thousands of tiny messages.
+    // One message per connection and turn of the event loop: one read may hold tens of thousands of tiny messages.
     allowSynchronousEvents: false,
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     maxFragments: maxPieces,
@@ -70,7 +70,7 @@ export function createWebSocketDoor(parts: {
       socket: Duplex,
       head: Buffer,
       remoteAddress: string,
-      /** Called when the connection counts as MQTT. */
+      /** Called when the connection becomes MQTT, and no longer counts as HTTPS. */
       taken: () => void,
     ): void {
       socket.on('error', () => socket.destroy())
@@ -125,7 +125,7 @@ export function createWebSocketDoor(parts: {
     })
     websocket.on('message', () => {
       bytes = 0
-      // While a packet waits, the broker does not read: then the message stays in the stream, and stays counted.
+      // While the broker works on a packet, it does not read. The message then stays in the stream, and stays counted.
       if (stream.readableLength === 0) free()
     })
     stream.onRead = free
@@ -158,9 +158,9 @@ function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | u
 /** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
-  /** The broker has answered, so that the limit for a CONNECT does not hold any more. */
+  /** The broker has answered the CONNECT, so the limit for a CONNECT no longer holds. */
   isAnswered = false
-  /** Called when the broker reads the messages that are there. */
+  /** Called when the broker reads the messages that have arrived. */
   onRead = () => {}
 
   constructor(websocket: WebSocket) {

@@ -19,18 +19,21 @@ interface Decisions {
   authorizePublish(client: Client): Promise<boolean>
   /** Aedes calls this when a connection has ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
-  /** Whether a QoS 2 packet identifier was received and not released. */
+  /** Whether the client has sent a QoS 2 PUBLISH with this packet identifier, and no PUBREL for it yet. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
-  /** Releases it. If the store fails, closes the connection and rejects, because Aedes would still send PUBCOMP. */
+  /**
+   * Releases a packet identifier on PUBREL. If the store fails, also closes the connection, because Aedes sends PUBCOMP
+   * even if this call rejects.
+   */
   release(clientId: string, packetId: number): Promise<void>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
   isResumed(clientId: string): boolean
 }
 
 /**
- * The only door to Aedes, which speaks the protocol: Aedes answers CONNECT, PUBLISH and PUBREL, ends connections, and
- * says when a will is to be published. Its hooks ask for the decisions of this broker. docs/decisions.md says which
- * packets bypass Aedes, and why.
+ * The only file that uses Aedes, which speaks the protocol: Aedes answers CONNECT, PUBLISH and PUBREL, ends
+ * connections, and says when a will is to be published. The hooks of Aedes ask this broker for decisions.
+ * docs/decisions.md says which packets bypass Aedes, and why.
  */
 export async function openAedes(parts: {
   clients: Clients
@@ -47,7 +50,7 @@ export async function openAedes(parts: {
     persistence: createPersistence(decisions),
     heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: connectTimeoutMs,
-    // Aedes sets no bounds of its own: the connection bounds the bytes that wait in either direction.
+    // Switches off the bounds of Aedes, because `MqttConnection` bounds the bytes that wait in either direction.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (from, username, password, done) => {
@@ -64,7 +67,7 @@ export async function openAedes(parts: {
     authorizePublish: (from, packet, done) => {
       if (!from) return done(null)
       const client = clients.ofAedes(from)
-      // A packet without a type is a will: Aedes hands it over as it stood in the CONNECT.
+      // A packet without a type is a will: Aedes passes the will on as it stood in the CONNECT.
       if (packet.cmd === undefined) {
         decisions.publishWill(client).then(() => done(null), done)
         return
@@ -76,7 +79,7 @@ export async function openAedes(parts: {
     authorizeForward: () => null,
   })
   // Aedes would close the connection for a topic of more than 100 levels, because its own emitter and persistence are
-  // recursive. The decision about a PUBLISH drops such a topic, and reports it (design.md §7).
+  // recursive. The decision about a PUBLISH drops and reports a PUBLISH with such a topic (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
   aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))
@@ -99,8 +102,8 @@ function refusal(returnCode: number): AuthenticateError {
 }
 
 /**
- * An emitter that delivers nothing and, below, a persistence that keeps nothing: `fanout/` matches and delivers
- * messages, `journal/` and `session/` store them (docs/decisions.md).
+ * This emitter delivers nothing, and the persistence below stores nothing: `fanout/` matches and delivers messages,
+ * `journal/` and `session/` store them (docs/decisions.md).
  */
 function createInertEmitter() {
   // Calls back at once, because this emitter keeps no listener.
@@ -129,7 +132,8 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    // Aedes calls a session present only if it has a subscription. This one has no effect, as the emitter is inert.
+    // Aedes reports a session as present only if it has a subscription. This subscription has no other effect, because
+    // the emitter is inert.
     subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,

@@ -48,9 +48,9 @@ export interface BrokerLimits extends ConnectionLimits {
   loginFailures: number
   /** Levels of a topic or filter. */
   maxTopicLevels: number
-  /** Received QoS 2 messages one client may leave unreleased. */
+  /** How many QoS 2 messages a client may have sent without releasing them by PUBREL. */
   incomingWindow: number
-  /** Events per second and credential, burst twice that; 0: no limit. */
+  /** Events per second and credential, and in a burst twice as many; 0: no limit. */
   publishRate: number
   /** How long an offline session is kept, milliseconds. */
   sessionExpiryMs: number
@@ -58,12 +58,15 @@ export interface BrokerLimits extends ConnectionLimits {
   maxSessionsPerCredential: number
 }
 
-/** How many small packets all connections together may hand in per turn. Each takes some hundred microseconds. */
+/**
+ * How many small packets of all connections together may go on in one turn of the event loop. Each takes some hundred
+ * microseconds.
+ */
 const smallPerTurn = 64
-/** The heartbeat shows other brokers of an Aedes cluster that this one is alive. Here are no others, so it is rare. */
+/** Brokers of an Aedes cluster send heartbeats to each other. This broker is in no cluster, so heartbeats are rare. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
-/** What a broker is made of. */
+/** The parts that a broker needs. */
 interface BrokerParts<Decision extends { livestreams: number }> {
   store: Store
   nodes: Nodes
@@ -138,8 +141,9 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Ends sessions of nodes that are gone, publishes their wills and begins to sweep. Call it before the first
-     * connection, and after webhooks and plugin targets have named the messages that the journal must keep.
+     * Ends the clean sessions of nodes that are gone, publishes the wills of their clients, and begins to sweep. Call
+     * it before the first connection, and after webhooks and plugin targets have named the messages that the journal
+     * must keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()
@@ -174,7 +178,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.stopReading()
       await running.ended()
       await fanout.sent()
-      // Aedes writes acknowledgements at the end of a turn.
+      // Aedes writes acknowledgements at the end of a turn of the event loop.
       await nextTurn()
       await aedes.close()
       for (const { connection } of clients.open) connection.destroy()
@@ -232,7 +236,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
     },
   }
 
-  /** How far the persistent sessions of this node have got. */
+  /** How far the persistent sessions of this node have got in the journal. */
   function valueNow() {
     const unsettled = unsettledOf(here.values(), records.placeOf)
     return { version: sequences.next(), upTo: reading.delivered(), unsettled }

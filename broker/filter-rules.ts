@@ -8,21 +8,24 @@ import type { Session } from './session/session.ts'
 
 export type FilterRules = ReturnType<typeof createFilterRules>
 
-/** A filter that a session does not get. */
+/** A filter that the broker denies to a session, and why. */
 export interface Denial {
   filter: string
   reason: string
 }
 
-/** Most filters of a temporary credential's session: it permits no more, and thousands of strangers may have one. */
+/**
+ * Most filters of a session with a temporary credential: as many as such a credential can have. The number is low,
+ * because thousands of strangers may have such sessions.
+ */
 const maxOfPages = 20
 
 type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
 
-/** Which filters a session may have. Denials are counted, and logged once a minute for each credential. */
+/** Says which filters a session may have. Denials are counted, and logged once a minute for each credential. */
 export function createFilterRules(parts: {
   access: Pick<Access, 'maySubscribe'>
-  /** Filters of one session. */
+  /** Most filters of one session. */
   maxSubscriptions: number
   maxTopicLevels: number
   log: Log
@@ -33,7 +36,7 @@ export function createFilterRules(parts: {
 
   return { denialOf, report }
 
-  /** Why a session may not have this filter, or undefined. */
+  /** Why a session may not have this filter. Undefined: the session may have the filter. */
   function denialOf({ principal, subscriptions }: Holder, filter: string): string | undefined {
     const malformed = checkTopicFilter(filter)
     if (malformed !== undefined) return malformed

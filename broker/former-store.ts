@@ -6,9 +6,10 @@ import type { Qos } from './connection/wire.ts'
 import type { SessionRecord } from './session/session-record.ts'
 
 /*
- * The store of the release before, which knew no journal: `queue/{clientId}/{sequence}` is a message in the queue of a
- * session, `body/{sequence}` its payload. `retained/{topic}\n{slot}` is a retained value with its payload, or with the
- * id of a shared one, `retained-body/{id}`. `session/{clientId}` is a session without a place in the journal.
+ * The store of the former release, which had no journal. `queue/{clientId}/{sequence}` is a message in the queue of a
+ * session, and `body/{sequence}` is its payload. `retained/{topic}\n{slot}` is a retained value, with its payload or
+ * with the id of a shared payload, which is `retained-body/{id}`. `session/{clientId}` is a session without a position
+ * in the journal.
  */
 
 export const queuePrefix = 'queue/'
@@ -18,9 +19,9 @@ export const sharedPrefix = 'retained-body/'
 
 /** A message in the queue of a session. */
 export interface QueueEntry {
-  /** Names its payload. */
+  /** The number in the key of its payload. */
   sequence: number
-  /** When its session began; entries of still earlier releases do not say. */
+  /** When its session began, milliseconds since the epoch. Absent in entries of still earlier releases. */
   session?: number
   topic: string
   qos: Qos
@@ -28,9 +29,9 @@ export interface QueueEntry {
   time: number
   expires?: number
   retain: boolean
-  /** Set if the message was sent: its packet identifier. */
+  /** The packet identifier with which the message was sent. Absent: it was not sent. */
   packetId?: number
-  /** QoS 2: acknowledged by PUBREC. */
+  /** QoS 2: the client has acknowledged the message by PUBREC. */
   released: boolean
 }
 
@@ -41,9 +42,9 @@ interface RetainedHeader {
   time: number
   expires?: number
   qos: Qos
-  /** Id of the payload, where several values share one. */
+  /** Id of the payload, if several values share it. */
   body?: string
-  /** A number that rises from value to value. Values of still earlier releases have none. */
+  /** A number that rises with each value. Absent in values of still earlier releases. */
   arrival?: number
 }
 
@@ -55,21 +56,21 @@ export function readQueueEntry(value: Buffer): QueueEntry {
   return JSON.parse(value.toString())
 }
 
-/** The message that an entry stands for. */
+/** Makes the message of a queue entry. */
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // The former hub wrote `every` for a retained value that a SUBSCRIBE brought, whatever its topic.
+  // If a session got a retained value because of a SUBSCRIBE, the former release wrote `every`, whatever the topic.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }
 
-/** A retained value of the release before; undefined if it is one of this release. */
+/** Reads a retained value of the former release. Undefined: the value is one of this release. */
 export function readRetained(value: Buffer): { header: RetainedHeader; payload: Buffer } | undefined {
   return value[0] === openBrace ? decodeValue<RetainedHeader>(value) : undefined
 }
 
-/** The message that made a retained value. */
+/** Makes the message of a retained value. */
 export function retainedMessage(header: RetainedHeader, payload: Buffer): Message {
   const { topic, slot, time, expires, qos } = header
   const until = expires === undefined ? {} : { expires }
@@ -79,14 +80,14 @@ export function retainedMessage(header: RetainedHeader, payload: Buffer): Messag
   return { ...streamOf(topic), topic, payload, qos, retained: { slot, time, ...until }, queue }
 }
 
-/** A session of the release before; undefined if it is one of this release. */
+/** Reads a session of the former release. Undefined: the session is one of this release. */
 export function readFormerRecord(value: Buffer): FormerRecord | undefined {
   const { claimedAt = 0, grantedAt: _unused, ...record } = JSON.parse(value.toString())
-  // Records of still earlier releases were of persistent sessions only.
+  // Records of still earlier releases have no `clean`: they are all of persistent sessions.
   return record.upTo === undefined ? { clean: false, version: claimedAt, ...record } : undefined
 }
 
-/** The stream of a message. Former messages did not name it; it follows from the topic. */
+/** Finds the stream of a message from its topic, because former messages do not name their stream. */
 function streamOf(topic: string): Pick<Message, 'stream' | 'isReport'> {
   const id = secondLevel(topic)
   if (topic === feedbackTopic(id)) return { isReport: true }

@@ -7,20 +7,23 @@ export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 interface TimeSources {
   /** Milliseconds since the epoch. */
   clock: () => number
-  /** Milliseconds since any beginning, like `performance.now()`. */
+  /** Milliseconds since an arbitrary instant, like `performance.now()`. */
   monotonic: () => number
 }
 
-/** If the wall clock moves by this much more or less than the monotonic clock, it was set; milliseconds. */
+/**
+ * If the wall clock moves by this much more or less than the monotonic clock, someone has set the wall clock;
+ * milliseconds.
+ */
 const jumpMs = 60_000
 
 const prefix = 'time/'
 const key = `${prefix}hub`
 
 /**
- * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time, so a jumping clock or a
- * stopped hub deletes no session. Nodes share the value through the store, and the highest one counts. Between two
- * values a node adds the time of its own monotonic clock.
+ * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time, so neither a jump of the
+ * clock nor a stop of the hub deletes sessions. Nodes share the value through the store, and the highest value counts.
+ * Between two values, each node adds the time that its own monotonic clock has measured.
  */
 export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {
   const { store, isLeader, log, clock, monotonic } = parts
@@ -31,7 +34,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // A clock that is ahead is no fault: the hub was off meanwhile.
+    // A clock ahead of the last run is no fault, because the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {
@@ -43,15 +46,15 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   })
 
   return {
-    /** Milliseconds. */
+    /** The hub time now, milliseconds. */
     now,
 
-    /** Now, as the moment at which a client has gone: by the wall clock, and in hub time. */
+    /** For a client that disconnects now: the instant by the wall clock, and the hub time. Both in milliseconds. */
     gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
 
     /**
-     * Stores the hub time; one node does it for all. A crash loses the time since the last call: sessions expire later,
-     * never too soon.
+     * Stores the hub time. One node does this for all nodes. A crash loses the hub time since the last call: sessions
+     * then expire later, never too soon.
      */
     async save(): Promise<void> {
       if (!isLeader()) return

@@ -12,7 +12,7 @@ import { type Records, recordChanges, type SessionRecord } from './session/sessi
 
 export type ImportedSessions = ReturnType<typeof createImportedSessions>
 
-/** A session of another broker. */
+/** A session of another broker, to be imported. */
 export interface ForeignSession {
   clientId: string
   /** The principal that gets the session on this hub. */
@@ -20,14 +20,14 @@ export interface ForeignSession {
   filters: readonly (readonly [filter: string, qos: Qos])[]
 }
 
-/** The filters with which a session may be imported, or why it may not. */
+/** The filters with which a session may be imported, or why the session may not be imported. */
 export type Admission =
   | { granted: ForeignSession['filters']; denials: Denial[] }
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
 
 /**
- * Imports sessions of another broker, as if their clients had been away for as long as this hub keeps messages. A
- * client that comes back gets every control event that is still valid, and the newest message of each other topic.
+ * Imports sessions of another broker, as if their clients had been away for as long as this hub keeps messages. When
+ * such a client connects, it gets every control event that is still valid, and the newest message of each other topic.
  */
 export function createImportedSessions(parts: {
   store: Store
@@ -43,7 +43,10 @@ export function createImportedSessions(parts: {
   const { store, journal, known, here, records, claims, rules, clock, maxClientIdBytes } = parts
 
   return {
-    /** Decides about a session. `foreseen`: number of other sessions of its credential that are about to be made. */
+    /**
+     * Decides whether a session may be imported. `foreseen`: in a dry run, the number of sessions that the import would
+     * already have made for the same credential.
+     */
     judge({ clientId, principal, filters }: ForeignSession, foreseen: number): Admission {
       const bytes = Buffer.byteLength(clientId)
       if (bytes === 0 || bytes > maxClientIdBytes) {
@@ -58,7 +61,7 @@ export function createImportedSessions(parts: {
       return { reason: 'no-filter', why: `${principal.username} may have none of its filters`, denials }
     },
 
-    /** Stores a session with the filters that it was granted. False: by now the client id has a session. */
+    /** Stores a session with the filters that it was granted. False: the client id has a session by now. */
     async bring({ clientId, principal, filters }: ForeignSession): Promise<boolean> {
       if (isTaken(clientId)) return false
       const record: SessionRecord = records.offline({
@@ -82,12 +85,18 @@ export function createImportedSessions(parts: {
     return isHere || known.get(clientId) !== undefined
   }
 
-  /** Radio filters count from the start, others from now: earlier reports are about events that came another way. */
+  /**
+   * The position after which a filter counts. Filters on radio topics count from the beginning of the journal, so the
+   * client gets kept messages. Other filters, those on reports, count from now: earlier reports are about events that
+   * did not come through the other broker.
+   */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()
   }
 
-  /** Grants or denies each filter, in their order, as in a SUBSCRIBE: each granted one counts for the limit. */
+  /**
+   * Grants or denies the filters in order, as for a SUBSCRIBE. Each granted filter counts for the limit of a session.
+   */
   function granting(clientId: string, principal: Principal, filters: ForeignSession['filters']) {
     const subscriptions: Parameters<FilterRules['denialOf']>[0]['subscriptions'] = new Map()
     const denials: Denial[] = []

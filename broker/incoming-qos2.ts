@@ -9,12 +9,12 @@ export type Incoming = ReturnType<typeof createIncoming>
 
 /**
  * QoS 2 messages that clients publish. The hub recognises a retransmission by its packet identifier, until the client
- * releases the identifier [MQTT-4.3.3-2].
+ * releases the identifier by PUBREL [MQTT-4.3.3-2].
  */
 export function createIncoming(parts: {
   store: Store
   here: SessionsHere
-  /** Received QoS 2 messages one client may leave unreleased. */
+  /** How many QoS 2 messages a client may have sent without releasing them by PUBREL. */
   window: number
   log: Log
   metrics: Metrics
@@ -24,18 +24,18 @@ export function createIncoming(parts: {
   return {
     window,
 
-    /** Whether an earlier copy of the packet is accepted; undefined: there is none. */
+    /** Whether the hub has accepted an earlier PUBLISH with this packet identifier. Undefined: there was none. */
     find({ incoming, processing }: Session, packetId: number): true | Promise<boolean> | undefined {
       return incoming.has(packetId) ? true : processing.get(packetId)
     },
 
     hasRoom: ({ incoming, processing }: Session): boolean => incoming.size + processing.size < window,
 
-    /** The changes to store with the message: none for a clean session, which does not outlive its connection. */
+    /** The changes to store with a message. A clean session has none, because it does not outlive its connection. */
     changes: (session: Session, packetId: number): readonly Change[] =>
       session.clean ? [] : [incomingChange(session, packetId)],
 
-    /** Notes a new message that is on its way into the store. Resolves with whether it is accepted. */
+    /** Notes a new message whose commit is under way. Resolves with whether the message is accepted. */
     async add(session: Session, packetId: number, accepted: Promise<boolean>): Promise<boolean> {
       session.processing.set(packetId, accepted)
       try {
@@ -47,7 +47,9 @@ export function createIncoming(parts: {
       }
     },
 
-    /** Whether a packet identifier is received and not released. Waits for its message if that is being stored now. */
+    /**
+     * Whether a message with this packet identifier is accepted and not released. Waits for its commit, if under way.
+     */
     async isIncoming(clientId: string, packetId: number): Promise<boolean> {
       const session = here.connected.get(clientId)
       if (!session) return false
@@ -56,8 +58,8 @@ export function createIncoming(parts: {
     },
 
     /**
-     * Frees a packet identifier. PUBCOMP lets the client use it for a new message, so the release is stored first
-     * [MQTT-4.3.3-2]. If that fails, closes the connection and rejects.
+     * Releases a packet identifier. PUBCOMP lets the client use the identifier for a new message, so the release is
+     * stored before PUBCOMP [MQTT-4.3.3-2]. If the store fails, closes the connection and rejects.
      */
     async release(clientId: string, packetId: number): Promise<void> {
       const session = here.connected.get(clientId)

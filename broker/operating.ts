@@ -18,7 +18,7 @@ import type { Returning } from './session/returning.ts'
 import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
 import type { Sessions } from './session/sessions.ts'
 
-/** True: done. False: there is no such client or session. `error`: why the outcome is not known. */
+/** True: done. False: there is no such client or session. `error`: why this node does not know the outcome. */
 type Outcome = boolean | { error: string }
 
 interface Parts {
@@ -32,7 +32,9 @@ interface Parts {
   calls: Calls
 }
 
-/** Shows clients, sessions and retained messages of all nodes to operators, and ends clients and sessions there. */
+/**
+ * Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions for them.
+ */
 export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
@@ -47,7 +49,7 @@ export function createOperating(parts: Parts) {
       return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
 
-    /** How many persistent sessions there are on all nodes, by whether their client is connected. */
+    /** Counts the persistent sessions of all nodes: those whose client is connected, and those whose client is away. */
     sessionCounts(): { connected: number; away: number } {
       const counts = { connected: 0, away: 0 }
       for (const { clean, disconnectedAt } of known.values()) {
@@ -72,7 +74,10 @@ export function createOperating(parts: Parts) {
       return views
     },
 
-    /** One session, with the messages that its client would get if it came back now. Undefined: there is none. */
+    /**
+     * One session, with the number of messages that its client would get if the client came back now. Undefined: no
+     * session.
+     */
     async session(clientId: string): Promise<SessionView | undefined> {
       const session = known.get(clientId)
       if (!session) return undefined
@@ -133,13 +138,13 @@ function createEnding({
   calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
 
   return {
-    /** Closes the connection of a client id. False when it is not connected. */
+    /** Closes the connection of a client id. Resolves with false if the client is not connected. */
     async disconnect(clientId: string): Promise<Outcome> {
       const node = known.nodeOf(clientId)
       return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
     },
 
-    /** Forgets a session and closes its connection. False when there is none. */
+    /** Forgets a session and closes its connection. Resolves with false if there is no such session. */
     async dropSession(clientId: string): Promise<Outcome> {
       const node = known.nodeOf(clientId)
       return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
@@ -159,13 +164,13 @@ function createEnding({
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    // Close the connection first, so that nothing more is sent to a session that is about to be forgotten.
+    // Closes the connection first, so that no more messages go out to a session that is about to be forgotten.
     sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }
 }
 
-/** The figures of a session that is away, from its record. */
+/** The figures of a session whose client is away, from the record of the session. */
 function awayFigures({ subscriptions, dropped }: SessionRecord) {
   return { subscriptions: subscriptions.map(([filter]) => filter), queued: null, inFlight: null, dropped }
 }

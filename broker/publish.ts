@@ -27,34 +27,40 @@ export interface Received {
   qos: Qos
   retain: boolean
   isWill: boolean
-  /** Wall clock, milliseconds since the epoch. */
+  /** When the message came in, by the wall clock, milliseconds since the epoch. */
   at: number
-  /** `performance.now()` at the arrival of its last byte. */
+  /** When the last byte of the message came in, or when its wait for the publish rate ended, by `performance.now()`. */
   started: number
   /** Changes that must be stored with the decision, or not at all. */
   alongside: readonly Change[]
 }
 
-/** Takes the messages that clients publish. The caller settles a decision in the same turn of the event loop. */
+/**
+ * Takes the messages that clients publish. The caller calls `settle` in the same turn of the event loop as `decide`.
+ */
 export interface Inbox<Decision extends { livestreams: number }> {
-  /** Decides by the topic and the payload. */
+  /** Decides about a message by its topic and payload. */
   decide(received: Received): Decision
-  /** Appends, fans out and reports. `failed`: nothing was stored. */
+  /** Appends the messages of the decision to the journal, fans them out and reports. `failed`: nothing was stored. */
   settle(decided: Decision): Promise<{ outcome: string }>
 }
 
-/** A PUBLISH of more bytes may cost tens of milliseconds, so only one of all connections is decided in a turn. */
+/**
+ * A PUBLISH of more bytes may take tens of milliseconds. So in one turn of the event loop, the broker decides about
+ * only one such PUBLISH of all connections.
+ */
 const largeBytes = 16 * 1024
 
 /**
- * The way of a PUBLISH. Its frame is paced, and waits for the publish rate. The inbox decides by its topic and payload.
- * An accepted event is appended to the journal, fanned out and reported. Then the client gets its acknowledgement.
+ * Handles a PUBLISH from its arrival to its acknowledgement. The frame waits for the pacing, which limits the packets
+ * per turn of the event loop, and for the publish rate. The inbox decides by topic and payload. An accepted event is
+ * appended to the journal, fanned out and reported. Then the client gets its acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   inbox: Inbox<Decision>
   incoming: Incoming
   publishes: Access['publishes']
-  /** Paces packets, small ones and large ones. */
+  /** Limits how many small and how many large packets may go on in one turn of the event loop. */
   pacing: Record<'small' | 'large', Pacing>
   rate: ReturnType<typeof createPublishRate>
   /** Work that must end before the store is closed. */
@@ -84,15 +90,15 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     accept,
   }
 
-  /** Whether a frame that has arrived may go on now. If not, `resume` is called when it may. */
+  /** Whether a PUBLISH that has arrived may go on now. If not, `resume` is called when it may. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
-    // Call this only when pacing lets the packet through: by then the event before it has been charged.
+    // Call `pay` only when the pacing lets the PUBLISH through: by then the cost of the event before has been charged.
     const pay = () => rate.enter(username, () => resume('rate'))
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides about a PUBLISH at once, in the order of arrival. Resolves in that order. True: it may be acknowledged. */
+  /** Decides about a PUBLISH at once. Resolves in the order of arrival. True: Aedes may acknowledge the PUBLISH. */
   function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
     const { session, connection } = client
     if (!session) {
@@ -106,7 +112,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return client.acknowledged
   }
 
-  /** QoS 2: a repeated packet is not accepted again. */
+  /** QoS 2: accepts a packet only once. A repeated packet gets the outcome of the first one. */
   async function acceptOnce(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
     const { packetId } = publish
     const before = incoming.find(session, packetId)
@@ -128,7 +134,10 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return accept({ principal, clientId, topic, payload, qos, retain, isWill, at, started, alongside })
   }
 
-  /** Takes a PUBLISH or will from its topic to its report. True: it may be acknowledged. False: nothing was stored. */
+  /**
+   * Decides about a PUBLISH or will, and settles the decision. False: nothing was stored, so no acknowledgement may go
+   * out.
+   */
   async function accept(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
@@ -139,8 +148,8 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   }
 
   /**
-   * Resolves with whether a PUBLISH may be acknowledged, once the client's earlier ones are settled [MQTT-4.6.0-2]. If
-   * nothing was stored, closes the connection. Never rejects.
+   * Resolves with whether a PUBLISH may be acknowledged, when the earlier PUBLISHes of the client are settled
+   * [MQTT-4.6.0-2]. If nothing was stored, closes the connection. Never rejects.
    */
   async function settled(
     { connection }: Client,
@@ -148,7 +157,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     accepted: Promise<boolean>,
     before: Promise<boolean>,
   ): Promise<boolean> {
-    // This is awaited only after the earlier PUBLISHes: a rejection must not count as unhandled until then.
+    // Handles a rejection at once: Node.js must not report it as unhandled while the earlier PUBLISHes are awaited.
     const failure = accepted.then(
       (isAccepted) => (isAccepted ? undefined : 'publish not stored'),
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
@@ -157,7 +166,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     const reason = await failure
     connection.finished(publish)
     if (reason === undefined) return true
-    // Wait for the earlier acknowledgements: they leave at the end of this turn of the event loop.
+    // Waits for the earlier acknowledgements, which leave at the end of this turn of the event loop.
     await nextTurn()
     connection.cut('error', reason)
     return false
@@ -212,7 +221,10 @@ export function createInbox(parts: {
   }
 }
 
-/** A denied publish is reported to the publisher's institution that its topic names, else to all the publisher's. */
+/**
+ * The institutions that get the report of a denied message: the publisher's institution that the topic names, or else
+ * all institutions of the publisher.
+ */
 function readersOf(principal: Principal, topic: string): readonly string[] {
   if (principal.role !== 'publisher') return []
   const [root, institutionId = ''] = topic.split('/', 2)

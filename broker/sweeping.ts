@@ -31,7 +31,7 @@ export function createSweeping(parts: {
 
   function sweep(): void {
     hubTime.checkClock()
-    // Expired retained values are removed first, so that the journal need not keep their messages.
+    // Removes expired retained values first, because the journal must keep the messages of all retained values.
     const trimmed = retained.sweep().then(() => trimming.sweep())
     Promise.all([trimmed, sessions.sweep(), hubTime.save()]).catch((error: unknown) => {
       metrics.storeFailures.inc()

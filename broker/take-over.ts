@@ -22,27 +22,32 @@ import {
 import type { Owed } from './session/in-flight.ts'
 import { recordChanges, recordPrefix, toStored } from './session/session-record.ts'
 
-/** About the size of one commit: number of changes, and bytes of their values. */
+/** One commit has about this many changes, or this many bytes of values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
-/** Converted things between two lines of the log. */
+/** The log gets a line each time this many entries of one kind are converted. */
 const linesEvery = 10_000
-/** A node that converts the store commits something within this time, milliseconds. */
+/** A node that converts the store makes a commit at least this often, milliseconds. */
 const aliveMs = 5_000
 /**
- * Says which node converts the store, and how far it is. Each commit requires the mark that the commit before it wrote,
- * so only one node can convert.
+ * The mark under this key says which node converts the store, and how far the conversion is. Each commit requires the
+ * mark that the commit before has written, so only one node can convert.
  */
 const markKey = 'take-over/mark'
-/** Former sequence → position. Removed at the end. */
+/**
+ * Below this prefix, the entry of a former sequence has the position of its message in the journal. Removed at the end.
+ */
 const takenPrefix = 'take-over/position/'
 
-/** Converts data of the release before to this one. Changes that must be in one commit come as one array, in order. */
+/**
+ * Yields the changes that convert other data of the former release, such as the queues of webhooks. The changes of one
+ * array must be in one commit, in this order.
+ */
 export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
 
 /**
- * Converts a store of the release before, or an empty one, to this release, before anything else reads it. Each commit
- * removes the former entries that it converts, so that after a crash the next start converts the rest. The last commit
- * writes the number of the format. Resolves with whether there was anything to do.
+ * Converts a store of the former release, or an empty store, to this release, before any other code reads the store.
+ * Each commit removes the former entries that it converts, so after a crash the next start converts the rest. The last
+ * commit writes the number of the format. Resolves with false if the store had the format of this release already.
  */
 export function createTakeOver(work: FormerWork, size = portionSize) {
   return async (store: Store, log: Log): Promise<boolean> => {
@@ -53,7 +58,7 @@ export function createTakeOver(work: FormerWork, size = portionSize) {
       try {
         await run(store, log, work, size, before)
       } catch (error) {
-        // Another node converts the store.
+        // Another node converts the store: the loop waits for that node.
         if (!(error instanceof ConditionFailed)) throw error
       }
     }
@@ -95,7 +100,7 @@ async function run(
   if (isAny) log.info(done, 'the store of the former release is taken over')
 }
 
-/** From now on this node converts the store, and no other. Rejects with `ConditionFailed` if another was first. */
+/** Claims the conversion for this node alone. Rejects with `ConditionFailed` if another node was first. */
 async function beginConversion(store: Store, before: Buffer | undefined) {
   const run = randomUUID()
   let number = 0
@@ -114,14 +119,14 @@ async function beginConversion(store: Store, before: Buffer | undefined) {
 type PortionSize = typeof portionSize
 type Portions = ReturnType<typeof createPortions>
 
-/** Collects changes, and stores them in portions. */
+/** Collects changes, and stores them in portions: commits of limited size. */
 function createPortions(commit: (changes: readonly Change[]) => Promise<number>, size: PortionSize) {
   let changes: Change[] = []
   let bytes = 0
   let numbers = 0
 
   return {
-    /** Adds changes that must be in one commit. Their numbers count from 0. */
+    /** Adds changes that must be in one commit. The numbers (`nth`) in `together` count from 0. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered
@@ -146,7 +151,7 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
 
 /** Moves the messages of the queues into the journal, in the order in which they were accepted. */
 async function takeMessages(store: Store, portions: Portions, count: () => void): Promise<void> {
-  /** For each message, the entry with the highest granted QoS. */
+  /** For each message, the queue entry with the highest granted QoS. The key is the sequence. */
   const entries = new Map<number, QueueEntry>()
   for await (const [, value] of store.range(queuePrefix)) {
     const entry = readQueueEntry(value)
@@ -156,7 +161,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
   for await (const [key, body] of store.range(bodyPrefix)) {
     const sequence = Number(key.slice(bodyPrefix.length))
     const entry = entries.get(sequence)
-    // No session waits for this message: its payload is removed later, with the other former entries.
+    // No session waits for this message. Its payload is removed later, with the other former entries.
     if (!entry) continue
     const message = queuedMessage(entry, body)
     const taken: Change = { put: takenKey(sequence), value: '', numbered: { nth: 0, at: 'value' } }
@@ -168,7 +173,10 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
 
 type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
 
-/** Appends retained payloads to the journal, in the order of their arrival. The retained values then point there. */
+/**
+ * Appends the messages of retained values to the journal, in the order of arrival. The values then name their
+ * positions.
+ */
 async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
   const bodies = new Map<string, Buffer>()
   for await (const [key, payload] of store.range(sharedPrefix))
@@ -179,7 +187,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
     if (read) values.push({ key, ...read })
   }
   values.sort((a, b) => (a.header.arrival ?? 0) - (b.header.arrival ?? 0))
-  /** The values of one payload are converted together. */
+  /** Values that share a payload are converted together. */
   const groups = new Map<string, Retained[]>()
   for (const value of values) {
     const name = value.header.body ?? value.key
@@ -192,7 +200,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
       const whole = header.body === undefined ? payload : bodies.get(header.body)
       return whole ? [retainedMessage(header, whole)] : []
     })
-    // If a payload is missing, the former hub had let go of it: no client got the value any more.
+    // If the payload is missing, the former hub had removed it, and no client could get the value any more.
     const lost = messages.length === 0 ? group.map(({ key }) => ({ del: key })) : []
     const shared = bodies.has(name) ? [{ del: sharedPrefix + name }] : []
     const kept = messages.flatMap((message, nth) => retainedChange(message, nth))
@@ -210,7 +218,10 @@ function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   return [{ put, value: '', order, numbered: { nth, at: 'value' } }]
 }
 
-/** Names the owed messages of sessions by position. For newer messages, a session begins at the end of the journal. */
+/**
+ * Converts the sessions: from now on, positions identify the messages that a session has not acknowledged. A session
+ * gets later messages from the end of the journal on.
+ */
 async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
   const positions = new Map<number, number>()
   for await (const [key, value] of store.range(takenPrefix)) {
@@ -239,7 +250,10 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** The messages that a session was owed. Packet identifiers are not kept, because now they follow from positions. */
+/**
+ * Reads the messages that a session has not acknowledged. Their packet identifiers are left out, because packet
+ * identifiers now follow from positions.
+ */
 async function readQueue(
   store: Store,
   { clientId, clean, createdAt }: FormerRecord,
@@ -252,9 +266,9 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // The client has a released message already.
+    // The client already has a released message.
     if (!isOwn || position === undefined || released) continue
-    // At QoS 2 a repetition needs its former packet identifier, which is gone: the message goes out as a new one.
+    // At QoS 2, a repetition would need the former packet identifier. It is lost, so the message goes out as a new one.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })
   }
   return { keys, owed }

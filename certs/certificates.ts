@@ -13,34 +13,35 @@ interface KeyPair {
 }
 
 /**
- * The certificate and key in use. Replaced files are picked up without a restart (design.md §3), but only as a pair
- * that fits; until then the old pair stays. Throws an error of one line if there is no pair to start with.
+ * Holds the certificate and key in use. When the files are replaced, takes the new pair without a restart (design.md
+ * §3), but only if certificate and key fit together. Until then the old pair stays in use. Throws an error of one line
+ * if the files cannot be used at the start.
  */
 export function createCertificates(parts: {
   certPath: string
   keyPath: string
   log: Pick<Log, 'info' | 'warn' | 'error'>
-  /** Time between two looks at the files. */
+  /** Time between two looks at the files, milliseconds. */
   intervalMs?: number
 }) {
   const { certPath, keyPath, log, intervalMs = 1000 } = parts
   const listeners = new Set<(pair: KeyPair) => void>()
   let current = check(readPair())
   warnAboutValidity()
-  // The last content that could not be used, and whether it was logged.
+  // The last content that could not be used, or why the files could not be read, and whether this was logged.
   let wrong: { seen: string; logged: boolean } | undefined
   let looking = false
-  // Compared by content: modification times and inotify both miss a swapped symlink (mosquitto#524).
+  // Compares content: modification times and inotify both miss a swapped symlink (mosquitto#524).
   const timer = setInterval(() => void look(), intervalMs).unref()
 
   return {
-    /** The pair to serve with now. */
+    /** The certificate and key in use now. */
     current: (): KeyPair => current.pair,
 
     /** When the certificate in use expires. */
     notAfter: (): Date => new Date(current.certificate.validTo),
 
-    /** Calls the listener with every new good pair, e.g. for `server.setSecureContext`. */
+    /** Calls the listener with every new pair that can be used. Returns the function that removes the listener. */
     onChange(listener: (pair: KeyPair) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
@@ -97,7 +98,10 @@ export function createCertificates(parts: {
     }
   }
 
-  /** Logs a fault once, and only if it is still there at the second look: two files never change at one instant. */
+  /**
+   * Keeps the old pair. Logs the fault once, and only if the next look at the files finds it again: an operator cannot
+   * replace two files at the same instant.
+   */
   function keepOld(seen: string, reason: string): void {
     if (wrong?.seen !== seen) {
       wrong = { seen, logged: false }
@@ -124,7 +128,7 @@ export function createCertificates(parts: {
     const key = parse(`${keyPath} is not an unencrypted private key in PEM`, () => createPrivateKey(pair.key))
     if (!certificate.checkPrivateKey(key))
       throw new Error(`the key ${keyPath} does not belong to ${certPath}`)
-    // OpenSSL has the last word: it refuses keys that are too weak, and broken intermediates.
+    // OpenSSL also refuses keys that are too weak, and broken intermediate certificates.
     parse(`TLS cannot use ${certPath}`, () => createSecureContext(pair))
     return { pair, certificate }
   }

@@ -15,26 +15,27 @@ const dayMs = 24 * 3600 * 1000
 /** Some TLS clients refuse a server certificate that is valid for more than 398 days. */
 const serverDays = 397
 const caYears = 10
-/** Clients whose clocks are behind by less than this accept a certificate that was made a moment ago. */
+/** A new certificate is valid from this long before its making, so that clients whose clocks are slow accept it. */
 const clockDifferenceMs = 3600 * 1000
 /** Part of the issuer name of the certificates made here. A certificate of another issuer is never overwritten. */
 const caName = 'now-playing hub development CA'
-/** A server certificate is replaced this long before it expires. */
+/** A server certificate is replaced this many days before it expires. */
 const renewDays = 30
 
-/** Files of a development set-up, as configuration wants them. */
+/** The paths of the certificate files of a development set-up. */
 interface DevelopmentCertificates {
   cert: string
   key: string
-  /** The certificate to trust: `mosquitto_sub --cafile`. */
+  /** The CA certificate that clients must trust (`mosquitto_sub --cafile`). */
   ca: string
 }
 
 /**
  * Makes a development CA and a server certificate in `dir`, or completes and renews existing ones.
  *
- * Needs no lock between processes. A key, once written, stays. Each certificate can be made again from its key, and the
- * name of the CA follows from its key. So the files fit together, whichever process writes last.
+ * Processes that do this at the same time need no lock. A key file, once written, is never replaced. Each certificate
+ * can be made again from its key, and the name of the CA follows from the key of the CA. So the files fit together,
+ * whichever process writes last.
  */
 export async function ensureDevelopmentCertificates(
   dir: string,
@@ -47,7 +48,7 @@ export async function ensureDevelopmentCertificates(
 
   await mkdir(dir, { recursive: true })
   const server = await readServer(files)
-  // A good certificate needs no renewal, so the CA key may be missing.
+  // The key of the CA is needed only to renew the certificate. Until then its file may be missing.
   if (server !== undefined && isFresh(server, names, now)) return files
 
   await Promise.all([files.cert, files.ca].map(refuseForeign))
@@ -69,7 +70,7 @@ async function readServer(files: DevelopmentCertificates) {
     const fits = keysMatch(parsed.cert, key ?? '') && parsed.cert.verify(parsed.ca.publicKey)
     return fits ? parsed : undefined
   } catch {
-    return undefined // not PEM, or cut short: made again
+    return undefined // not PEM, or cut short: the caller makes the files again
   }
 }
 
@@ -90,8 +91,8 @@ function covers(cert: X509Certificate, name: string): boolean {
 }
 
 /**
- * Refuses to overwrite a certificate that was not made here. Operators are to name their own in the configuration, but
- * may have put it here.
+ * Refuses to overwrite a certificate that this module did not make. Operators should name their own certificate in the
+ * configuration, but may have put it under this path.
  */
 async function refuseForeign(path: string): Promise<void> {
   const present = await readIfThere(path)
@@ -112,7 +113,10 @@ async function ensureKey(path: string): Promise<string> {
   return key
 }
 
-/** The CA certificate of this key; issued again when it is missing, foreign, or would expire before the server's. */
+/**
+ * Returns the CA certificate of this key. Issues it again if it is missing, belongs to another key, or would expire
+ * before the server certificate.
+ */
 async function ensureCa(path: string, caKey: string, now: Date): Promise<string> {
   const present = await readIfThere(path)
   if (present !== undefined && isCaOf(caKey, present, now)) return present
@@ -164,9 +168,9 @@ function validFrom(now: Date): Date {
   return new Date(now.getTime() - clockDifferenceMs)
 }
 
-/** A name that can stand in a certificate: container host names may hold anything. */
+/** Whether a certificate may have this name. The host name of a container may hold any characters. */
 function isHostOrAddress(name: string): boolean {
-  if (isIP(name) > 0) return !name.includes('%') // no zones
+  if (isIP(name) > 0) return !name.includes('%') // no zone such as fe80::1%eth0
   return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(name)
 }
 

@@ -5,7 +5,7 @@ import type { Log } from '../telemetry/log.ts'
 import { createCertificates } from './certificates.ts'
 import { ensureDevelopmentCertificates } from './development.ts'
 
-/** The configured certificate, or a development one made on first start. */
+/** Opens the configured certificate. Without one, opens a development certificate, which the first start makes. */
 export async function openCertificates(config: Config, certsDir: string, log: Log) {
   const { tlsCert, tlsKey, tlsCa } = config
   if (tlsCa !== undefined) {

@@ -10,7 +10,7 @@ export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 interface SigningKeyView {
   kid: string
   createdAt: string
-  /** When another key replaced it. Null: it signs. */
+  /** When a newer key replaced this key, ISO 8601. Null: this key signs. */
   replacedAt: string | null
 }
 
@@ -19,18 +19,20 @@ interface StoredKey extends SigningKeyView {
   publicJwk: JWK
 }
 
-/** The only algorithm of the hub's tokens, whatever the header of a token names (RFC 8725 §3.1). */
+/** The only algorithm of the hub's tokens, whatever algorithm the header of a token names (RFC 8725 §3.1). */
 export const algorithm = 'RS256'
 
 /**
- * The keys that sign tokens and pushes. The newest key signs. A replaced key still verifies for `keepMs`, until no
- * token that it signed is valid any more. Private parts stay in the store (data directory, mode 0700).
+ * The keys that sign tokens and pushes. The newest key signs. The hub accepts the signatures of a replaced key for
+ * another `keepMs` milliseconds: after that, every token that it signed has expired. Private keys stay in the store
+ * (data directory, mode 0700).
  */
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
   const inLock = await createLock(store, 'signing-key')
-  // Nodes that start at the same time each make a key, and agree on the newest as soon as they hear of each other.
+  // Nodes that start at the same time may each make a key. When the nodes have heard of all keys, they all sign with
+  // the newest.
   let signing = newest() ?? (await make([]))
   collection.onChanged(() => {
     signing = newest() ?? signing
@@ -41,8 +43,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     current: () => ({ kid: signing.kid, key: signing.privateJwk }),
 
     /**
-     * The public key of that name, if tokens that it signed are still accepted. The same object each time: jose imports
-     * it once.
+     * The public key with this id, if the hub still accepts tokens that it signed. Returns the same object each time,
+     * so that jose imports the key only once.
      */
     find(kid: string | undefined): JWK | undefined {
       const stored = kid === undefined ? undefined : collection.get(kid)
@@ -56,8 +58,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /**
-     * Makes a new key that signs from now on. `dropOld`: tokens of the other keys are refused at once. Calls `first`
-     * with the name of the new key before storing the key. If `first` rejects, no key is made.
+     * Makes a new key that signs from now on. `dropOld`: the hub refuses tokens of the other keys at once. Calls
+     * `first` with the id of the new key before it stores the key. If `first` rejects, no key is stored.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inLock(async (held) => {

@@ -12,7 +12,7 @@ interface Typed {
   options?: readonly CommandOption[]
 }
 
-/** One command of `hubctl`: how it is written, what it asks of the node, how the answer reads. */
+/** One command of `hubctl`: how a person types it, what it asks of the node, and how its answer is printed. */
 export interface Command extends Typed {
   /** A summary for the help that says more than the summary of the operation. */
   summary?: string
@@ -20,7 +20,7 @@ export interface Command extends Typed {
   asks: OperationName
   /** The arguments to send. Checks everything that can be checked without the node, and throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
-  /** The answer for people. */
+  /** Formats the answer for people. */
   print(result: unknown, printer: Printer, input?: Input): string
   /** Formats one line for people, if the answer comes line by line until one side ends it. */
   line?(value: unknown, printer: Printer): string
@@ -28,9 +28,9 @@ export interface Command extends Typed {
   progress?(value: unknown, printer: Printer): string
   /** If `option` (a name in camel case) is not given, `does` is run instead of this command. */
   without?: { option: string; does: LocalCommand }
-  /** The answer for `--json`, where it is not the whole result. */
+  /** Makes the answer for `--json`. Without it, `--json` prints the whole result. */
   json?(result: unknown): unknown
-  /** Something about a success that needs attention. */
+  /** A warning to print with a successful answer. Undefined: there is none. */
   warning?(result: unknown): string | undefined
   /** Whether the answer means success; otherwise the exit code is 1. */
   succeeded?(result: unknown): boolean
@@ -49,7 +49,7 @@ export interface LocalHow {
 export interface LocalCommand extends Typed {
   summary: string
   does(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
-  /** The answer for people. */
+  /** Formats the answer for people. */
   print(result: unknown, printer: Printer): string
 }
 
@@ -62,8 +62,8 @@ export interface CommandOption {
 }
 
 /**
- * Makes options from the arguments of a list command, and arguments from the typed options. `typed`: arguments that do
- * not become options.
+ * Makes options from the arguments of the operation that a list command asks for. The returned `args` makes arguments
+ * from the typed options. `typed`: arguments that get no option, because they are parameters (`<name>`).
  */
 export function filtersOf(asks: OperationName, typed: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[asks].args
@@ -100,7 +100,7 @@ export interface Input {
 
 type Awaitable<T> = T | Promise<T>
 
-/** Wrong usage: `hubctl` says so and exits with 2 (design.md §4). */
+/** Makes the error of wrong usage: `hubctl` prints it, and exits with 2 (design.md §4). */
 export function usage(message: string): Error {
   const error = new Error(message)
   error.name = usageName

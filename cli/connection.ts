@@ -12,9 +12,7 @@ export interface CallFailure {
 /** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
 const timeoutMs = 60_000
 
-/**
- * Sends one command to the node behind the admin socket and returns its result, or why there is none.
- */
+/** Sends one command to the node behind the admin socket. Returns its result, or the reason why there is none. */
 export async function call(
   socketPath: string,
   command: string,
@@ -52,8 +50,8 @@ export async function readLines(
 }
 
 /**
- * Sends a command whose answer comes line by line, and resolves with its bytes, or the reason why there are none.
- * `close` ends the answer early.
+ * Sends a command whose answer comes line by line. Resolves with the stream of its bytes, or the reason why there is
+ * none. `close` ends the answer early.
  */
 export async function openLines(
   socketPath: string,
@@ -96,7 +94,8 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // `hubctl` closes: on a unix socket a close by the node can overtake the end of a large request (EPIPE).
+      // With `keep-alive`, `hubctl` closes the connection. If the node did, then on a unix socket its close could
+      // overtake the end of a large request (EPIPE).
       connection: 'keep-alive',
     }
     const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {

@@ -3,7 +3,7 @@ import { type Command, filtersOf, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { parseDuration } from './time/duration.ts'
 
-/** Making, showing, rotating and revoking MQTT credentials. */
+/** The commands that make, show, rotate and revoke MQTT credentials. */
 export const credentialCommands: readonly Command[] = [
   {
     words: 'credentials add',

@@ -220,7 +220,7 @@ function whyNotShown(topic: unknown, printer: Printer): string | false {
   return printer.sentence(`Not shown on ${valueAt(topic, 'topic')}: a newer event came before it,`, which)
 }
 
-/** An event with further fields for a table. */
+/** An event with the further fields that tables show. */
 function withResult(event: unknown): Record<string, unknown> {
   const { outcome, dryRun, isRepetition, event: name, title, artist, name: state, errors } = Object(event)
   const refusedFor = listOf(valueAt(event, 'refusedServices'))
@@ -252,7 +252,7 @@ function kindOf(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
 }
 
-/** The state of a delivery. If its queue stands still, also why, and for which event it waits. */
+/** The state of a delivery, with the reason why its queue stands still, and the event that it waits behind. */
 function stateOf(delivery: unknown): string {
   const { state, held = null, behind = null } = Object(delivery)
   return `${state}${held === null ? '' : `, ${held}`}${behind === null ? '' : ` behind ${behind}`}`

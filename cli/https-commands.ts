@@ -4,7 +4,7 @@ import { type Command, filtersOf, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { parseDuration } from './time/duration.ts'
 
-/** Users, signing keys and the life cycle of the HTTPS API. */
+/** The commands about users, signing keys and the life cycle of the HTTPS API. */
 export const httpsCommands: readonly Command[] = [
   {
     words: 'users add',

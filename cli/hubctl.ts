@@ -45,7 +45,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const { line } = command
     if (line) {
       const printer = createPrinter(process.stdout)
-      // Ends when the reader of the output is gone (`| head`). The command itself would never end.
+      // Ends the process when the reader of the output is gone (`| head`), because such a command has no end.
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
       const error = await door.readLines(command.asks, { args, print })
@@ -106,7 +106,7 @@ async function openDoor({ socketPath, url, caPath }: How) {
   }
 }
 
-/** Sends a command, and shows people the progress that the node reports. Over HTTPS there is only the answer. */
+/** Sends a command. Shows a person at the terminal the progress that the node reports (not over HTTPS). */
 async function callAndTell(
   { asks, progress }: Command,
   door: Awaited<ReturnType<typeof openDoor>>,
@@ -170,9 +170,9 @@ function toLine(value: unknown): string {
   return visibleJson(JSON.stringify(value ?? null))
 }
 
-/** `sun_path` of unix(7) without its closing null; a longer one would be cut short in silence. */
+/** Longest path of a unix socket, bytes (`sun_path` of unix(7)). A longer path would be cut short in silence. */
 const maxSocketPathBytes = 107
-/** Cursor home, and the screen cleared (ECMA-48). */
+/** Moves the cursor to the top left, and clears the screen (ECMA-48). */
 const clearScreen = '\u001b[H\u001b[2J'
 
 /** Prints a refusal or a usage error: for programs as the one JSON value on stdout, for people on stderr. */
@@ -186,7 +186,7 @@ function wantsJson(argv: readonly string[]): boolean {
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
 }
 
-/** The name of the person for the audit log. Containers run under ids without a name. */
+/** The name of the person for the audit log. In a container, the id of the user may have no name. */
 function whoAsks(): string {
   try {
     return userInfo().username

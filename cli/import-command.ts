@@ -44,7 +44,7 @@ async function aedesArgs(input: Input): Promise<Record<string, unknown>> {
   if (input.flag('stopped')) throw usage('--stopped is for a file')
   const given = input.text('aedesRedis')
   const url = given === '-' ? await firstLineOfInput() : given
-  // The URL may have a password, and every user of the machine can list processes with their arguments.
+  // Hides the arguments: the URL may have a password, and every user of the machine can see arguments of processes.
   if (url.includes('@')) process.title = 'hubctl import'
   if (!formats['redis-url'](url)) throw usage('--aedes-redis must be a URL like redis://host:6379/0')
   const file = input.optional('users')

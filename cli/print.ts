@@ -9,7 +9,7 @@ export type Column = readonly [heading: string, path: string]
 /** Prints tables for people; colours only where the output is a terminal. */
 export type Printer = ReturnType<typeof createPrinter>
 
-/** A printer for this output. */
+/** Makes a printer for this output. */
 export function createPrinter(output: { isTTY?: boolean }) {
   // picocolors alone would also colour the output of a CI job.
   const colours = pc.createColors(output.isTTY === true && pc.isColorSupported)

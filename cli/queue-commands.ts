@@ -2,7 +2,7 @@ import { type Command, filtersOf, usage } from './command.ts'
 import { valueAt } from './print.ts'
 import { instantForms, passedInstantOf } from './time/instant.ts'
 
-/** The queues of webhooks and plugin targets. */
+/** The commands about the queues of webhooks and plugin targets. */
 export const queueCommands: readonly Command[] = [
   {
     words: 'queues list',

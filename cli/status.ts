@@ -1,7 +1,7 @@
 import type { Command } from './command.ts'
 import { valueAt } from './print.ts'
 
-/** Units of the values of `status`, by their paths. */
+/** Adds the unit to values of `status`, by their paths. */
 const units: Record<string, (value: number) => string> = {
   uptime: duration,
   'budget.p50': milliseconds,
@@ -33,7 +33,7 @@ function milliseconds(value: number): string {
   return `${Math.round(value * 100) / 100} ms`
 }
 
-/** The two largest of days, hours, minutes and seconds. */
+/** A duration in its two largest units, such as `3d 4h` or `5m 10s`. */
 function duration(seconds: number): string {
   const parts = [
     [Math.floor(seconds / 86_400), 'd'],

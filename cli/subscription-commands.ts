@@ -3,7 +3,7 @@ import { type Command, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { attemptColumns } from './queue-commands.ts'
 
-/** The push subscriptions of all institutions. */
+/** The commands about push subscriptions of all institutions. */
 export const subscriptionCommands: readonly Command[] = [
   {
     words: 'subscriptions list',
@@ -99,7 +99,7 @@ function nameArgument(input: Input): Record<string, unknown> {
   return { name: input.text('name') }
 }
 
-/** A text that is no number stays as it was typed, so that the error names it. */
+/** Converts digits to a number. Any other text stays as it was typed, so that the error message can quote it. */
 function numberOrText(typed: string | undefined): number | string | undefined {
   return typed !== undefined && /^[0-9]{1,9}$/.test(typed) ? Number(typed) : typed
 }

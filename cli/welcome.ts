@@ -2,8 +2,8 @@ import { relative } from 'node:path'
 import type { Livestream } from '../validator/feed/feed.ts'
 
 /**
- * The next commands to paste, for a person who starts a node by hand: a listener, a broadcaster, an event. They use this
- * node's real port, paths and feed, so that they work as printed.
+ * The commands that a person who starts a node by hand may paste next: for a listener, a broadcaster and an event. They
+ * have the real ports, paths and livestreams of this node, so that they work as printed.
  */
 export function welcomeText(node: {
   /** Address where clients reach the node. Loopback addresses and "every address" are printed as `localhost`. */
@@ -14,14 +14,14 @@ export function welcomeText(node: {
   defaultSocket: string
   caPath: string
   livestream: Livestream | undefined
-  /** Token of the one-time link for the first operator. Absent: there is an operator. */
+  /** Token of the one-time link for the first operator. Absent: there already is an operator. */
   firstOperatorToken?: string | undefined
   /** Whether the node runs from the installed package, not from a checkout. */
   isInstalled?: boolean
 }): string {
   const { mqttPort, httpsPort, livestream } = node
   const socket = node.adminSocket === node.defaultSocket ? '' : ` --socket ${quoted(node.adminSocket)}`
-  // The installed package brings `hubctl` as a command of its own.
+  // Only the installed package has a command `hubctl`.
   const { isInstalled = !import.meta.url.endsWith('.ts') } = node
   const hubctl = `${isInstalled ? 'hubctl' : 'npm run -s hubctl --'}${socket}`
   const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
@@ -51,7 +51,7 @@ export function welcomeText(node: {
   ].join('\n')
 }
 
-/** Shell comments: these lines are for a browser, not for a terminal. */
+/** Returns shell comments, because these lines are for a browser, not for a terminal. */
 function consoleLines(baseUrl: string, token: string | undefined): string[] {
   if (token === undefined) return [`# The console of operators: ${baseUrl}/console`]
   return [
@@ -79,7 +79,7 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
   ]
 }
 
-/** The commands for HTTPS, as before MQTT: add a user, set its password, log in, send an event, list the topics. */
+/** The commands for the older HTTPS API: add a user, set its password, log in, send an event, list the topics. */
 function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
   const { type, externalId, institution, publisher } = livestream
   const services = [{ type, externalId, publisherId: publisher.externalId }]
@@ -100,7 +100,7 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
   ]
 }
 
-/** Shell lines that take user name and password out of the JSON of `hubctl`. They use Node, which is there anyway. */
+/** Shell lines that take user name and password out of the JSON of `hubctl`. They use Node, which is installed. */
 function login(variable: string): string[] {
   return [
     `${variable}_USER=$(node -p "($${variable}).username")`,
@@ -110,7 +110,7 @@ function login(variable: string): string[] {
 
 const eventName = 'de.org.hub.v1.radio.track.playing'
 
-/** An event as one shell word. Its `start` is the moment it is sent. */
+/** An event as one word of a shell command. The shell replaces its `start` by the moment of sending. */
 function eventArgument(services: readonly object[]): string {
   const event = {
     event: eventName,
@@ -135,7 +135,7 @@ function escaped(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }
 
-/** Replaces line breaks and control characters: the title is printed in a shell comment, which they could end. */
+/** Replaces line breaks and control characters, because they could end the shell comment that shows the title. */
 function printable(title: string): string {
   return title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
 }

@@ -12,10 +12,10 @@ import { type RedisConfig, redis } from './redis.ts'
 import { crossProblems } from './rules.ts'
 import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 
-/** The livestream feed that comes with the hub (design.md §6). */
+/** Path of the livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
 
-/** Whether a path is that of the sample feed, of this release or of one that was installed elsewhere. */
+/** Whether a path is that of the sample feed, of this release or of a release that is installed elsewhere. */
 export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
@@ -37,7 +37,7 @@ const defaults = {
   maxConnectionsPerAddress: 2_000, // 0: no limit
   connectTimeout: 10, // seconds
   maxConnectPacket: 65_536, // bytes
-  maxPacket: 475_136, // bytes: the largest payload and 64 KiB
+  maxPacket: 475_136, // bytes: the largest payload plus 64 KiB
   maxClientId: 256, // bytes
   maxSubscriptions: 1_000, // per client
   maxTopicLevels: 100,
@@ -47,7 +47,7 @@ const defaults = {
   outgoingBuffer: 1_048_576, // bytes per subscriber
   queueLimit: 1_000, // messages per offline session
   history: 100, // events per livestream
-  historyBytes: 268_435_456, // of all livestreams together
+  historyBytes: 268_435_456, // bytes of all livestreams together
   workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
   maxSessionsPerCredential: 20_000, // persistent sessions
@@ -56,7 +56,7 @@ const defaults = {
   plugins: [],
 } satisfies Layer
 
-/** A target of the plugin queue (design.md §10). Its further fields belong to the target. */
+/** A target of the plugin queue (design.md §10). Further fields are settings of its driver. */
 export type PluginTarget = Static<typeof pluginTarget> & Record<string, unknown>
 const pluginTarget = Type.Object(
   {
@@ -82,7 +82,7 @@ const smtp = Type.Object(
   { additionalProperties: false, description: 'an object with host and from' },
 )
 
-/** Settings of the environment and of the file: `mqttPort` is `HUB_MQTT_PORT`. */
+/** Settings that may stand in the environment and in the configuration file: `mqttPort` is `HUB_MQTT_PORT`. */
 const settings = {
   stage: oneOf(['test', 'prod']),
   project: formatted('name', 'letters, digits, dots, dashes and underscores, at most 64'),
@@ -108,11 +108,11 @@ const settings = {
   maxPacket: whole(1_024, 268_435_460),
   maxClientId: whole(23, 65_535), // [MQTT-3.1.3-5]
   maxSubscriptions: whole(1),
-  maxTopicLevels: whole(4, 100), // the radio tree has four
+  maxTopicLevels: whole(4, 100), // topics of the radio tree have four levels
   incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
-  outgoingBuffer: whole(65_536), // less than a TLS record and an event would cut off good readers
+  outgoingBuffer: whole(65_536), // with less than a TLS record plus an event, good readers would be cut off
   queueLimit: whole(1),
   history: whole(0),
   historyBytes: whole(0),
@@ -124,7 +124,7 @@ const settings = {
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }
 
-/** Settings of the file: those above, and those that no variable has room for. */
+/** Settings that may stand in the configuration file: all above, and lists and objects, which fit into no variable. */
 const fileSettings = {
   ...settings,
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
@@ -132,7 +132,7 @@ const fileSettings = {
   redis,
 }
 
-/** The settings of one source: any of them may be missing. */
+/** The settings of one source, the environment or the file. Each setting may be missing. */
 type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
 
 type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
@@ -160,8 +160,8 @@ export type Config = Readonly<
 >
 
 /**
- * Reads the configuration: defaults ← the JSON file named by `HUB_CONFIG` ← environment (design.md §3). If there is any
- * problem, returns all problems at once, a line for each, and no configuration.
+ * Reads the configuration (design.md §3). The JSON file that `HUB_CONFIG` names overrides the defaults, and the
+ * environment overrides both. If there is any problem, returns only the problems, a line for each.
  */
 export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Config } | { problems: string[] } {
   const file = readFile(env, cwd)
@@ -172,7 +172,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Confi
   return { config: freeze(complete(merged, cwd)) }
 }
 
-/** Names the settings for trying out that a node on stage `prod` still has, a sentence each. */
+/** Warnings about a node on stage `prod` that still uses settings for trying out the hub, a sentence each. */
 export function trialSettings({ stage, feed, tlsCert }: Config): string[] {
   if (stage !== 'prod') return []
   return [
@@ -215,7 +215,7 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
 function readEnvironment(env: NodeJS.ProcessEnv): Source {
   const layer: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(env)) {
-    // Some supervisors can unset a variable only by an empty value.
+    // An empty value counts as unset, because some process supervisors can unset a variable only in this way.
     if (!name.startsWith('HUB_') || name === 'HUB_CONFIG' || !value) continue
     const key = settingNames.get(name)
     if (key === undefined) layer[name] = value
@@ -224,7 +224,7 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
   return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
 }
 
-/** A variable in the type of its setting. A text that does not fit the type stays text, and the schema refuses it. */
+/** Converts the text of a variable to the type of its setting. The schema refuses a text that cannot be converted. */
 function parseVariable(schema: object, text: string): unknown {
   const type = 'type' in schema ? schema.type : 'string'
   if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
@@ -234,9 +234,9 @@ function parseVariable(schema: object, text: string): unknown {
 
 function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
   if (validate(value)) return { layer: value, problems: [] }
-  // A Set, because a value of the wrong type also breaks the rule `enum`, and one line about it is enough.
+  // A Set, because a value of the wrong type also breaks the rule `enum`, and both errors give the same line.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
-  // A wrong layer is passed on, so that the rules between settings report their problems in the same run.
+  // Returns wrong settings, too, so that the rules between settings report their problems in the same run.
   return { layer: value as Layer, problems }
 }
 
@@ -256,7 +256,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
 }
 
-/** Suggests a name in place of an unknown one. A list of all settings would be too long to read. */
+/** Says which setting was meant by an unknown name. Lists all known names only if they are few. */
 function insteadOf(name: string, known: readonly string[]): string {
   const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
   if (inFile !== undefined && !(inFile in settings))
@@ -268,7 +268,7 @@ function insteadOf(name: string, known: readonly string[]): string {
 
 const shortList = 10
 
-/** Fills in values that follow from other settings. */
+/** Fills in values that follow from other settings, and makes paths absolute. */
 function complete(merged: Merged, cwd: string): Config {
   const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
   return {
@@ -304,13 +304,13 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see event/shape.ts
+  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // event/shape.ts gives the reasons
   formats,
 })
 const environmentLayer = layerSchema(settings)
-let fileLayer: ReturnType<typeof layerSchema> | undefined // compiled with the first file: many nodes have none
+let fileLayer: ReturnType<typeof layerSchema> | undefined // compiled on first use: many nodes have no file
 
-/** Every variable that is read. */
+/** The names of all environment variables that the hub reads. */
 export const variableNames: readonly string[] = ['HUB_CONFIG', ...Object.keys(settings).map(variableName)]
 
 const settingNames = new Map(

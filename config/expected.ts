@@ -1,8 +1,8 @@
 import { show } from './mask.ts'
 
 /**
- * Does work that depends on a setting. A failure names the setting, its value and what was expected, as every other
- * problem of the configuration does.
+ * Does work that depends on a setting. If the work fails, the error names the setting, its value and the expected
+ * value, like all other problems of the configuration.
  */
 export async function expected<T>(
   setting: string,

@@ -1,4 +1,4 @@
-/** Formats of the values of settings, beyond their type. */
+/** Checks of the text of settings, by the `format` that the schema of a setting names. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
   account: /^[^\s@]+@[^\s@]+$/,
@@ -17,7 +17,7 @@ function hasProtocol(value: string, protocol: string): boolean {
   return URL.canParse(value) && value.startsWith(`${protocol}//`)
 }
 
-/** Refuses user and password: the platform's `fetch` takes none in a URL. */
+/** Refuses a URL with user and password, because `fetch` accepts neither in a URL. */
 function isFeedUrl(value: string): boolean {
   if (!hasProtocol(value, 'https:')) return false
   const { username, password, hostname } = new URL(value)

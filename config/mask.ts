@@ -1,8 +1,9 @@
 const masked = '***'
 
 /**
- * A setting as it may be shown: passwords, tokens and the credentials in URLs are masked. The name decides whether a
- * value is secret: the name of the setting, or of the field inside an object. Items of a list have the list's name.
+ * The value of a setting as people may see it: passwords, tokens and the credentials in URLs are masked. A name decides
+ * whether a value is secret: that of the setting, or that of the field if the setting is an object. Items of a list
+ * have the name of the list.
  */
 export function mask(name: string, value: unknown): unknown {
   if (secretName.test(name)) return masked
@@ -18,8 +19,8 @@ export function mask(name: string, value: unknown): unknown {
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /**
- * Works on broken URLs too, because a problem shows the URL that was refused. It masks a letter too many rather than
- * show a password. Names of parameters stay, their values are masked.
+ * Masks the secrets in a URL. Also works on broken URLs, because an error message shows the URL that was refused. In
+ * doubt, masks too much rather than show a password. Names of parameters stay, their values are masked.
  */
 function maskUrl(text: string): string {
   return text
@@ -29,7 +30,7 @@ function maskUrl(text: string): string {
     .replace(/(:\/\/.*?#).+/s, `$1${masked}`)
 }
 
-/** A value as the text of a problem shows it. */
+/** The value of a setting as error messages show it: masked, and cut after 200 characters. */
 export function show(name: string, value: unknown): string {
   const shown = JSON.stringify(mask(name, value))
   return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown

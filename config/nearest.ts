@@ -1,6 +1,6 @@
 /**
- * The known name that was probably meant, in whatever style it was written: it has all the words, or differs in a few
- * letters. Undefined if none is near.
+ * The known name that a person probably meant by an unknown name. It has all words of the unknown name, or differs from
+ * it in a few letters. Case, `_` and `-` do not matter. Undefined if no known name is near.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const words = wordsOf(name)
@@ -17,14 +17,17 @@ export function nearest(name: string, known: readonly string[]): string | undefi
   return ranked[0]?.one
 }
 
-/** The words of a name: `HUB_MQTT_PORT` and `mqttPort` have the same. Reads 64 letters, as no setting is longer. */
+/**
+ * The words of a name in lower case: `HUB_MQTT_PORT` and `mqttPort` both give `mqtt`, `port`. Reads only the first 64
+ * letters, because no setting is longer.
+ */
 function wordsOf(name: string): string[] {
   const short = name.slice(0, 64).replace(/^HUB_/i, '')
   const words = short.replace(/([a-z])([A-Z])/g, '$1_$2').split(/[_-]/)
   return words.filter(Boolean).map((word) => word.toLowerCase())
 }
 
-/** How many letters to add, remove or replace (Levenshtein). */
+/** How many letters to add, remove or replace to turn one text into the other (Levenshtein distance). */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [index, letter] of [...a].entries()) {

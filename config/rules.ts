@@ -17,7 +17,7 @@ interface Settings {
   plugins?: unknown
 }
 
-/** Rules between settings. The layers may still hold wrong values here. */
+/** Checks the rules between settings. Returns the problems. The settings may still have wrong types. */
 export function crossProblems(merged: Settings): string[] {
   const problems: string[] = []
   if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {

@@ -1,7 +1,9 @@
 import type { TUnsafe } from 'typebox'
 import { Type } from '../event/type.ts'
 
-/* The shapes of the values of settings. A problem quotes the description of a shape as what was expected. */
+/*
+ * Schemas of the values of settings. An error message quotes the description of a schema after "expected".
+ */
 
 export function text() {
   return Type.String({ minLength: 1, description: 'a text that is not empty' })

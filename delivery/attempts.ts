@@ -2,12 +2,15 @@ import { padded } from '../store/nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Attempt } from './queue/work-item.ts'
 
-/** Attempts that are kept for each queue. */
+/** Number of attempts that are kept for each queue. */
 export const keptAttempts = 50
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-/** Keeps the last attempts of each queue, which show why the queue does not go on. Stored with their outcome. */
+/**
+ * Keeps the last attempts of each queue, which show why deliveries fail. The commit that stores the outcome of an
+ * attempt also stores the attempt.
+ */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
   // Another node has made an attempt, so read the attempts of the queue again when they are needed.
@@ -17,7 +20,10 @@ export function createAttempts(store: Store) {
   })
 
   return {
-    /** The changes that store an attempt. `list` shows it at once, stored or not: it was made in any case. */
+    /**
+     * The changes that store an attempt. `list` shows the attempt at once, even if the commit fails, because the
+     * attempt was made.
+     */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
       const log = await logOf(queue)
       const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
@@ -29,7 +35,7 @@ export function createAttempts(store: Store) {
       ]
     },
 
-    /** Newest first. */
+    /** The attempts of a queue, newest first. */
     list: async (queue: string): Promise<Attempt[]> =>
       (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
 
@@ -60,7 +66,7 @@ export function createAttempts(store: Store) {
 }
 
 interface Entry {
-  /** Milliseconds since the epoch, made unique. */
+  /** Time of the attempt, milliseconds since the epoch. Raised if a queue would have the same number twice. */
   sequence: number
   attempt: Attempt
 }

@@ -7,12 +7,12 @@ import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
-/** The two clients that post: one to webhooks, one to plugin targets. */
+/** The two HTTPS clients: one posts to webhooks, one to plugin targets. */
 export async function createClients(parts: {
   config: Pick<Config, 'pushCa' | 'pushAllowPrivate' | 'serviceAccount'>
-  /** Connections that each client keeps for its next message. */
+  /** Most unused connections that each client keeps open for its next messages. */
   maxKept: number
-  /** The release, as receivers see it. */
+  /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string
   tokenFor: (audience: string, account: string) => Promise<string>
 }) {

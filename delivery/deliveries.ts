@@ -33,11 +33,11 @@ import { createPushSubscriptions } from './webhook/subscriptions.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
-/** The end of pushing to webhooks (service.md §9). */
+/** The retirement of push: from then on, the hub sends nothing to webhooks (service.md §9). */
 interface PushTrack {
-  /** When pushing ended; undefined before. */
+  /** When push retired, ISO 8601. Undefined: push has not retired. */
   retiredAt(): string | undefined
-  /** Calls back when pushing ends. */
+  /** Calls back when push retires. */
   onRetired(listener: () => void): void
 }
 
@@ -48,13 +48,13 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /** Makes the token by which a receiver recognises the hub: for an audience and a service account. */
+  /** Returns the token by which the receiver at URL `audience` recognises the hub, for a service account. */
   tokenFor: (audience: string, account: string) => Promise<string>
-  /** Whether pushing to webhooks has ended. */
+  /** Whether push has retired. */
   track: PushTrack
   /** Informs the contact of a disabled subscription. Undefined without a mail server. */
   tellContact: TellContact | undefined
-  /** The release of the hub: receivers see it. */
+  /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string
   sockets: Sockets
   clock: () => number
@@ -63,8 +63,8 @@ export interface DeliveriesParts {
 }
 
 /**
- * Puts together all that delivers accepted events to webhooks and plugin targets (design.md §1). Loads the queues;
- * `start` begins to work them off.
+ * Builds the part of the hub that delivers accepted events to webhooks and plugin targets (design.md §1). Loads the
+ * queues. The hub delivers nothing before `start`.
  */
 export async function createDeliveries(parts: DeliveriesParts) {
   const { config, store, journal, nodes, calls, repetitions, tokenFor, track, tellContact } = parts
@@ -117,7 +117,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       ...createSubscriptionQueues({
         ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner },
       }),
-      /** How deliveries to a subscription stand. */
+      /** Whether the deliveries to a subscription succeed, as its institution sees it. */
       standing: standings.of,
     },
 
@@ -131,7 +131,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Sends a test message to a webhook. */
     test: tests.test,
 
-    /** Takes an item of plugin work that was pushed to the hub. False: there is no target for the item. */
+    /** Queues an item of plugin work that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
     /** Every queue as operators see it. */
@@ -157,7 +157,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       contacts.start()
     },
 
-    /** Starts no more deliveries; those under way may end. */
+    /** Starts no more deliveries. Deliveries under way may end. */
     async stop(): Promise<void> {
       tests.stop()
       stopWatching()
@@ -167,12 +167,12 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook. The commit also makes every node try its queue again. True if the webhook was disabled. */
+  /** Enables a webhook. The commit also makes the other nodes try its queue again. True if the webhook was disabled. */
   function enable(name: string): Promise<boolean> {
     return subscriptions.enable(name, () => [...standings.begun(name), retryChange(name)])
   }
 
-  /** Believes that a webhook is gone after an hour of 410s, and a plugin target at once: its driver knows. */
+  /** True if the hub stops sending: after an hour of only 410 from a webhook, at once if a plugin driver says so. */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {
@@ -185,7 +185,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
   }
 }
 
-/** Why nothing is sent to webhooks any more (service.md §9), or undefined. */
+/** Why the hub sends nothing to webhooks any more (service.md §9). Undefined: it still sends. */
 function whyRetired(track: PushTrack): string | undefined {
   const retiredAt = track.retiredAt()
   return retiredAt === undefined ? undefined : `push has retired on ${retiredAt}`

@@ -4,32 +4,35 @@ import type { Attempt, DeadLetter } from './queue/work-item.ts'
 import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
-/** The delivery of an event to one webhook or plugin target, as far as it is kept. */
+/** The delivery of an event to one webhook or plugin target, as far as the hub still knows about it. */
 export interface EventDelivery {
   queue: string
-  /** The URL of a webhook. */
+  /** The URL of the webhook; the URL or the driver of the plugin target. */
   target: string | null
-  /** Whom to write to about a webhook. */
+  /** The contact of the webhook. Null for a plugin target. */
   contact: string | null
   /**
-   * `settled`: the event does not wait, is no dead letter, and no attempt that delivered it is kept any more. It was
-   * delivered, or the queue dropped it to keep within its limits.
+   * `settled`: the hub no longer knows how the delivery ended. The event does not wait, is no dead letter, and no
+   * successful attempt is kept. The hub delivered the event, or dropped it to keep to the limits of the queue.
    */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
-  /** Why the event is held back while it waits for a webhook; null: nothing holds it back. */
+  /** Why a waiting event is not sent to its webhook. Null: nothing holds it back. */
   held: 'paused' | 'disabled' | null
-  /** The first event of the queue, if this one waits behind it; null: this one is first, set aside or does not wait. */
+  /**
+   * Id of the event at the head of the queue, if this event waits behind it. Null: this event is the head, was set
+   * aside, or does not wait.
+   */
   behind: string | null
-  /** Newest first. */
+  /** The attempts with this event, newest first. */
   attempts: Attempt[]
 }
 
-/** The parts of an accepted event by which its deliveries are found. */
+/** The fields of an accepted event that the hub needs to find its deliveries. */
 export interface AcceptedEvent {
   id: string
-  /** Full name of the kind of event. */
+  /** Full name of the kind of event, like `de.org.hub.v1.radio.track.playing`. */
   event: string
-  /** Milliseconds since the epoch. */
+  /** When the hub accepted the event, milliseconds since the epoch. */
   at: number
   livestreamIds: readonly string[]
 }
@@ -63,8 +66,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // A delivery that is not owed is listed only if the queue has a trace of the event. For a webhook may have got the
-    // event by a replay, and a target gets only some events.
+    // Always list a webhook that had to get the event (`isOwed`). List any other delivery only if the queue has a trace
+    // of the event: a newer webhook may have got the event by a replay, and a plugin target gets only some events.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -6,14 +6,15 @@ import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /**
- * Plans to which webhooks and plugin targets an accepted event is sent. Every event passes here. If no webhook and no
- * target wants it, the planner checks only whether its livestreams have subscriptions, and whether it has `plugins`.
+ * Decides to which webhooks and plugin targets the hub sends an accepted event. This runs for every event, so it is
+ * cheap for most: if no webhook and no target gets the event, the planner only checks whether its livestreams have
+ * subscriptions and whether the event has `plugins`.
  */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>
   targets: readonly PluginTarget[]
   queues: Pick<WorkQueues, 'plan'>
-  /** Why nothing is sent to webhooks any more, or undefined. */
+  /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
 }): WorkPlanner {
   const { subscriptions, targets, queues, whyClosed } = parts
@@ -43,12 +44,13 @@ export function createPlanner(parts: {
     })
   }
 
-  /** One item for each target, once per event. */
+  /** One item for each plugin target that gets the event, however many livestreams the event has. */
   function toTargets({ event, kind, institutionId }: Accepted): WorkGroup[] {
     if (!anyEnablesItself && !('plugins' in event)) return []
     return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
       scope: queueOf(type),
-      // Takes the payload of the message for the first livestream: the messages for the others have the same.
+      // Use the payload of the message for the first livestream: the messages for the other livestreams have the same
+      // payload.
       content: { nth: 0 },
       items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
     }))

@@ -3,7 +3,7 @@ import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repet
 import type { PluginItem } from './plugins/driver.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 
-/** Takes items of plugin work that are pushed to the hub: each once, however often it is pushed. */
+/** Queues the items for plugin targets that come to `POST /pubsub`: each item once, however often it comes. */
 export function createPushedWork(parts: {
   store: Store
   repetitions: Repetitions
@@ -12,13 +12,13 @@ export function createPushedWork(parts: {
 }) {
   const { store, repetitions, queues, plugins } = parts
 
-  /** False: there is no target for the item. */
+  /** Queues an item. False: there is no target for the item. */
   return async (messageId: string, item: PluginItem): Promise<boolean> => {
     const { action, event, plugin, institutionId } = item
     const queue = plugins.queueOfAction(action)
     if (queue === undefined) return false
     const payload = Buffer.from(JSON.stringify(event))
-    // The same fingerprint results if the same message comes for the same target again.
+    // A repeated message for the same target has the same fingerprint.
     const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
     await decideAgain(async () => {
       const repetition = repetitions(fingerprint, () => messageId)

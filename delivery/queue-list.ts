@@ -8,17 +8,17 @@ import type { PushSubscriptions } from './webhook/subscriptions.ts'
 /** A queue as operators see it. */
 export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>>>[number]
 
-/** All queues together. */
+/** The sums over all queues. */
 export interface QueueTotals {
   pending: number
-  /** Since when the oldest item waits, milliseconds since the epoch; undefined: nothing waits. */
+  /** When the oldest waiting item was put into its queue, milliseconds since the epoch. Undefined: no item waits. */
   oldest: number | undefined
   deadLetters: number
   /** Push subscriptions that the hub has disabled. */
   disabled: number
 }
 
-/** The facts that a node knows about the queues that it works off, and no other node knows. */
+/** Facts that only one node knows: the states of the queues that it works off, and how many items it has dropped. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
@@ -57,7 +57,10 @@ export function createQueueList(parts: {
     })
   }
 
-  /** The state of a queue from which nothing is sent; else undefined. States that only operators can end come first. */
+  /**
+   * The state of a queue from which the hub sends nothing at present; else undefined. `paused` comes before `disabled`,
+   * because only an operator can end a pause.
+   */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}
     if (push.whyClosed(name) !== undefined) return 'closed' as const
@@ -68,7 +71,7 @@ export function createQueueList(parts: {
   }
 }
 
-/** Adds up all queues. Every node that shares the store has the same totals, so no other node is asked. */
+/** Adds up all queues. Every node that shares the store has the same totals, so this node asks no other. */
 export function queueTotals(
   queues: Pick<WorkQueues, 'names' | 'lengthOf'>,
   subscriptions: Pick<PushSubscriptions, 'list'>,

@@ -3,12 +3,12 @@ import type { WorkQueues } from './queue/work-queues.ts'
 import type { Push } from './webhook/push.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends dead letters, or events of the journal, once more. This enables a disabled webhook. */
+/** Sends dead letters, or events of the journal, once more. A replay also enables the webhook if it is disabled. */
 export function createReplays(parts: {
   find: (queue: string) => PushSubscription | undefined
   enable: (queue: string) => Promise<boolean>
   queues: Pick<WorkQueues, 'replay' | 'repeat'>
-  /** The newest events of a livestream that the journal has since a time, in order. */
+  /** Finds the newest events of a livestream that the hub accepted since a time, in the order of the journal. */
   earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   push: Pick<Push, 'whyNotSent'>
   retry: (queue: string) => void
@@ -16,7 +16,7 @@ export function createReplays(parts: {
   const { find, enable, queues, earlierOf, push, retry } = parts
 
   return {
-    /** Sends the dead letters of a queue again: all, or the one of `messageId`. Returns how many. */
+    /** Sends the dead letters of a queue again: all, or those of event `messageId`. Returns how many. */
     async replay(queue: string, messageId?: string): Promise<number> {
       if (push.whyNotSent(queue) !== undefined) return 0
       await enable(queue)
@@ -25,7 +25,10 @@ export function createReplays(parts: {
       return count
     },
 
-    /** Sends the events since a time. Returns how many. `first` gets their number before anything is changed. */
+    /**
+     * Sends the events again that the hub accepted since a time, milliseconds since the epoch. Returns how many. Calls
+     * `first` with their number before it changes anything.
+     */
     async replaySince(
       queue: string,
       since: number,

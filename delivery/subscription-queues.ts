@@ -19,32 +19,37 @@ export function createSubscriptionQueues(parts: {
   const { subscriptions, queues, attempts, standings, calls, beginnings, runner } = parts
 
   return {
-    /** Adds a webhook. With `from`, it first gets the events accepted since then. Undefined: there are too many. */
+    /**
+     * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Undefined: the
+     * institution has too many webhooks.
+     */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
       const added = await subscriptions.add(request)
       if (added) beginnings.look(added.name)
       return added
     },
 
-    /** Removes a subscription with its queue. */
+    /** Removes a subscription with its queue. False: the institution has no such subscription. */
     async remove(institutionId: string, name: string): Promise<boolean> {
       if (!subscriptions.get(institutionId, name)) return false
       const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
       const removed = await subscriptions.remove(institutionId, name, await traces())
-      // A delivery that ended meanwhile may have left traces. If this drop fails, the next start removes the queue.
+      // A delivery that ended meanwhile may have stored an attempt or a standing again: remove these traces too. If
+      // this fails, the next start of a node removes the queue.
       if (removed) await queues.drop(name, await traces())
       return removed
     },
 
-    /** Sends nothing more to a webhook, on any node; a delivery under way may end. True when it was not paused. */
+    /** Stops sending to a webhook, on every node. A delivery under way may end. True if the webhook was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // A node that answers has heard of the pause. A node that does not answer hears of it later from the store.
+      // Wait until the other nodes know of the pause: each has received it when it answers. A node that does not answer
+      // learns of the pause later, from the store.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },
 
-    /** Sends the waiting items, in their order. True when it was paused. */
+    /** Ends the pause of a webhook: the hub sends the waiting items, in their order. True if the webhook was paused. */
     async resume(name: string): Promise<boolean> {
       const isResumed = await subscriptions.resume(name, [retryChange(name)])
       if (isResumed) runner.retryNow(name)

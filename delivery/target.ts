@@ -1,22 +1,25 @@
 import type { WorkItem } from './queue/work-item.ts'
 
-/** Where the items of a queue go. */
+/** The receiver of the items of a queue. */
 export interface Target {
-  /** Queues with the same endpoint share the deliveries to it that may run at once. */
+  /** Queues with the same endpoint share its limit of deliveries that run at once. */
   endpoint: string
-  /** The owner of the queue: owners share the deliveries that may run at once. */
+  /** The institution or plugin target that the queue belongs to. Owners share the limits of deliveries. */
   owner: string
-  /** Tries once; never rejects. Ends early, with whatever result, when `signal` aborts. */
+  /** Tries once to deliver an item. Never rejects. Ends early, with any outcome, when `signal` aborts. */
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
 }
 
-/** A queue from which nothing is sent any more: its items are given up. */
+/** A queue from which the hub sends nothing any more. The hub gives up the items that wait in it. */
 interface Closed {
-  /** Why. */
+  /** Why the queue is closed. */
   closed: string
 }
 
-/** The target of a queue. Undefined: its items wait. `gone`: the queue was removed, so its items are removed too. */
+/**
+ * The target of a queue. Undefined: the hub sends nothing for now, and the items wait. `gone`: the subscription was
+ * removed, so the hub removes the queue with its items.
+ */
 export type TargetOf = (queue: string) => Target | Closed | 'gone' | undefined
 
 export function isClosed(target: ReturnType<TargetOf>): target is Closed {
@@ -25,11 +28,13 @@ export function isClosed(target: ReturnType<TargetOf>): target is Closed {
 
 /** The outcome of one attempt. */
 export interface Outcome {
-  /** `refused`: the answer blames the message. `gone`: the endpoint wants no more messages. */
+  /**
+   * `refused`: the answer blames the message. `gone`: the endpoint wants no more messages. `failed`: other failures.
+   */
   result: 'acknowledged' | 'refused' | 'failed' | 'gone'
   status: number | null
-  /** Null when the message was acknowledged. */
+  /** Null: the message was acknowledged. */
   reason: string | null
-  /** The endpoint asked to be left alone for so long. */
+  /** The endpoint asked for a pause of this length, milliseconds. */
   retryAfterMs?: number
 }

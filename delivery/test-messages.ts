@@ -5,33 +5,36 @@ import type { Push } from './webhook/push.ts'
 import type { Standings } from './webhook/standing.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends test messages to webhooks, past their queues. An acknowledged test enables its webhook again. */
+/** Sends test messages to webhooks directly, past their queues. An acknowledged test enables its webhook again. */
 export function createTestMessages(parts: {
   store: Pick<Store, 'commit'>
   find: (name: string) => PushSubscription | undefined
   push: Pick<Push, 'test'>
   attempts: Pick<Attempts, 'add'>
   standings: Pick<Standings, 'tested'>
-  /** Why nothing is sent to webhooks any more, or undefined. */
+  /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
-  /** How many test messages may be under way. */
+  /** Most test messages that may be under way at once. */
   most: number
   enable: (name: string) => Promise<boolean>
   retry: (name: string) => void
 }) {
   const { store, find, push, attempts, standings, whyClosed, most, enable, retry } = parts
-  /** The institutions of the webhooks that are tested now. */
+  /** The webhooks that are tested now, each with its institution. */
   const testing = new Map<string, string>()
   const stopping = new AbortController()
 
   return {
-    /** Undefined: a test of this webhook is under way already, or too many others are, or push has retired. */
+    /**
+     * Sends a test message. Undefined: this webhook or too many others are being tested already, or push has retired.
+     */
     async test(name: string): Promise<Attempt | undefined> {
       const subscription = find(name)
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // An institution gets another test only if it has fewer than are free, so that others get some as well.
+      // Refuse if the institution already runs as many tests as are still free, so that other institutions can test
+      // too.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

@@ -33,7 +33,7 @@ export async function startBroadcaster(
     ledger.reported(keyOf(report.event, report.eventTime, report.services[0]), report.outcome)
     show(institution, report)
   })
-  // Before the first event: feedback is not retained.
+  // Subscribes before the first event, because feedback is not retained.
   await client.subscribeAsync(feedbackTopic(institution.id), { qos: 1 })
 
   return {

@@ -64,7 +64,7 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     // Asks the node for its budget only if nothing is missing: a node that does not deliver may not answer either.
     summarise(screen, ledger, problems, problems.length === 0 ? await node.budget() : undefined)
     stop.finished()
-    // Does not close the clients: they would wait for ever for missing acknowledgements.
+    // After a problem the clients are not closed: they would wait for ever for missing acknowledgements.
     if (problems.length > 0) return 1
     await Promise.all([...listening, ...broadcasters.values()].map((client) => client.close()))
     return 0
@@ -174,7 +174,7 @@ function institutionsOf(stations: readonly Station[]): Institution[] {
   return [...new Map(institutions.map((institution) => [institution.id, institution])).values()]
 }
 
-/** The options, or the exit code where there is nothing to show. */
+/** Returns the options, or the exit code after `--help` or a wrong option. */
 function readOptions(argv: string[]): Options | number {
   const program = new Command('npm run demo --')
     .description('Shows a node of the now-playing hub at work with sample broadcasters and listeners.')

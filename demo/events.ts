@@ -40,7 +40,7 @@ export function radiotext(station: Station, text: string, start: number): DemoEv
   }
 }
 
-/** The event with mistakes that its broadcaster should have caught. */
+/** A `playing` event with mistakes, which the hub must refuse as invalid. */
 export function malformed(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return { ...playing(station, element, itemId, start), title: undefined, length: 0, genre: 'Pop' }
 }

@@ -75,7 +75,7 @@ export function createLedger() {
       return ms
     },
 
-    /** Resolves when nothing is outstanding any more, or after `timeoutMs`. */
+    /** Resolves when every event is acknowledged, reported and delivered, or after `timeoutMs`. */
     async settled(timeoutMs: number): Promise<void> {
       if (open.size === 0) return
       await new Promise<void>((resolve) => {

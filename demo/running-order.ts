@@ -9,8 +9,8 @@ type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => vo
 const specialEvery = 4
 
 /**
- * The events of all stations, one at a time. The stations alternate with `playing` and `next`. In between come a traffic
- * announcement, radiotext and two events that must be refused.
+ * The events of all stations, one at a time. The stations take turns, and each of them alternates between `playing` and
+ * `next`. In between come a traffic announcement, radiotext and two events that must be refused.
  */
 export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {
   const now = createClock()
@@ -32,7 +32,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
     /** Publishes the next event. */
     advance(): void {
       const step = steps++
-      // After a round of specials, as many steps without specials follow.
+      // After a round of special events comes an equally long round without them.
       const turn = Math.floor(step / specialEvery) % (specials.length * 2)
       const special = step % specialEvery === specialEvery - 1 ? specials[turn] : undefined
       if (special) shown++
@@ -67,7 +67,7 @@ function createDesk(station: Station, now: () => number, publish: Publish): () =
     position++
     announced = false
     const following = playlist[position % playlist.length] ?? playlist[0]
-    // The demonstration plays each element for moments only. Its announced start must still grow.
+    // The demonstration plays each element only for moments. The announced start times must still increase.
     nextStart = Math.max(nextStart + 1, now() + element.length * 1000)
     publish(station, next(station, following, `${prefix}-${position}`, nextStart), 'published')
   }

@@ -135,7 +135,7 @@ function describeEvent({ title, artist, name, state, text }: Record<string, unkn
   return typeof artist === 'string' ? `${artist} – ${title}` : String(title)
 }
 
-/** `text` in at most `width` columns; what is cut off leaves an ellipsis. */
+/** Cuts `text` to at most `width` columns. An ellipsis stands for the rest. */
 export function cut(text: string, width: number): string {
   if (widthOf(text) <= width) return text
   let kept = ''
@@ -152,7 +152,7 @@ function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(width - widthOf(text), 0))
 }
 
-/** Columns a text takes on a terminal: marks add none, East Asian characters and emoji take two. */
+/** Columns a text takes on a terminal: combining marks take none, East Asian characters and emoji take two. */
 export function widthOf(text: string): number {
   let width = 0
   for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1

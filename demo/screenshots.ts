@@ -14,7 +14,7 @@ import { type Element, readLivestreams, readStations, type Station } from './pro
  * `CHROMIUM`: path of the browser, if it is not `/usr/bin/chromium`.
  */
 
-/** A picture: its page, and what to wait for before it is taken. */
+/** A picture of a page. `ready` waits until the page shows what the picture needs. */
 interface Picture {
   name: string
   path: string
@@ -80,7 +80,7 @@ async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
   await page.locator('form').getByRole('button').click()
 }
 
-/** Connects subscribers of every event. Returns a function that ends them. */
+/** Connects clients that subscribe to all events. Returns a function that disconnects them. */
 async function listen(node: DemoNode): Promise<() => Promise<void>> {
   const login = await node.subscriber('picture', 'radio/#')
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
@@ -165,7 +165,7 @@ function nth(elements: readonly Element[], index: number): Element {
   return element
 }
 
-/** The option that makes the browser accept the certificate of this node only. */
+/** The command-line option with which the browser accepts the certificate of this node, and of no other. */
 async function trusting({ caPath }: DemoNode): Promise<string> {
   const certificate = new X509Certificate(await readFile(join(dirname(caPath), 'server.pem')))
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' })

@@ -1,6 +1,9 @@
 export type Stop = ReturnType<typeof createStop>
 
-/** Milliseconds. A second signal within this time is the same Ctrl-C, sent by the terminal and by the starting tool. */
+/**
+ * Milliseconds. A second signal within this time belongs to the same Ctrl-C: the terminal sends one signal, and the
+ * tool that started this process another one.
+ */
 const echoMs = 500
 
 /** Longest time for all clients to connect, milliseconds. */
@@ -38,7 +41,7 @@ export function createStop() {
       controller.abort()
     },
 
-    /** The result of `work`, which connects all clients. Rejects if something breaks before, or after `connectMs`. */
+    /** The result of `work`, which connects all clients. Rejects if a fault comes first, or after `connectMs`. */
     unlessBroken<T>(work: Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         work.then(resolve, reject)

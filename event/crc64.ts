@@ -1,7 +1,7 @@
 /**
  * CRC-64/ECMA-182 of the UTF-8 bytes of `text`, as 16 lower-case hexadecimal digits.
  *
- * In practice, Core IDs are derived from external ids with this checksum (design.md §5).
+ * In practice, a Core ID contains this checksum of the external id (design.md §5).
  */
 export function crc64(text: string): string {
   let high = 0
@@ -14,7 +14,7 @@ export function crc64(text: string): string {
   return hex(high) + hex(low)
 }
 
-// Two 32-bit halves instead of a BigInt: every step would allocate a new BigInt.
+// The checksum is computed in two 32-bit halves. With a BigInt, every step would allocate a new object.
 const polynomialHigh = 0x42f0e1eb
 const polynomialLow = 0xa9ea3693
 const tableHigh = new Int32Array(256)

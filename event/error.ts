@@ -2,12 +2,12 @@
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
-  /** What is wrong in general; an item appends its detail. The wording may change, the error code stays the same. */
+  /** Describes the error in general. `errorItem` appends the detail. The wording may change, the error code may not. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
 }
 
-/** Every error code of an event (design.md §7) apart from those of the schemas. */
+/** All error codes of events (design.md §7), except the codes of schema errors (`SchemaErrorCode`). */
 export const errorTable = {
   'payload.json': { sentence: 'The payload is not acceptable JSON', outcome: 'invalid' },
   'payload.size': { sentence: 'The payload is too large', outcome: 'invalid' },
@@ -52,7 +52,7 @@ export const errorTable = {
   },
 } as const satisfies Record<string, ErrorKind>
 
-/** Code of a schema error: the JSON Schema keyword that failed. */
+/** Code of a schema error. It begins with the JSON Schema keyword that failed: `required.openapi.validation`. */
 type SchemaErrorCode = `${string}.openapi.validation`
 
 /** Every error code of an event. */
@@ -67,8 +67,8 @@ export interface ErrorItem {
 }
 
 /**
- * Builds the item of an error. `detail` names what is wrong with the value and what was expected. It may contain values
- * of publishers: control characters in them are escaped by `quote` or here.
+ * Builds the item of an error. `detail` describes the wrong value and the expected value. If `detail` repeats a value
+ * that the publisher sent, this function escapes the control characters that `quote` has not escaped yet.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
   const { sentence } = kindOfError(code)
@@ -81,7 +81,7 @@ export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
 }
 
-/** Formats a value of a publisher for a message: printable, at most 80 characters, with bounded work. */
+/** Formats a value that a publisher sent, for an error message: printable, and cut to 80 characters. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') return `"${printable(value, maxQuoted)}"`
   if (Array.isArray(value)) return `an array of ${value.length}`
@@ -89,7 +89,7 @@ export function quote(value: unknown): string {
   return printable(String(value), maxQuoted)
 }
 
-/** Path of a value in an event. Property names come from the publisher: they are made printable. A long path is cut. */
+/** Path of a value in an event. The function makes property names printable, and cuts a long path. */
 export function pathOf(...segments: readonly (string | number)[]): string {
   let path = '.'
   for (const [index, segment] of segments.entries()) {
@@ -107,7 +107,7 @@ export type ErrorList = ReturnType<typeof createErrorList>
  */
 export function createErrorList() {
   const listed: ErrorItem[] = []
-  /** Code of the first error that there was no room for. */
+  /** Code of the first error for which the list had no room. */
   let omittedCode: string | undefined
   let bytes = 0
   let count = 0
@@ -135,14 +135,14 @@ export function createErrorList() {
   }
 }
 
-/** At most this many errors are listed one by one. Building one error costs as much as deciding about the event. */
+/** Most errors that are listed one by one. To build one error takes as long as to decide about the event. */
 export const maxErrors = 100
-/** Most bytes of the errors of one event, as JSON. A hundred ordinary errors take less. */
+/** Most bytes of the listed errors of one event, as JSON. A hundred ordinary errors have fewer bytes. */
 const maxErrorBytes = 64 * 1024
-/** Most characters of a path: that of a deeply nested value has sixty names. */
+/** Most characters of a path. The path of a deeply nested value can consist of sixty names. */
 const maxPath = 300
 const maxQuoted = 80
-/** Room for two quoted identifiers and the words around them. */
+/** Most characters of a detail: enough for two quoted identifiers and the words around them. */
 const maxDetail = 400
 
 const schemaSuffix = '.openapi.validation'
@@ -173,7 +173,7 @@ function kindOfError(code: string): ErrorKind {
 
 /** `text` with control and invisible characters written as escapes, cut to `limit` characters. */
 function printable(text: string, limit: number): string {
-  // Cuts the text before escaping as well, because the rest of a long text is not worth the work.
+  // Cut the text before escaping too, not only after: to escape all of a long text would be wasted work.
   const escaped = text.slice(0, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
   })

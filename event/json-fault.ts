@@ -1,15 +1,15 @@
-/** Says where and why a text is not JSON; undefined for JSON. The answer quotes nothing: any word may be a password. */
+/** Says where a text stops being JSON; undefined if it is JSON. Never quotes the text: any word may be a password. */
 export function jsonFault(text: string): string | undefined {
   const fault = firstFault(text)
   if (fault === undefined) return undefined
   return `${lineAndColumn(text, fault)}: ${fault === text.length ? 'the text ends before its JSON does' : 'this is not JSON'}`
 }
 
-/** White space, then one token of RFC 8259; an empty match where there is none. */
+/** Matches white space and the JSON token after it (RFC 8259). The token is empty if the text goes on differently. */
 const token =
   /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
 
-/** The index at which text stops being JSON, or undefined. `JSON.parse` does not report it for every mistake. */
+/** The index at which the text stops being JSON, or undefined. `JSON.parse` does not report it for every fault. */
 function firstFault(text: string): number | undefined {
   const open: string[] = []
   let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'next' = 'value'

@@ -7,8 +7,8 @@ const maxNesting = 64
 
 /**
  * Most values in one payload: objects, arrays, texts, numbers, true, false and null count one each. A full event for
- * 200 livestreams has less than 2,000. 400 kB have room for 200,000, and reading those takes ten times as long as
- * reading one long text.
+ * 200 livestreams has less than 2,000 values. A payload of 400 kB has room for 200,000 values. To parse them takes ten
+ * times as long as to parse one long text.
  */
 const maxValues = 10_000
 
@@ -23,7 +23,7 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  // Scans before JSON.parse, which is slow with a hundred thousand open brackets, or keys.
+  // Scan first: JSON.parse is slow on a text with a hundred thousand open brackets or keys.
   const { errors, isComplete } = scan(text)
   if (!isComplete) return { errors }
 
@@ -46,22 +46,22 @@ function refused(detail: string): { errors: ErrorItem[] } {
 
 /** An object or array that is open at the current index of the scan. */
 interface Level {
-  /** Of an object: its keys so far, and how often each came. Undefined: an array. */
+  /** The keys of an object so far, and how often each of them occurred. Undefined: this level is an array. */
   keys: Keys | undefined
   /** Key or index of the current value. */
   at: string | number
 }
 
 /**
- * Looks through JSON text for faults that JSON.parse hides. The findings of a complete scan do not count if the text is
- * no JSON. One pass with its own stack takes linear time, whatever the input. The scan stops early, with `isComplete`
- * false, at `maxNesting`, at `maxValues`, and when the list of errors is full.
+ * Looks through JSON text for faults that JSON.parse hides. If JSON.parse then rejects the text, the caller ignores the
+ * errors of a complete scan. The scan reads the text once and keeps its own stack, so its time is linear for any input.
+ * It stops early, with `isComplete` false, at `maxNesting`, at `maxValues`, and when the list of errors is full.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors = createErrorList()
   const levels: Level[] = []
   let values = 0
-  /** JSON has no more keys than values, but text that is no JSON may have. */
+  /** Counted as well as the values: JSON has no more keys than values, but a text that is not JSON may have more. */
   let keys = 0
   let index = 0
   while (index < text.length) {
@@ -128,7 +128,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 
   function checkNumber(literal: string): void {
-    // Skips numbers that are too short to be too large, and true, false and null.
+    // A short number cannot be out of range. This also skips true, false and null.
     if (literal.length < 16 && !literal.includes('e') && !literal.includes('E')) return
     const value = Number(literal)
     // Beyond 2^53-1, different integers become the same double, so the intended one is lost (service.md §8).
@@ -142,17 +142,17 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 }
 
-/** A number, true, false or null, or a word that no JSON has. */
+/** A number, true, false or null, or a word that JSON does not allow. */
 const word = /[^{}[\]",: \n\t\r]+/y
 
 type Keys = ReturnType<typeof createKeys>
 
-/** The keys of one object. A first key needs no map: an event may have ten thousand objects with one key each. */
+/** The keys of one object. The first key needs no map: an event may have ten thousand objects with one key each. */
 function createKeys() {
   let first: string | undefined
   let times: Map<string, number> | undefined
   return {
-    /** Counts a key. Returns how often it has come by now. */
+    /** Counts a key. Returns how often the key has occurred so far. */
     note(key: string): number {
       if (first === undefined) {
         first = key

@@ -6,19 +6,19 @@ const table = [
   { name: 'de.org.hub.v1.radio.data', class: 'data', suffix: 'data', timeField: 'start' },
 ] as const
 
-/** Class of an event: the optional last level of an inbox topic, and what a credential may be limited to. */
+/** Class of an event. An inbox topic may end with a class, and a credential may be limited to some classes. */
 export type EventClass = (typeof table)[number]['class']
 
 /** Full name of an event, as its `event` field carries it. */
 type EventName = (typeof table)[number]['name']
 
-/** What follows from the name of an event. */
+/** A kind of event: the properties that its name determines. */
 export interface EventKind {
   readonly name: EventName
   readonly class: EventClass
-  /** Levels below `radio/{livestreamId}/`. */
+  /** Last levels of the topic `radio/{livestreamId}/{suffix}`. */
   readonly suffix: (typeof table)[number]['suffix']
-  /** The field with the event time. Of events of this kind, the one with the latest time wins (service.md §6.3). */
+  /** Name of the field with the event time. Among events of this kind, the latest time wins (service.md §6.3). */
   readonly timeField: 'start' | 'time'
 }
 
@@ -38,5 +38,5 @@ export function isEventClass(text: string): text is EventClass {
   return eventClasses.some((cls) => cls === text)
 }
 
-// A Map, because a plain object would also know `constructor` and its like.
+// A Map, because a plain object also has inherited keys such as `constructor`.
 const byName: ReadonlyMap<string, EventKind> = new Map(table.map((kind) => [kind.name, kind]))

@@ -1,34 +1,34 @@
 /**
- * A message on its way to subscribers: distribution takes it from the validator, and the broker encodes
- * it. It carries the rules of its class, so that neither of them reads the payload.
+ * A message on its way to subscribers. The validator makes messages, and the broker encodes and sends them. A message
+ * carries the rules of its event class, so the broker never has to read the payload.
  */
 export interface Message {
   topic: string
-  /** The livestream by which its history is kept. Absent: the history is kept by topic. */
+  /** The history that the message belongs to: a livestream id or a feedback topic. Absent: the same as `topic`. */
   stream?: string
-  /** Who published an event: its payload need not say so. */
+  /** The institution that published the event. The payload need not name it. */
   institutionId?: string
   payload: Buffer
-  /** Delivery is at most this QoS, lower where a subscription asks for less. */
+  /** The highest QoS of a delivery. It is lower if the subscription has a lower QoS. */
   qos: 0 | 1 | 2
-  /** Set: kept for later subscribers under `topic` and `slot`, where the newest event time wins. */
+  /** If set, the message is a retained value of `topic` and `slot`. The value with the newest event time stays. */
   retained?: Retention
-  /** The rule by which a session that was away gets the message. */
+  /** Which messages a session gets later if it was not connected when they arrived. */
   queue: QueueRule
-  /** The message reports a stored decision. No client gets the report before the decision is certainly stored. */
+  /** The message is a report on an event. Clients get it only when its commit is certainly stored. */
   isReport?: true
-  /** Its publisher has sent the event before, and it was published then. */
+  /** The publisher has sent this event before, for example because no acknowledgement arrived. */
   isRepetition?: true
-  /** A report with errors. */
+  /** The message is a report that lists errors. */
   hasErrors?: true | undefined
-  /** The event that a report is about, if not all of it was published. It is stored with the report, for no client. */
+  /** Part of the reported event, if not all of it was published. It is stored for the history. No client gets it. */
   refused?: Excerpt | undefined
 }
 
-/** A received event: its beginning, and the fields that lists show. */
+/** The part of a received event that is stored with its report. `head`: the first bytes of the event. */
 export interface Excerpt {
   head: Buffer
-  /** Bytes of the whole event. */
+  /** Size of the whole event, bytes. */
   bytes: number
   /** Title of the event; null where the event has none, or could not be read. */
   title: string | null
@@ -38,15 +38,18 @@ export interface Excerpt {
 }
 
 interface Retention {
-  /** Distinguishes values that live side by side on one topic: the `name` of a control state, else ''. */
+  /** A topic has one retained value for each slot: the `name` of a control state, or '' for all other events. */
   slot: string
   /** Event time, milliseconds since the epoch. */
   time: number
-  /** From this instant on the value is no longer shown, milliseconds since the epoch. */
+  /** When the value ends, milliseconds since the epoch. New subscribers do not get it from then on. */
   expires?: number
 }
 
-/** `latest`: a session gets only the newest per topic by event time. `every`: it gets all. Both until `expires`. */
+/**
+ * Which messages a returning session gets. `latest`: for each topic only the message with the newest event time.
+ * `every`: all messages. A message past `expires` is left out.
+ */
 interface QueueRule {
   keep: 'latest' | 'every'
   /** Event time, milliseconds since the epoch; used by `latest`. */

@@ -1,14 +1,14 @@
 import type { ErrorObject } from 'ajv'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
-/** Whether to report an error. A value of the wrong type has only its `type` error reported, no `enum` or `const`. */
+/** Whether to report a schema error. A value of the wrong type gets only its `type` error, not `enum` or `const`. */
 export function isOwnError({ keyword, data }: ErrorObject): boolean {
   return (keyword !== 'enum' && keyword !== 'const') || typeof data === 'string'
 }
 
 /**
- * An error of a schema as publishers read it: its path, what the value is, and what was expected instead. `at` is the
- * path of the checked value in the event. A value is not repeated if `isSecret` says so for its path.
+ * Describes a schema error for the publisher: the path, the wrong value and the expected value. `at` is the path of the
+ * checked value in the event. If `isSecret` returns true for the path, the description does not repeat the value.
  */
 export function schemaError(
   error: ErrorObject,
@@ -19,7 +19,7 @@ export function schemaError(
   return errorItem(`${error.keyword}.openapi.validation`, path, describe(error, isSecret(path)))
 }
 
-/** Turns the JSON pointer into a path; for a missing or unknown property, the path of that property (design.md §7). */
+/** The path of an error. A missing or unknown property gets the path of the property itself (design.md §7). */
 function pathOfError({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
   const segments = instancePath
     .split('/')

@@ -4,8 +4,8 @@ import { Type } from './type.ts'
 import { serviceTypes, urnPattern } from './urn.ts'
 
 /*
- * The shapes of service.md §2 and design.md §7. Each schema serves three purposes: the TypeScript type, the check of
- * events over MQTT and HTTPS, and the API description. Schemas name each other by `$ref` to their `$id`.
+ * The schemas of service.md §2 and design.md §7. Each schema is used for the TypeScript type, for the check of events
+ * over MQTT and HTTPS, and for the API description. A schema refers to another one by a `$ref` to its `$id`.
  */
 
 const open = { additionalProperties: true }
@@ -159,10 +159,10 @@ const id = Type.Optional(
   }),
 )
 
-/** Most livestreams of one event, because a message is stored and sent out for each of them. */
+/** Most livestreams of one event. The hub stores and sends a message for each of them. */
 export const maxLivestreams = 200
 
-/** Most entries of `services`. The same livestream twice counts once, but each entry has to be looked at. */
+/** Most entries of `services`. Several entries may name one livestream, but the hub has to check every entry. */
 export const maxServices = 1000
 
 const services = Type.Array(Type.Unsafe<Service>({ $ref: 'Service' }), {
@@ -303,7 +303,7 @@ function oneOf<T extends string>(values: readonly T[], options: object = {}): TU
   return Type.Unsafe<T>({ type: 'string', enum: values, ...options })
 }
 
-/** The schema of an instant: its format is checked by `parseInstant`. */
+/** The schema of an instant. `parseInstant` checks the format. */
 export function instant(description: string) {
   return Type.String({
     format: 'instant',
@@ -312,7 +312,7 @@ export function instant(description: string) {
   })
 }
 
-/** Two types instead of an anyOf, so that a wrong value is one error and not three. */
+/** Allows null too. It lists two types instead of an `anyOf`: a wrong value then gives one error, not three. */
 function orNull<T extends TSchema & { type: string }>(schema: T): TUnsafe<Static<T> | null> {
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] })
 }

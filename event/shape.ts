@@ -30,16 +30,16 @@ import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 interface Shaped {
   event: HubEvent
   kind: EventKind
-  /** Event time, the field `kind.timeField`, milliseconds since the epoch, with a fraction where there is one. */
+  /** Event time from the field `kind.timeField`: milliseconds since the epoch, perhaps with a fraction. */
   time: number
   /** End of a control state, milliseconds since the epoch. */
   expires?: number
 }
 
 export interface ShapeOptions {
-  /** Over MQTT identifiers are URNs and `institutionId` is required (service.md §2.10). */
+  /** How the event arrived. Over MQTT, identifiers are URNs and `institutionId` is required (service.md §2.10). */
   door: 'mqtt' | 'https'
-  /** Milliseconds since the epoch. */
+  /** Wall clock, milliseconds since the epoch. */
   now: number
   /** Name of the event in the URL. If set, it decides the kind, and `event` may be missing (service.md §2.1). */
   urlEventName?: string
@@ -47,8 +47,8 @@ export interface ShapeOptions {
 
 /**
  * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Returns all errors at once,
- * up to the bounds of an error list. An event that came without its `event` field gets it. `services[].topic` is
- * dropped, because only the hub says what became of a service.
+ * up to the bounds of an error list. Adds a missing `event` field. Removes `services[].topic`, because only the hub may
+ * set this field.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
   const errors = createErrorList()
@@ -59,7 +59,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const kind = pickKind(value, options.urlEventName, errors)
   if (kind === undefined) return { errors: errors.items() }
 
-  // The name was checked above. With the right name here, the schema does not report it a second time.
+  // `pickKind` has reported a wrong name already. With the right name, the schema check does not report it again.
   const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]
@@ -85,7 +85,7 @@ export function tooManyLivestreams(count: number): ErrorItem {
 
 const known = eventKinds.map((kind) => kind.name).join(', ')
 
-/** The kind of an event, by its URL if it has one (service.md §4.1 rule 1), else by its `event` field. */
+/** The kind of an event: by the name in the URL if there is one (service.md §4.1 rule 1), else by `event`. */
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
@@ -166,7 +166,7 @@ function withoutTopics(event: HubEvent): HubEvent {
   return { ...event, services }
 }
 
-/** Over MQTT the identifiers of a service are URNs, and it names its institution (design.md §7). */
+/** Over MQTT the identifiers of a service are URNs, and each service names its institution (design.md §7). */
 function checkIdentifiers(services: unknown, errors: ErrorList): void {
   if (!Array.isArray(services)) return // the schema check reports this
   for (const [index, service] of services.entries()) {
@@ -194,14 +194,15 @@ const identifiers = [
   },
 ] as const
 
-/** Reports the errors that the quick validator only noticed. */
+/** Reports all schema errors of an event that the quick validator has rejected. */
 function reportSchemaErrors(
   { thorough, lists }: Validator,
   event: Record<string, unknown>,
   errors: ErrorList,
 ): void {
-  // A hostile list may have half a million errors, which would hold up everyone. So after the first `maxErrors` items
-  // of a list, items are checked one by one, and thoroughly only while the error list has room.
+  // A hostile list may have half a million errors. To collect them at once would block the node. So only the first
+  // `maxErrors` items of a list are checked at once. The others are checked one by one: first with `quick`, and then
+  // with `thorough` only while the error list has room.
   const head = { ...event }
   for (const field of lists.keys()) {
     const list = head[field]
@@ -241,9 +242,9 @@ const ajvOptions: Options = {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
-  // Optimizing would take half of the time to compile, and the code would be no faster.
+  // Optimizing would take half of the compile time, and the compiled code would be no faster.
   code: { optimize: false },
-  // A test checks that the schemas are valid. To check them here would take a tenth of the start.
+  // A test checks that the schemas are valid. To check them here would take a tenth of the start time of a node.
   ...{ validateSchema: false, meta: false },
 }
 
@@ -260,7 +261,7 @@ interface Checks<T = unknown> {
 }
 
 interface Validator extends Checks<HubEvent> {
-  /** The checks of the items, for each field that is a list. */
+  /** For each field that is a list: the check of one item. */
   lists: ReadonlyMap<string, Checks>
 }
 

@@ -1,20 +1,20 @@
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 import { isInstitutionUrn } from './urn.ts'
 
-/** More levels make no sense here, and deep topics have crashed brokers (aedes before 1.2). */
+/** Most levels of a topic or filter. No topic needs more, and deep topics have crashed brokers (aedes before 1.2). */
 export const maxTopicLevels = 100
 
-/** Topic a publisher sends events to: one per institution, or per institution and class (design.md §7). */
+/** Topic to which a publisher sends events: one per institution, or per institution and class (design.md §7). */
 export function inboxTopic(institutionId: string, cls?: EventClass): string {
   return cls === undefined ? `inbox/${institutionId}` : `inbox/${institutionId}/${cls}`
 }
 
-/** Topic on which a publisher tries an event out (design.md §7, dry run). */
+/** Topic for dry runs: the hub checks events that publishers send there, and publishes none of them (design.md §7). */
 export function checkTopic(institutionId: string): string {
   return `inbox/${institutionId}/check`
 }
 
-/** Topic on which the publishers of an institution read what became of their events (service.md §4.2). */
+/** Topic on which the publishers of an institution get the reports on their events (service.md §4.2). */
 export function feedbackTopic(institutionId: string): string {
   return `feedback/${institutionId}`
 }
@@ -27,10 +27,10 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
 /** Levels of the deepest topic of the radio tree. */
 export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
 
-/** Upper bound of a topic of the radio tree, and of a filter that matches one: the ids of livestreams are bounded. */
+/** Most bytes of a topic of the radio tree, and of a filter that matches one. Livestream ids have a bounded length. */
 export const maxRadioTopicBytes = 256
 
-/** Reads an inbox topic: it names an institution, perhaps a class or a dry run. Undefined if it is no inbox topic. */
+/** Reads an inbox topic: it names an institution, and perhaps a class or a dry run. Undefined: not an inbox topic. */
 export function parseInbox(
   topic: string,
 ): { institutionId: string; cls?: EventClass; dryRun?: true } | undefined {
@@ -42,9 +42,9 @@ export function parseInbox(
   return isEventClass(cls) ? { institutionId, cls } : undefined
 }
 
-/** Why `topic` can never be a topic here (service.md §4.2, `topic.invalid`), or undefined if it can. */
+/** The reason why the hub can never have this topic (service.md §4.2, `topic.invalid`), or undefined if it can. */
 export function checkTopicName(topic: string): string | undefined {
-  // The cheap checks come first, so that the later ones need not read 65 kB of slashes.
+  // The cheap checks come first. They refuse 65 kB of slashes before an expensive check has to read them.
   const reason = checkLength(topic)
   if (reason !== undefined) return reason
   if (/[+#]/.test(topic)) return 'a topic name has no wildcards'
@@ -77,7 +77,7 @@ export function filterMatches(filter: string, topic: string): boolean {
   // [MQTT-4.7.2-1]
   if (isWildcard(wanted[0]) && topic.startsWith('$')) return false
   for (const [index, level] of wanted.entries()) {
-    if (level === '#') return true // also the parent: `a/#` matches `a` (§4.7.1.2)
+    if (level === '#') return true // the parent matches too: `a/#` matches `a` (§4.7.1.2)
     if (index >= levels.length) return false
     if (level !== '+' && level !== levels[index]) return false
   }
@@ -85,13 +85,14 @@ export function filterMatches(filter: string, topic: string): boolean {
 }
 
 /**
- * Whether every topic that `requested` can match is matched by `permitted` (design.md §8).
+ * Whether the filter `permitted` matches every topic that the filter `requested` can match (design.md §8).
  *
- * Exact, not an approximation. A malformed filter contains nothing and is contained in nothing.
+ * The answer is exact, not an approximation. It is false if one of the filters is malformed.
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // `x/#` also matches its parent `x`. The parent of `#` would be an empty topic, which does not exist: `+/#` is equal.
+  // `x/#` also matches its parent `x`. The parent of `#` would be the empty topic, which does not exist. So `#` matches
+  // the same topics as `+/#`.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 
@@ -100,14 +101,14 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // `a/#` matches `a` and all topics below. Without a `#` at this level, `permitted` misses one or the other.
+    // In both cases `requested` matches a topic that ends before this level. `permitted` would need a `#` here.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }
   return innerLevels.length === outerLevels.length
 }
 
-/** The rules that names and filters share: [MQTT-4.7.3-1], [MQTT-4.7.3-3] and the bound on levels. */
+/** Checks the rules for both topic names and filters: [MQTT-4.7.3-1], [MQTT-4.7.3-3] and the bound on levels. */
 function checkLength(text: string): string | undefined {
   if (text === '') return 'it is empty'
   if (Buffer.byteLength(text, 'utf8') > 65_535) return 'it is longer than 65535 bytes'

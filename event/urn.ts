@@ -1,6 +1,6 @@
 import { crc64 } from './crc64.ts'
 
-/** The service types of service.md §2.3, with the URN kind of the livestreams of that type (design.md §5). */
+/** The service types of service.md §2.3. Each has its own kind of livestream URN (design.md §5). */
 const livestreamKinds = {
   PermanentLivestream: 'permanent-livestream',
   Livestream: 'livestream',
@@ -13,10 +13,10 @@ export type ServiceType = keyof typeof livestreamKinds
 /** All service types, in the order of service.md §2.3. */
 export const serviceTypes: readonly ServiceType[] = ['Event', 'Livestream', 'PermanentLivestream']
 
-/** Pattern of every URN (service.md §2.4). Neither a dot nor a slash, so that a URN can be a topic level. */
+/** Pattern of every URN (service.md §2.4). It allows no dot and no slash, because a URN can be a topic level. */
 export const urnPattern = '^urn:org:[a-z0-9-]+:[a-z0-9-]+$'
 
-/** The longest URN, characters: topics contain URNs, and the length of a filter must be bounded. */
+/** Most characters of a URN. Topics contain URNs, and the length of topics and filters must be bounded. */
 export const maxUrnLength = 200
 
 /** Whether `text` is a URN, of the given kind if one is named. */

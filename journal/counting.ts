@@ -4,17 +4,19 @@ import { type InWindow, isHistory } from './keeping.ts'
 
 /**
  * Counts the messages that each stream has in the window: three numbers for each stream, in the memory of the node that
- * trims. Without these numbers every look at a stream would read the whole stream. The messages are counted from the
- * journal itself, so that none is counted twice or missed.
+ * trims. Without these numbers, every check of a stream would have to read the whole stream. The counts come from the
+ * journal itself, so no message is counted twice or missed.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()
-  /** Messages from `from` on, up to before `to`, are counted. */
+  /** The messages from position `from` to just before position `to` are counted. */
   let from = 0
   let to = 0
 
   return {
-    /** Sets where the window begins. If another node has moved it since the last call, everything is counted anew. */
+    /**
+     * Sets where the window begins. Counts all messages anew if another node has moved the window since the last call.
+     */
     beginAt(position: number): void {
       if (position === from) return
       streams.clear()
@@ -22,7 +24,10 @@ export function createCounting(store: Store) {
       to = position
     },
 
-    /** Counts up to a position, at most `most` messages. Returns how far it got, and the bytes after `known`. */
+    /**
+     * Counts the next messages up to position `upTo`, at most `most`. Returns the last counted position. `bytes`: the
+     * bytes of the newly counted messages after position `known`.
+     */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0
       let count = 0
@@ -40,7 +45,7 @@ export function createCounting(store: Store) {
       return { upTo, bytes }
     },
 
-    /** Subtracts messages that have left the window, which now begins at `beginsAt`. */
+    /** Subtracts messages that have left the window. The window now begins at position `beginsAt`. */
     left(entries: readonly Entry[], beginsAt: number): void {
       for (const entry of entries) change(entry, -1)
       from = beginsAt

@@ -4,8 +4,8 @@ import { decodeValue, encodeValue } from './value-codec.ts'
 
 /*
  * The keys in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
- * `every/{stream}/{position}` are the index of a stream. A session that was away gets only the latest message of each
- * topic in `latest/`, and every message in `every/`.
+ * `every/{stream}/{position}` form the index of a stream. A returning session gets every message that is listed in
+ * `every/`. Of the messages listed in `latest/` it gets only the latest of each topic.
  */
 
 export const journalPrefix = 'journal/'
@@ -16,7 +16,7 @@ export const everyPrefix = 'every/'
 export interface Entry extends Message {
   /** Number of the message in the order of acceptance, over all streams. */
   position: number
-  /** When it was accepted, milliseconds since the epoch. */
+  /** When the hub accepted the message, milliseconds since the epoch. */
   at: number
 }
 
@@ -27,37 +27,37 @@ export interface IndexEntry {
   topic: string
   keep: Entry['queue']['keep']
   qos: Entry['qos']
-  /** Bytes of the message as it is stored. */
+  /** Bytes of the stored message: its header, and its payload unless another message holds the payload. */
   bytes: number
   at: number
   expires?: number
   isReport?: true
   hasErrors?: true
-  /** Later messages share this payload. The last of them is this many positions later. */
+  /** Set if later messages share the payload of this message. The last of them is this many positions later. */
   sharedUpTo?: number
 }
 
-/** The fields in the value of an index entry; the others are in its key. */
+/** The fields in the value of an index entry. The other fields are in its key. */
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
 /** The header of a stored message, before its payload. */
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
-  /** `kept`: bytes of the refused event, from its beginning on, that are stored after the payload. */
+  /** The beginning of the refused event is stored after the payload. `kept`: the length of this beginning, bytes. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
-  /** The payload is stored with another message. That message is this many positions earlier. */
+  /** Set if another message holds the payload. That message is this many positions earlier. */
   sharedWith?: number
 }
 
-/** Makes every field mandatory, so that none is forgotten. JSON leaves out the fields that are undefined. */
+/** Makes every field mandatory, so the compiler reports a forgotten field. JSON leaves out undefined fields. */
 type Written<Fields> = { [Name in keyof Required<Fields>]: Fields[Name] | undefined }
 
-/** The changes that append messages in this order. The commit takes one number for each message: its position. */
+/** Returns the changes that append the messages in this order. The commit gives each message a number: its position. */
 export function appendChanges(messages: readonly Message[], at: number): Change[] {
   const changes: Change[] = []
   let first = 0
   for (const [nth, message] of messages.entries()) {
     const { payload, refused } = message
-    // Messages that share their payload stand side by side.
+    // Messages that share a payload are neighbours in `messages`.
     if (payload !== messages[first]?.payload) first = nth
     const isFirst = first === nth
     const header = headerOf(message, at, isFirst ? undefined : nth - first)
@@ -79,7 +79,9 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
   return last
 }
 
-/** Reads a stored message. With `sharedWith`, its payload is stored with the message that many positions earlier. */
+/**
+ * Reads a stored message. If another message holds the payload, `sharedWith` says how many positions earlier that is.
+ */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
   const { sharedWith, refused, ...rest } = header
@@ -102,7 +104,7 @@ function withHead({ kept: _, ...about }: NonNullable<Header['refused']>, head: B
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {
   const [keep, stream = '', position] = key.split('/')
   const entry = JSON.parse(value.toString())
-  // Changes the object in place: tens of thousands are read at a start, and copying them took most of the time.
+  // Fills in the parsed object: a node reads tens of thousands when it starts, and copies took most of the time.
   entry.keep = keep === 'latest' ? 'latest' : 'every'
   entry.stream = decodeURIComponent(stream)
   entry.topic ??= entry.stream
@@ -132,12 +134,14 @@ export function positionIn(key: string): number {
   return Number(key.slice(key.lastIndexOf('/') + 1))
 }
 
-/** Sixteen digits hold every safe integer, so that keys sort as numbers. */
+/** A position as part of a key. Sixteen digits hold every safe integer, so keys sort in the order of positions. */
 export function padded(position: number): string {
   return String(position).padStart(16, '0')
 }
 
-/** Copies field by field, as `indexOf` does: each message needs a header, and copying objects took most of the time. */
+/**
+ * Names each field, as `indexOf` does. Both run for each message, and copying whole objects took most of their time.
+ */
 function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
   const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message
   const refused = sharedWith === undefined && message.refused ? withoutHead(message.refused) : undefined
@@ -160,7 +164,7 @@ function headerOf(message: Message, at: number, sharedWith: number | undefined):
 function indexOf(message: Message, at: number, bytes: number, sharedUpTo: number): Written<IndexFields> {
   const { topic, stream, qos, queue, isReport, hasErrors } = message
   return {
-    // Left out where the topic is the stream, because the key contains the stream.
+    // Undefined if topic and stream are equal. `readIndexEntry` then takes the topic from the stream in the key.
     topic: stream === undefined || stream === topic ? undefined : topic,
     qos,
     at,

@@ -6,24 +6,24 @@ import { createReading, withPayloadOf } from './reading.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** The newest messages stay in memory, because they are soon read again: at least this many, at most twice as many. */
+/** Number of the newest messages in memory: at least this many, at most twice as many. Readers soon need them. */
 const recentCount = 1_000
-/** The same for the bytes of their payloads, if this limit is reached first. */
+/** The same limit for the bytes of their payloads. The limit that is reached first counts. */
 const recentBytes = 4 * 1024 * 1024
-/** A clock that is set back by more than this is taken to have been wrong before, milliseconds. */
+/** If the newest message is further ahead of the clock than this, its time counts as wrong, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
 /**
- * Opens the journal: all accepted messages, each once, in order. A message gets its position in the commit that accepts
- * it. Each reader keeps its own position; the journal does not know its readers.
+ * Opens the journal. It contains all accepted messages, each once, in the order of acceptance. The commit that stores a
+ * message gives the message its position. Each reader keeps its own position, so the journal does not know its readers.
  */
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry) => void>()
-  /** The last position that this node knows of. It hears of positions in rising order. */
+  /** The last position that this node knows of. The node learns of positions in rising order. */
   let head = await store.lastNumber()
   let floor = 1
-  /** When the newest message was accepted. */
+  /** When the newest message was accepted, milliseconds since the epoch. */
   let newestAt = await lastAt(store)
   store.onOthers(journalPrefix, (change) => {
     if ('tell' in change) return
@@ -38,9 +38,9 @@ export async function openJournal(store: Store) {
 
   return {
     /**
-     * The time of something that happens now, but never before the newest message was accepted. So times rise with
-     * positions, even if the clock of a node is set back. If the newest time is more than `maxBackMs` ahead of the clock,
-     * that time was wrong, and the clock counts.
+     * Returns the time of a message that is accepted now: `now`, or the time of the newest message if that is later. So
+     * times rise with positions, even if someone sets the clock of a node back. If the newest message is more than
+     * `maxBackMs` ahead of `now`, its time was wrong, and `now` counts.
      */
     timeOf(now: number): number {
       newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
@@ -49,20 +49,20 @@ export async function openJournal(store: Store) {
 
     append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
 
-    /** Takes over messages that this node has just stored, from the position `first` on. */
+    /** Call it when this node has stored `messages`, from the position `first` on. Returns their entries. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // Changes the message in place: a copy would stay in memory as long as the message.
+        // Adds the fields to the message itself. A copy would take up memory for as long as the message does.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry
       })
     },
 
-    /** Calls back with each message that another node has appended, in order. */
+    /** Calls `listener` with each message that another node appends, in order. */
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
 
-    /** Calls back with each message from now on, whichever node appends it. Returns the function that ends this. */
+    /** Calls `listener` with each message that any node appends from now on. The returned function ends this. */
     onEach(listener: (entry: Entry) => void): () => void {
       everyListeners.add(listener)
       return () => void everyListeners.delete(listener)
@@ -71,7 +71,7 @@ export async function openJournal(store: Store) {
     /** The position of the last message that this node knows of. */
     head: (): number => head,
 
-    /** The whole journal is kept from this position on. Below it, messages are kept by the rules of their streams. */
+    /** The journal has every message from this position on, and below this position only messages that a rule keeps. */
     floor: (): number => floor,
     raiseFloor(position: number): void {
       floor = Math.max(floor, position)
@@ -80,13 +80,16 @@ export async function openJournal(store: Store) {
     /** Reads messages by their positions, and index entries by stream and topic. */
     ...createReading(store, recent.get),
 
-    /** Positions of messages that queues name. They are kept even if no rule keeps them. */
+    /**
+     * Positions of messages that wait for a webhook or plugin target. The journal keeps these messages even without a
+     * rule.
+     */
     named: createNamed(),
 
-    /** The message at a position, if it was appended a moment ago. */
+    /** The message at a position, if it is one of the newest messages, which are in memory. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
-    /** Drops from memory the message at a position, because this node has removed it from the store. */
+    /** Drops the message at a position from memory. Call it when this node has removed the message from the store. */
     forget: recent.forget,
   }
 
@@ -103,7 +106,10 @@ async function lastAt(store: Store): Promise<number> {
   return last ? readEntry(positionIn(last[0]), last[1]).entry.at : 0
 }
 
-/** Drops the oldest messages all at once: to find its first entry each time, a map would step over all deleted ones. */
+/**
+ * The newest messages, in two maps. When `current` is full, it becomes `former`, and the old `former` is dropped as a
+ * whole. A single map would step over all deleted entries each time it looks for its oldest entry.
+ */
 function createRecent() {
   let current = new Map<number, Entry>()
   let former = new Map<number, Entry>()
@@ -119,7 +125,8 @@ function createRecent() {
     },
     keep(entry: Entry): void {
       const { payload, refused, position } = entry
-      // The messages of one event share a payload, which counts once: else the last messages could push out the first.
+      // The messages of one event share a payload, which counts only once. Otherwise the last messages of an event with
+      // many livestreams could push the first ones out of memory.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
       if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {

@@ -1,17 +1,21 @@
 import type { IndexEntry } from './entry.ts'
 
 /*
- * The rules of what the journal keeps (docs/operators.md, "What the journal keeps"). The window is the newest messages
- * of all streams. Older messages are kept if a rule of their stream asks for them. Nothing here reads or writes.
+ * The rules that say which messages the journal keeps (docs/operators.md, "What the journal keeps"). The newest
+ * messages of all streams form the window: the journal keeps all of them. Older messages stay only if a rule of their
+ * stream asks for them. The functions of this file only calculate: they do not access the store.
  */
 
-/** How much is kept, by configuration. */
+/** How much the journal keeps, as configured. */
 export interface KeepingLimits {
   /** Events per livestream. */
   history: number
-  /** Bytes of all events together that are older than the window. */
+  /** Bytes of the events of all livestreams together, without the events in the window. */
   historyBytes: number
-  /** Messages for a returning session, and valid control events per livestream. Also reports, if above `minReports`. */
+  /**
+   * Limit of the messages for one returning session, and of the valid control events per livestream. Also the limit of
+   * the reports per institution, if above `minReports`.
+   */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
   windowBytes?: number
@@ -20,15 +24,18 @@ export interface KeepingLimits {
 const defaultWindowBytes = 64 * 1024 * 1024
 /** No rule keeps a message for longer than this, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/** At least this many reports per stream are kept, and as many again of reports with errors. */
+/**
+ * Per stream, the journal keeps at least this many of the newest reports, and this many of the newest reports with
+ * errors.
+ */
 export const minReports = 1_000
-/** Bytes that a report may have on average. A usual report has 1 kB, and 4 kB more if it holds a refused event. */
+/** Bytes that a report may have on average. A usual report has 1 kB, or 5 kB if it holds a refused event. */
 const reportBytes = 8 * 1024
-/** The byte limit of a livestream never falls below 1/256 of the history bytes, however much the others have. */
+/** The byte limit of a livestream is never below 1/256 of `historyBytes`, however much the other livestreams have. */
 const minShares = 256
-/** Livestreams share this part of the history bytes. The rest is for events that come before the next shortening. */
+/** Livestreams share this part of `historyBytes`. The rest is room for the events that come before the next sweep. */
 const sharedPart = 15 / 16
-/** The window has about this many parts. Its beginning moves from one part to the next. */
+/** The window consists of about this many parts. The window moves by dropping its oldest part. */
 const windowParts = 64
 /** A part of the window spans no more time than this, milliseconds. */
 const maxPartMs = 6 * 3600 * 1000
@@ -50,13 +57,13 @@ export interface InWindow {
   withErrors: number
 }
 
-/** How far the rules reach at the moment. */
+/** The limits that the rules apply at the moment. */
 export interface Reach {
-  /** Everything from this position on is kept. */
+  /** The window begins at this position: the journal keeps every message from there on. */
   window: number
   /** Events before this position no longer count as history, because the history had too many bytes. */
   historyFrom: number
-  /** A livestream has no more bytes of history than this. */
+  /** Most bytes of history that one livestream may have. */
   streamBytes: number
   now: number
 }
@@ -76,7 +83,7 @@ export function unkept(
   const { window, historyFrom, streamBytes, now } = reach
   const most = Math.max(minReports, queueLimit)
   let { events, others, withErrors } = inWindow
-  /** Bytes of messages older than the window. */
+  /** `eventBytes`, `otherBytes` and `errorBytes` count only messages older than the window. */
   let eventBytes = 0
   let otherBytes = 0
   let errorBytes = 0
@@ -93,7 +100,7 @@ export function unkept(
     if (isOther) otherBytes += entry.bytes
     const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
-    // Reports with errors have a limit of their own. Otherwise other reports would push them out within minutes.
+    // Reports with errors have a separate limit. Otherwise reports without errors would push them out within minutes.
     const isAskedLater =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
@@ -101,8 +108,9 @@ export function unkept(
 }
 
 /**
- * How many bytes of history a livestream may have: twice the free bytes. So the livestreams with the longest history
- * are shortened first, and the others keep theirs. A single livestream takes less than two thirds of all bytes.
+ * Returns how many bytes of history one livestream may have: twice the free bytes. `used`: bytes of all livestreams.
+ * The fewer bytes are free, the lower the limit, so the livestreams with the longest history are shortened first. A
+ * single livestream takes less than two thirds of all bytes.
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))
@@ -117,14 +125,17 @@ export function isHistory({
   return stream !== undefined && stream !== topic && !isReport
 }
 
-/** Whether a message is a control event: it is valid until a time, and until then returning sessions get it. */
+/**
+ * Whether a message is a control event. A control event is valid until the instant `expires`. Until then, returning
+ * sessions get the event.
+ */
 export function isControlEvent({ keep, expires, isReport }: IndexEntry): boolean {
   return keep === 'every' && expires !== undefined && !isReport
 }
 
 /**
- * The window as of now. `passed`: the last position that has just left it, 0 if none has. `appended`: bytes that were
- * appended since the last call, up to `head`.
+ * Returns the parts of the window as of now. `appended`: bytes that were appended since the last call, up to the
+ * position `head`. `passed`: the last position that has now left the window, 0 if none has.
  */
 export function moveWindow(
   parts: readonly WindowPart[],

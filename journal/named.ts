@@ -1,4 +1,4 @@
-/** Counts for each position how many items of queues name it. The journal keeps the messages at these positions. */
+/** Counts how many queue items of webhooks and plugins refer to each position. The journal keeps the messages there. */
 export function createNamed() {
   const counts = new Map<number, number>()
   return {

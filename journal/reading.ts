@@ -10,22 +10,22 @@ import {
   readIndexEntry,
 } from './entry.ts'
 
-/** Bytes of payloads that are read together for one reader; a single message may have more. */
+/** One call reads at most one page for a reader. A page is full when it has this many bytes of payloads. */
 const pageBytes = 256 * 1024
-/** Messages that are read at the same time for one reader. */
+/** For one reader, this many messages are read from the store at the same time. */
 const readAtOnce = 10
-/** Entries of an index that are read together. */
+/** This many entries of an index are read together. */
 const indexPage = 500
 
-/** Reads the journal. `recent` returns a message that was appended a moment ago. */
+/** Reads the journal. `recent` returns the message at a position if it is still in memory. */
 export function createReading(store: Store, recent: (position: number) => Entry | undefined) {
   return {
-    /** The message at a position, or undefined where it is no longer kept. */
+    /** The message at a position. Undefined: the journal no longer has it. */
     get,
 
     /**
-     * Returns the newest `count` index entries of a stream that are on these topics and were accepted at `since` or
-     * later, in order. Reads only the index of messages of which the newest per topic counts.
+     * Returns the newest `count` index entries of a stream that are on these topics and were accepted at `since`
+     * (milliseconds since the epoch) or later, in order. Reads only the index `latest/`, not `every/` (`entry.ts`).
      */
     async latestOf(
       stream: string,
@@ -37,7 +37,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
         const page = await store.last(prefix, indexPage, keyPart(before))
         const entries = page.map(([key, value]) => readIndexEntry(key, value))
-        // Stops only when a whole page is older: the clocks of nodes differ, so a single older entry proves nothing.
+        // Stops only when a whole page is older. A single older entry proves nothing, because the clocks of nodes
+        // differ.
         if (!entries.some(({ at }) => at >= since)) break
         found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
         before = entries.at(-1)?.position ?? 0
@@ -45,7 +46,9 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       return found.slice(0, count).reverse()
     },
 
-    /** Reads messages at these positions, from the first on, until a page is full. Undefined: no longer kept. */
+    /**
+     * Reads the messages at the first of these positions, until a page is full. Undefined: that message is not kept.
+     */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
       const found: (Entry | undefined)[] = []
       let bytes = 0
@@ -59,8 +62,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     },
 
     /**
-     * Reads the messages after one position and up to another one, in order, until there are `count` or a page is full.
-     * The returned `upTo`: the result has all messages up to this position.
+     * Reads the messages after the position `after` and up to the position `upTo`, in order. Stops at `count` messages,
+     * or when a page is full. The returned `upTo`: the result has all kept messages up to this position.
      */
     async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
       const entries: Entry[] = []
@@ -102,7 +105,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
   }
 }
 
-/** A message with the payload that it shares with another one. */
+/** Returns `entry` with the payload of `other`, which both messages share. Undefined: there is no `other`. */
 export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
   return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
 }

@@ -24,31 +24,38 @@ import {
 import type { RetainedMessages } from './retained.ts'
 import type { Returnable } from './returnable.ts'
 
-/** Messages that are removed in one commit. */
+/** One commit removes at most this many messages. */
 const portionSize = 300
 
-/** If more messages of a stream than this are freed at once, its index is read from the beginning. */
+/**
+ * A message is freed when no queue names it any more. If more messages of a stream than this are freed at once, the
+ * whole index of the stream is read again.
+ */
 const maxFreed = 100
 
 /**
- * The oldest part of a stream, up to `upTo`. No rule keeps these messages. `positions`: the messages that are still
- * stored, because a queue or a retained value names them. A webhook that is down for days can hold thousands. Their
- * index entries are not read again until nothing names them.
+ * The oldest messages of a stream in the index `latest/`, up to the position `upTo`. No rule keeps any of them.
+ * `positions`: the messages among them that are still stored, because a queue or a retained value names them. The queue
+ * of a webhook that is down for days can name thousands. While a queue names a message, its index entry is not read
+ * again.
  */
 interface Held {
   upTo: number
   positions: readonly number[]
 }
 
-/** The figures of some streams: bytes of history older than the window, and how many index entries were read. */
+/**
+ * The result of a check of some streams: bytes of their history older than the window, and how many index entries were
+ * read.
+ */
 interface Found {
   kept: number
-  /** Bytes kept of messages that have left the window since the last look. */
+  /** The part of `kept` that has left the window since the last check. */
   added: number
-  /** Bytes removed of messages that were older than the window at the last look. */
+  /** Bytes of the removed messages that were older than the window at the last check already. */
   removed: number
   read: number
-  /** Some of the streams have messages of which only the newest per topic counts. */
+  /** Whether one of the streams has messages in the index `latest/`. */
   hasLatest: boolean
 }
 
@@ -63,18 +70,18 @@ export function createRemoving(parts: {
   limits: KeepingLimits
 }) {
   const { store, journal, retained, returnable, inWindow, limits } = parts
-  /** By stream, on the node that trims. Has only messages of which the newest per topic counts. */
+  /** The known oldest part of each stream. Only the node that trims fills this map. */
   const held = new Map<string, Held>()
 
   return {
-    /** Removes unkept messages of these streams. `before`: the position at which the window began at the last look. */
+    /** Removes the messages of these streams that no rule keeps. `before`: where the window began at the last check. */
     async look(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
       const counted: { position: number; bytes: number }[] = []
       const beginnings = new Map<string, Held>()
       for (const stream of streams) {
-        // Lets other work proceed after each stream, because there may be thousands.
+        // Lets other work proceed before each stream, because there may be thousands of streams.
         await nextTurn()
         const { freed, ...before } = await freedOf(stream)
         const entries = await readIndex(store, stream, {
@@ -96,7 +103,7 @@ export function createRemoving(parts: {
         else held.delete(stream)
       }
       for (const { position, bytes } of counted) {
-        // A message that no rule keeps is no history any more, even if something names it.
+        // A message that no rule keeps does not count as history, even if a queue or a retained value names it.
         const isKept = !over.has(position)
         if (isKept) found.kept += bytes
         if (isKept && position >= before) found.added += bytes
@@ -106,7 +113,7 @@ export function createRemoving(parts: {
     },
   }
 
-  /** The known oldest part of a stream. `freed`: messages of this part that no queue names any more. */
+  /** Returns the known oldest part of a stream. `freed`: the messages of this part that no queue names any more. */
   async function freedOf(stream: string): Promise<Held & { freed: IndexEntry[] }> {
     const { upTo, positions } = held.get(stream) ?? { upTo: 0, positions: [] }
     const unnamed = positions.filter((position) => !journal.named.has(position))
@@ -127,7 +134,7 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. A message older than the window never gets named later.
+   * messages. Queues and retained values never begin to name a message that is older than the window.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
@@ -135,7 +142,8 @@ export function createRemoving(parts: {
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
-    // Removes the newest first, so that the message that holds a shared payload is removed last of those that share it.
+    // Removes the newest messages first: of messages that share a payload, the message that holds the payload goes
+    // last.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)
@@ -154,9 +162,9 @@ export function createRemoving(parts: {
 }
 
 /**
- * Reads the index entries of a stream that are older than the window, without the known oldest part up to `after`. If
- * control events are among them, also reads up to `mostControls` entries inside the window, because the limit of valid
- * control events covers both. Returns the newest first.
+ * Reads the index entries of a stream that are older than the window, without the known oldest part, which ends at
+ * `after`. If control events are among them, also reads up to `mostControls` entries inside the window, because the
+ * limit of valid control events counts these too. Returns the newest first.
  */
 async function readIndex(
   store: Store,
@@ -180,8 +188,9 @@ async function readIndex(
 }
 
 /**
- * The payload of an event with several livestreams is stored with the first of its messages. That message stays as long
- * as any of the others. The round over all streams visits it again later.
+ * Whether a message holds a payload that another message still needs. The first message of an event holds the payload
+ * for the messages of all its livestreams, and stays as long as any of them. The round over all streams visits the
+ * first message again later.
  */
 async function isPayloadNeeded(
   store: Store,
@@ -197,7 +206,10 @@ async function isPayloadNeeded(
   return false
 }
 
-/** The known oldest part of a stream, extended by the `entries` that follow it, up to the first that a rule keeps. */
+/**
+ * Extends the known oldest part of a stream by the `entries` that follow it, up to the first entry that a rule keeps.
+ * `over`: the messages that no rule keeps.
+ */
 function extended(
   { upTo, positions }: Held,
   entries: readonly IndexEntry[],

@@ -12,11 +12,11 @@ export interface RetainedValue {
   expires?: number | undefined
   qos: 0 | 1 | 2
   payload: Buffer
-  /** Where in the journal its message lies. */
+  /** Position of its message in the journal. */
   position: number
-  /** The rule by which a session that was away gets the value. */
+  /** The rule by which a returning session gets the value. */
   queue: Message['queue']
-  /** The `moment` when this node sent the value to sessions for which nothing is stored. Absent: not since start. */
+  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not since the node started. */
   sent?: number
 }
 
@@ -25,23 +25,26 @@ export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
-/** Most values on one topic: a publisher that invents ever new names must not fill the memory. */
+/** Most values on one topic. Otherwise a publisher that makes up new names all the time would fill the memory. */
 const maxSlots = 100
-/** Most bytes of all payloads on one topic; the latest value always stays. */
+/** Most bytes of all payloads on one topic. The latest value always stays. */
 const maxSlotBytes = 512 * 1024
 
-/** An event time further ahead of the clock than this does not keep out later arrivals (design.md §7), milliseconds. */
+/**
+ * A value does not keep out later messages if its event time is further ahead of the clock than this (design.md §7),
+ * milliseconds.
+ */
 export const farFutureMs = 10 * 60 * 1000
 
-/** What a commit under way does to a slot. */
+/** The change that a commit under way makes to a slot. */
 export interface SlotChange {
   topic: string
   slot: string
-  /** Tells the commit from others: the position of its message, or the list of what it removes. */
+  /** Identifies the commit: the position of its message, or the array of the slots that it clears. */
   by: unknown
-  /** Undefined: the commit removes the value before. */
+  /** The value that the commit stores. Undefined: the commit removes the value before. */
   value?: RetainedValue | undefined
-  /** By this rule the store may keep the value before. Undefined: the value before always goes. */
+  /** The rule by which the store may keep the value before. Undefined: the value before goes in any case. */
   order?: Order | undefined
 }
 
@@ -49,7 +52,7 @@ export interface SlotChange {
 interface Unsettled {
   topic: string
   slot: string
-  /** What the store has. Without payload: the value was pushed out of memory. */
+  /** The value in the store. A `ValueKey`, without payload: the value was pushed out of memory. */
   stored: Held | ValueKey | undefined
   /** In the order of their commits. */
   changes: SlotChange[]
@@ -62,13 +65,13 @@ interface Held extends RetainedValue {
 }
 
 /**
- * Holds the values in memory by topic and slot, within bounds. While commits change a slot, it shows the value that the
- * store will have when they succeed. When one of them fails, it shows the value that the store will have without that
- * one. Returning sessions get only stored values: `returnable` knows no others.
+ * Holds the retained values in memory by topic and slot, within bounds. While commits under way change a slot, the slot
+ * shows the value that the store will have if all of them succeed. If a commit fails, the slot shows the value that the
+ * store will have without that commit. Returning sessions get only stored values: `returnable` learns of no others.
  */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<Held>()
-  /** Slots that show nothing while commits under way change them. */
+  /** Slots that show no value, and that commits under way change. */
   const hidden = new Map<string, Unsettled>()
   /** Stored values that were pushed out of memory. */
   const pushedOut = new Map<string, ValueKey>()
@@ -79,7 +82,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** The values of a topic, in the order of positions. */
     of,
     topics: tree.topics,
-    /** The values that are not valid any more. */
+    /** The values that have expired. */
     expired: (now: number): RetainedValue[] =>
       [...tree.values()].filter(({ expires }) => isPast(expires, now)),
     /** Whether the store still has this value, and no commit under way changes its slot. */
@@ -91,7 +94,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** The stored values that were pushed out of memory. */
     pushedOut: (): Iterable<ValueKey> => pushedOut.values(),
 
-    /** The store has this value in its slot. */
+    /** Call it when the store has this value in its slot. */
     put(value: RetainedValue): void {
       pushedOut.delete(keyOf(value))
       tree.put(value)
@@ -99,7 +102,7 @@ export function createRetainedValues(returnable: Returnable) {
       pushOut(value.topic)
     },
 
-    /** The store has nothing in this slot. */
+    /** Call it when the store has no value in this slot. */
     remove(topic: string, slot: string): void {
       pushedOut.delete(keyOf({ topic, slot }))
       const value = get(topic, slot)
@@ -108,7 +111,7 @@ export function createRetainedValues(returnable: Returnable) {
       returnable.removeLatest(topic, value.position)
     },
 
-    /** A commit under way changes a slot. To be called in the order of the commits. */
+    /** Call it when a commit that changes a slot begins, in the order of the commits. */
     begin(change: SlotChange): void {
       const { topic, slot } = change
       const shown = get(topic, slot)
@@ -118,7 +121,7 @@ export function createRetainedValues(returnable: Returnable) {
       show(unsettled, shown)
     },
 
-    /** The commit of a change has ended. If the change is not known, this does nothing. */
+    /** Call it when the commit of a change has ended. Does nothing if `begin` was not called for the change. */
     settle(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
       const shown = get(settled.topic, settled.slot)
       const unsettled = unsettledAt(settled, shown)
@@ -142,7 +145,7 @@ export function createRetainedValues(returnable: Returnable) {
       [...of(topic)].some((value) => value.position === position || mayHold(value.unsettled, position)) ||
       [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
 
-    /** The stored values of the slots that show something, in the order of positions. */
+    /** The stored values of all slots that show a value, in the order of positions. */
     storedOf: (topic: string): RetainedValue[] =>
       [...of(topic)]
         .map((value) => (value.unsettled ? value.unsettled.stored : value))
@@ -158,7 +161,7 @@ export function createRetainedValues(returnable: Returnable) {
     return tree.at(topic)?.values() ?? []
   }
 
-  /** Shows what the changes of a slot leave. `before`: the value that the slot shows until then. */
+  /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
   function show(unsettled: Unsettled, before: Held | undefined): void {
     const { stored, changes } = unsettled
     const left = changes.reduce(leftBy, stored)
@@ -173,8 +176,8 @@ export function createRetainedValues(returnable: Returnable) {
   }
 
   /**
-   * Removes the oldest values of a topic from memory until their number and their bytes are within bounds. Values of
-   * slots that commits under way change do not count, because these commits may fail.
+   * Removes the oldest values of a topic from memory, until the others are within the bounds for number and bytes.
+   * Slots that commits under way change do not count and stay, because these commits may fail.
    */
   function pushOut(topic: string): void {
     if ((tree.at(topic)?.size ?? 0) <= 1) return
@@ -187,7 +190,7 @@ export function createRetainedValues(returnable: Returnable) {
   }
 }
 
-/** The oldest values that must go for the others to be within bounds. */
+/** Returns the oldest values, as many as must go until the others are within the bounds. */
 function beyondBounds(settled: readonly Held[]): readonly Held[] {
   let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
   let count = 0
@@ -200,7 +203,7 @@ function beyondBounds(settled: readonly Held[]): readonly Held[] {
   return settled.slice(0, count)
 }
 
-/** From now on a session that was away gets the value. */
+/** From now on returning sessions get this value, if only the newest value per topic counts. */
 function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
 }
@@ -229,7 +232,7 @@ function isPast(time: number | undefined, now: number): boolean {
   return time !== undefined && time <= now
 }
 
-/** What a change leaves in its slot. */
+/** The value that a slot has after a change. */
 function leftBy(
   before: Held | ValueKey | undefined,
   { value, order }: SlotChange,

@@ -17,11 +17,12 @@ export type { RetainedValue } from './retained-values.ts'
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
 /**
- * Opens the retained messages: the newest by event time for each topic and slot. The store keeps only their positions
- * in the journal. The memory keeps their payloads as well.
+ * Opens the retained messages: for each topic and slot, the message with the newest event time. The store has only the
+ * positions of these messages in the journal. The memory has their payloads too.
  *
- * A topic may have several slots (control states, by name). Subscribers get the newest value that is still valid. So
- * when the newest state expires, an older one is shown again, and no publisher has to send it.
+ * A topic may have several slots: one for each name of a control state. New subscribers get the newest value of the
+ * topic that is still valid. So when the newest state expires, they get an older state, and no publisher has to send it
+ * again.
  */
 export async function openRetained(parts: {
   store: Store
@@ -37,14 +38,15 @@ export async function openRetained(parts: {
 
   return {
     /**
-     * Returns the changes that store retained messages. `messages` must take the first numbers of the commit. `at`: the
-     * time that the journal gives the messages.
+     * Returns the changes that store retained messages. Their commit must give its first numbers to `messages`, in this
+     * order. `at`: the time that the journal gives the messages.
      */
     changes,
 
     /**
-     * Shows a message whose commit is under way to new subscribers, unless the value before stays by the rule of the
-     * store. To be called in the order of the commits. Call `settle` when the commit has ended.
+     * From now on new subscribers get this message, although its commit is still under way. If the rule of the store
+     * (`Order`) keeps the value before, they still get the value before. Call `show` in the order of the commits, and
+     * `settle` when the commit has ended.
      */
     show(message: Message, now: number, position: number): void {
       const value = toValue(message, position)
@@ -53,15 +55,23 @@ export async function openRetained(parts: {
       values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })
     },
 
-    /** The commit of a message has ended. If the message is not stored, the value before is shown again. */
+    /**
+     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the value before
+     * again.
+     */
     settle({ topic, retained }: Message, position: number, isStored: boolean): void {
       if (retained) values.settle({ topic, slot: retained.slot, by: position }, isStored)
     },
 
-    /** Returns a number higher than all before. It orders the moments of this node, whatever the clock says. */
+    /**
+     * Returns a moment: a number that is higher than all moments before. Unlike a time, a moment never falls when
+     * someone sets the clock back.
+     */
     moment: nextMoment,
 
-    /** Remembers that this node is sending the message to the sessions for which nothing is stored. */
+    /**
+     * Notes the moment at which this node sends the message live, that is, to clean sessions and QoS 0 subscriptions.
+     */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {
@@ -84,7 +94,7 @@ export async function openRetained(parts: {
     /** The value in one slot of a topic, whether or not it is still valid. */
     at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
 
-    /** Removes everything retained on `topic`; false when there was nothing. */
+    /** Removes all values of a topic. Resolves with false if there was none. */
     async clear(topic: string): Promise<boolean> {
       const shown = [...values.of(topic)]
       if (shown.length === 0) return false
@@ -99,7 +109,8 @@ export async function openRetained(parts: {
     async sweep(): Promise<void> {
       const over = [...values.expired(clock()), ...values.pushedOut()]
       for (let from = 0; from < over.length; from += removedAtOnce) {
-        // Leaves out slots that have changed meanwhile, or that commits under way change: the next sweep sees them.
+        // Skips slots that have changed meanwhile, or that a commit under way changes. The next sweep handles these
+        // slots.
         const still = over.slice(from, from + removedAtOnce).filter(values.isStill)
         // The order protects a newer value of the same slot that another node is storing.
         const removed = still.map(({ topic, slot, time }) => ({
@@ -130,7 +141,7 @@ async function remove(
   let isStored = false
   try {
     await store.commit([...deletions, ...alongside], begin)
-    // A driver that does not call back while a commit is under way resolves the commits in their order.
+    // A driver that does not call `begin` resolves the commits in their order, so this call comes in order too.
     begin()
     isStored = true
   } finally {
@@ -139,15 +150,17 @@ async function remove(
 }
 
 const prefix = 'retained/'
-/** Puts the first number of the commit before the value. */
+/** The store puts the first number of the commit before the value (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
-/** Key of the position at which a topic was last cleared. */
+/** The value under this key is the position at which the topic was last cleared. */
 export function clearedKey(topic: string): string {
   return `cleared/${topic}`
 }
 
-/** Key of the position of the last message that a node stored while its clock was behind the times of the journal. */
+/**
+ * The value under this key is the position of the last message whose node had a clock behind the times of the journal.
+ */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
@@ -183,7 +196,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // A commit of this node that got no answer may be reported late. Then event times decide, as they did in the store.
+    // If the store did not answer a commit of this node, it may report the commit late. Then event times decide, as
+    // they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)

@@ -4,7 +4,7 @@ import { everyPrefix, positionIn, readIndexEntry } from './entry.ts'
 
 export type Returnable = Awaited<ReturnType<typeof openReturnable>>
 
-/** A message that a session which was away may still get. */
+/** A message that a returning session may still get. */
 export interface Candidate {
   position: number
   topic: string
@@ -13,23 +13,27 @@ export interface Candidate {
   expires?: number | undefined
 }
 
-/** A candidate in its chains. The chains drop a candidate some time after `isGone` is set. */
+/**
+ * A candidate in its two chains. `isGone`: the candidate was removed, but the chains may still contain it for some
+ * time.
+ */
 interface Linked extends Candidate {
   isGone: boolean
 }
 
 /**
- * The messages that sessions that were away may still get: the newest of each track or data topic, and all control
- * events and reports. For a returning session, a chain of messages is read from the newest back to the position where
- * the session left. All topics with the same first level share a chain, and all topics with the same first two levels
- * share another. So for a session that listens to one livestream, neither reports nor other livestreams are read.
+ * The messages that returning sessions may still get: the newest message of each track or data topic, and all control
+ * events and reports. Each message is in two chains. One chain (in `branches`) has all topics with the same first
+ * level, the other (in `twigs`) all topics with the same first two levels. For a returning session, the node reads
+ * chains from the newest message back to the position where the session left. So for a session with one livestream, the
+ * node reads neither reports nor other livestreams.
  */
 export async function openReturnable(store: Store) {
   /** Control events and reports, by position. */
   const candidates = new Map<number, Linked>()
   const branches = createChains()
   const twigs = createChains()
-  /** The newest message of each other topic, by topic. A map by position would grow and shrink with each event. */
+  /** The newest message of each track or data topic. A map by position would grow and shrink with each event. */
   const latest = new Map<string, Linked>()
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
@@ -56,7 +60,10 @@ export async function openReturnable(store: Store) {
     add,
     remove,
 
-    /** Replaces the newest message of a topic. A message of QoS 0 only removes the one before. */
+    /**
+     * Sets the newest message of a topic. Returning sessions get no QoS 0 messages: such a message only removes the one
+     * before.
+     */
     setLatest(candidate: Candidate): void {
       const before = latest.get(candidate.topic)
       if (before) drop(before)
@@ -64,7 +71,7 @@ export async function openReturnable(store: Store) {
       else latest.set(candidate.topic, link(candidate))
     },
 
-    /** Removes the newest message of a topic without a successor, if it still is the one at `position`. */
+    /** Removes the newest message of a topic if it is still the one at `position`. No older message replaces it. */
     removeLatest(topic: string, position: number): void {
       const candidate = latest.get(topic)
       if (candidate?.position !== position) return
@@ -103,7 +110,7 @@ export async function openReturnable(store: Store) {
   function link({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
-    // All candidates of a topic of two levels share one string, because there are tens of thousands of reports.
+    // Candidates of a two-level topic share the string of the twig, because there are tens of thousands of reports.
     const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
     branches.get(inBranch).add(candidate)
     twig.add(candidate)
@@ -134,7 +141,7 @@ function createChains() {
       const chain = chains.get(name)
       return chain ? [chain] : []
     },
-    /** The chain of a name, a new one if there is none. */
+    /** The chain with this name. If there is none, makes a new one. */
     get(name: string): Chain {
       const chain = chains.get(name) ?? createChain(name)
       chains.set(name, chain)
@@ -150,8 +157,8 @@ function createChains() {
 type Chain = ReturnType<typeof createChain>
 
 /**
- * Candidates in the order of their positions, in an array. Candidates that are gone stay in it for a while. A linked
- * list took four times the memory, and the garbage collector followed each link.
+ * Candidates in the order of their positions, in an array. Removed candidates stay in the array for a while. A linked
+ * list took four times the memory, and the garbage collector had to follow each link.
  */
 function createChain(name: string) {
   let inOrder: Linked[] = []
@@ -162,7 +169,7 @@ function createChain(name: string) {
     name,
 
     add(candidate: Linked): void {
-      // A new candidate nearly always has the highest position. After a start, the array is sorted once.
+      // Nearly all candidates come in the order of positions. Those loaded at the start may not, and are sorted once.
       isSorted &&= (inOrder.at(-1)?.position ?? 0) < candidate.position
       inOrder.push(candidate)
     },

@@ -60,10 +60,10 @@ export function createTopicTree<Value extends { topic: string; slot: string; pos
   }
 }
 
-/** A level of the topics that hold values. */
+/** A node of the tree: one level of topics that hold values. */
 interface Node<Value> {
   children: Map<string, Node<Value>>
-  /** In the order of positions, which decides between equal times. */
+  /** By slot, in the order of positions: of two values with equal event times, the later one counts. */
   slots: Map<string, Value>
   topic: string
 }
@@ -84,7 +84,9 @@ function* values<Value>(node: Node<Value>): Generator<Value> {
   for (const child of node.children.values()) yield* values(child)
 }
 
-/** Adds to `topics` those that hold a value and match a filter, from the level `depth` of the filter on. */
+/**
+ * Adds the topics at `node` and below that hold a value and match the filter `levels`, compared from level `depth` on.
+ */
 function collect<Value>(node: Node<Value>, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]
   if (level === '#') {
@@ -101,7 +103,10 @@ function collect<Value>(node: Node<Value>, levels: string[], depth: number, topi
   }
 }
 
-/** The node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below; `#` alone leaves out `$…` [MQTT-4.7.2-1]. */
+/**
+ * Yields the node itself (`a/#` matches `a`, §4.7.1.2) and all nodes below. A filter `#` leaves out topics that begin
+ * with `$` [MQTT-4.7.2-1].
+ */
 function* nodesBelow<Value>(node: Node<Value>, depth: number): Generator<Node<Value>> {
   yield node
   for (const [name, child] of node.children) {

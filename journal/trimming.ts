@@ -24,48 +24,51 @@ import type { Returnable } from './returnable.ts'
 
 export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
-/** Messages on a page: they have left the window, and their streams are looked at together. */
+/** A page has at most this many messages that have left the window. A sweep checks the streams of a page together. */
 const pageSize = 10_000
-/** A page ends at 1/128 of the history limit, but not below `minPageBytes`. */
+/** A page also ends when its events have 1/128 of the byte limit of the history, but at least `minPageBytes`. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
-/** Messages that are counted in one sweep. */
+/** One sweep counts at most this many messages (`counting.ts`). */
 const maxCounted = 200_000
-/** In one sweep, this many messages that left the window are looked at. As many are read to shorten the history. */
+/** One sweep reads at most this many messages that have left the window, and as many to shorten the history. */
 const maxPassed = 100_000
-/** In one sweep, the round ends after this many streams, or after this many entries of their indexes. */
+/** The round over all streams takes many sweeps. One sweep ends its part after this many streams or index entries. */
 const again = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
 const stateKey = `${prefix}state`
 
-/** How far the trimming has got. After a crash the stored state may be older; to repeat a part loses nothing. */
+/**
+ * How far the trimming has got. After a crash the stored state may be older. To repeat a part of the work does no harm.
+ */
 interface State {
   window: WindowPart[]
-  /** The whole journal is kept from this position on. */
+  /** The journal has every message from this position on. */
   floor: number
-  /** Messages before this position have left the window and were looked at. */
+  /** Messages before this position have left the window, and their streams were checked. */
   passed: number
-  /** Events before this position are no history. */
+  /** Events before this position do not count as history. */
   historyFrom: number
-  /** Bytes of the history up to `passed`. Each round counts them anew. */
+  /** Bytes of the history before `passed`. Each round over all streams counts them anew. */
   historyBytes: number
-  /** The round over all streams: the key at which it continues, and the bytes of history it has counted. */
+  /** The round over all streams. `at`: the key at which it continues. `bytes`: the bytes of history counted so far. */
   round: { at: string; bytes: number }
 }
 
 /**
- * Removes messages that the journal no longer keeps. One node does this in bounded pieces, and stores how far it has
- * got. So a node reads no messages at its start. The node that trims has three numbers for each stream in memory.
+ * Removes messages that no rule keeps (`keeping.ts`). One node does this for all, in bounded pieces, and stores how far
+ * it has got. So no node has to read the messages when it starts. The node that trims has three numbers per stream in
+ * memory.
  *
- * A sweep looks at the streams of messages that have left the window, and shortens the streams with the most history.
- * If there is still too much history, the sweep removes the oldest. Then it visits some other streams, because messages
- * expire even in streams without new messages. At its end it moves the window.
- * The window begins at the floor. All nodes have heard of the floor before a message below it is removed.
+ * A sweep checks the streams of the messages that have left the window, and shortens the streams with the most history.
+ * If there is still too much history, the sweep removes the oldest events. Then it checks some other streams, because
+ * messages expire even in streams without new messages. At its end the sweep moves the floor, where the window begins.
+ * Messages below the new floor stay until a later sweep: by then all nodes have received the new floor.
  */
 export async function openTrimming(parts: {
   store: Store
-  /** Whether this node is the one that trims the journal, of all nodes that share the store. */
+  /** Whether this node trims the journal. Of all nodes that share the store, exactly one does. */
   isLeader: () => boolean
   journal: Journal
   retained: RetainedMessages
@@ -84,7 +87,7 @@ export async function openTrimming(parts: {
   })
 
   return {
-    /** Removes some of the messages that are no longer kept. */
+    /** Drops expired messages from memory. The node that trims also removes some of the messages that no rule keeps. */
     async sweep(): Promise<void> {
       returnable.sweep(clock())
       if (!isLeader() || running || isClosed) return
@@ -106,7 +109,7 @@ export async function openTrimming(parts: {
     const head = journal.head()
     counting.beginAt(state.passed)
     const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
-    // Removes only when the whole window is counted, which takes some sweeps if this node has just begun to trim.
+    // The whole window must be counted first. That takes some sweeps if this node has just begun to trim.
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
     state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
@@ -116,7 +119,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // Stops at the floor that this node has heard in commit order, so it knows all values that others retained before.
+    // The stored floor may be ahead of the commits that this node has received. Below `journal.floor()`, the node knows
+    // which values other nodes have retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await lookAtPassed(state, floor)
@@ -133,9 +137,9 @@ export async function openTrimming(parts: {
     return isClosed ? state : goRound(state)
   }
 
-  /** Looks at the streams of a page of messages that have left the window. */
+  /** Reads a page of messages that have left the window, and checks their streams. */
   async function lookAtPassed(state: State, floor: number): Promise<State> {
-    // The page is small, because the share of a livestream is computed only once for each page.
+    // The page is small, because the byte limit of a livestream is calculated only once for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
@@ -143,18 +147,18 @@ export async function openTrimming(parts: {
     return { ...state, passed, historyBytes: Math.max(0, state.historyBytes + added - removed) }
   }
 
-  /** Takes the oldest events out of the history until the rest is within the limit. */
+  /** Takes the oldest events out of the history, at most a page, until the rest is within the limit. */
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
     const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
-    // If the stretch ends at `passed`, it has taken out all history.
+    // If the read messages reach up to `passed`, no event is left in the history.
     const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
     const shortened = { ...state, historyFrom: end, historyBytes: left }
     const { removed } = await look(streamsOf(entries), shortened, state.passed)
     return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
   }
 
-  /** Looks at the next streams, even without new messages there. The end of the round corrects `historyBytes`. */
+  /** Checks the next streams, even those without new messages. The end of the round corrects `historyBytes`. */
   async function goRound(state: State): Promise<State> {
     let { historyBytes } = state
     let { at, bytes } = state.round
@@ -166,7 +170,8 @@ export async function openTrimming(parts: {
       const next = await streamAfter(store, at)
       if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
       const { kept, removed, read, hasLatest } = await look([next.stream], state, state.passed)
-      // A stream with both kinds of messages has two indexes. It is visited twice and counts once.
+      // A stream with entries in both indexes is visited twice in a round. Its bytes count only at the visit to
+      // `latest/`.
       if (next.isLatest || !hasLatest) bytes += kept
       historyBytes = Math.max(0, historyBytes - removed)
       entries += read
@@ -175,7 +180,7 @@ export async function openTrimming(parts: {
     return { ...state, historyBytes, round: { at, bytes } }
   }
 
-  /** Removes messages of these streams up to `passed`. `before`: where the window began at the last look. */
+  /** Checks these streams, and removes messages before `passed`. `before`: where the window began at the last check. */
   function look(streams: Iterable<string>, state: State, before: number) {
     return removing.look(streams, reachOf(state, limits, clock()), before)
   }
@@ -186,8 +191,8 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 }
 
 /**
- * Reads the messages from one position up to just before another one, without payloads. Stops when a page is full, or
- * after `most` bytes of history. The returned `end`: the result has all messages before this position.
+ * Reads the messages from position `from` to just before position `end`, without their payloads. Stops when a page is
+ * full, or after `most` bytes of history. The returned `end`: the result has all messages before this position.
  */
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
@@ -204,7 +209,10 @@ async function readStretch(store: Store, from: number, end: number, most: number
   return { entries, historyBytes, end }
 }
 
-/** The stream whose index comes next after a key. The indexes of `every/` come first, then those of `latest/`. */
+/**
+ * The stream of the next index after the key `at`. The indexes in `every/` come first, then those in `latest/`.
+ * `behind`: a key after all entries of this index.
+ */
 async function streamAfter(
   store: Store,
   at: string,
@@ -214,7 +222,7 @@ async function streamAfter(
     const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
     for await (const [key] of store.range(indexed, { from, most: 1 })) {
       const name = key.slice(indexed.length, key.lastIndexOf('/'))
-      // `behind` sorts after all keys that begin with the name and a slash: `0` follows `/`.
+      // This key sorts after all keys that begin with the name and a slash, because `0` follows `/` in ASCII.
       return {
         stream: decodeURIComponent(name),
         isLatest: indexed === latestPrefix,

@@ -9,7 +9,7 @@ export function encodeValue(header: object, ...bytes: readonly (Buffer | undefin
   return record
 }
 
-/** Reads a value that `encodeValue` made. The JSON has no line breaks, so it ends at the first one. */
+/** Reads a value that `encodeValue` made. The JSON contains no line break, so it ends at the first line break. */
 export function decodeValue<Header>(value: Buffer): { header: Header; payload: Buffer } {
   const end = value.indexOf(newline)
   return { header: JSON.parse(value.toString('utf8', 0, end)), payload: value.subarray(end + 1) }

@@ -1,13 +1,13 @@
 import type { Socket } from 'node:net'
 
-/** Longest ClientHello that the node waits for, in bytes and in TLS records. A usual one has 2 kB in one record. */
+/** Longest ClientHello that the node waits for, in bytes and in TLS records. Usually it has 2 kB in one record. */
 const maxBytes = 16 * 1024
 const maxRecords = 16
 
 /**
- * Resolves when the whole ClientHello of a connection has arrived, or the connection is closed. Leaves the bytes on the
- * socket for the handshake. Resolves also for bytes that are not TLS, because the handshake fails and gives the reason.
- * Rejects with the reason when no ClientHello has arrived after `timeoutMs`, or the bytes cannot become one any more.
+ * Waits until the whole ClientHello of a connection has arrived, or the connection is closed. Puts the bytes back on
+ * the socket for the TLS handshake. Also resolves for bytes that are not TLS: the handshake then fails and gives the
+ * reason. Rejects if no ClientHello arrives within `timeoutMs`, or if the node refuses the bytes (`lookAtHello`).
  */
 export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -45,9 +45,9 @@ export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<v
 }
 
 /**
- * Says how much of a ClientHello has arrived. A ClientHello may span several records, and OpenSSL begins its answer at
- * the last byte. `whole`: the last byte has arrived. `other`: OpenSSL refuses the bytes at once. Error: the node
- * refuses the bytes, because OpenSSL would wait for more.
+ * Says how much of a ClientHello has arrived. A ClientHello may span several records, and OpenSSL answers only after
+ * its last byte. `whole`: the last byte has arrived. `other`: OpenSSL refuses the bytes at once. Error: the node itself
+ * refuses the bytes, because OpenSSL would accept them or wait for more.
  */
 export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
   const [first = recordType.handshake, , third] = bytes
@@ -72,7 +72,7 @@ export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | E
   )
 }
 
-/** The first byte of a TLS record (RFC 8446 §5.1). */
+/** The first byte of a TLS record is the type of the record, here from 20 to 24 (RFC 8446 §5.1). */
 const recordType = { least: 20, handshake: 22, most: 24 }
 const headerBytes = 5
 /** Records of TLS 1.0 to 1.3 all name 3 as the major version (RFC 8446 §5.1). */

@@ -4,7 +4,10 @@ export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
 /** The slot that one open connection takes. */
 export interface Slot {
-  /** Counts the connection for its address (IPv6: its /64), once that is known. False: the address has too many. */
+  /**
+   * Counts the connection for the address of its client (IPv6: for its /64), once the address is known. Returns false
+   * if the address has too many connections.
+   */
   belongsTo(address: string): boolean
   /** Frees the slot. A second call changes nothing. */
   leave(): void
@@ -21,7 +24,7 @@ export function createConnectionBounds(limits: {
   let open = 0
 
   return {
-    /** Takes a slot for a connection of which nothing else is known yet. Undefined: no slot is left. */
+    /** Takes a slot for a new connection, before the address of its client is known. Undefined: no slot is left. */
     enter(): Slot | undefined {
       if (open >= maxConnections) return undefined
       open++

@@ -1,4 +1,7 @@
-/** A queue that serves askers alternately: an asker with many items is served as often as an asker with one. */
+/**
+ * A queue that serves askers alternately. An asker is a key, such as the address of a client. An asker with many items
+ * is served as often as an asker with one item.
+ */
 export function createFairQueue<T>() {
   const queues = new Map<string, T[]>()
   let size = 0

@@ -1,4 +1,4 @@
-/** Besides `freePieces` pieces of any size, one piece is allowed for each 64 bytes. */
+/** A request or packet may arrive in `freePieces` pieces of any size, and in one more piece for each 64 bytes. */
 const usualPieceBytes = 64
 
 /**
@@ -11,16 +11,17 @@ export function isTooFine(pieces: number, bytes: number, freePieces: number): bo
 
 export type HalfReceived = ReturnType<typeof createHalfReceived>
 
-/** The bytes of one request or packet, copied together until it is whole. */
+/** Collects the pieces of one request or packet in one buffer, until the request or packet is whole. */
 export type Collected = ReturnType<HalfReceived['collect']>
 
-/** The count of bytes that are kept elsewhere. */
+/** Counts the bytes of one request or packet that the caller keeps itself. */
 export type Held = ReturnType<HalfReceived['hold']>
 
 /**
- * Counts, over all connections, the bytes of requests and packets that have not arrived completely, and of packets that
- * still wait. Above `limitBytes` the oldest requests and packets are given up: a client that sends at a usual pace has
- * finished long before. `freePieces`: this many pieces of a request or packet may have any size, however small.
+ * Counts the bytes of all requests and packets that have not arrived completely, and of packets that wait until the
+ * node handles them. All connections share one limit, `limitBytes`. Above the limit, the node gives up the oldest
+ * requests and packets: a client that sends at a usual pace has finished them long before. `freePieces`: this many
+ * pieces of a request or packet may have any size, however small.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The counted requests and packets, in the order in which they began. */
@@ -31,8 +32,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     hold,
 
     /**
-     * Collects the bytes of one request or packet. Calls `end` when these bytes are given up to make room for others.
-     * Asks `mayBeTiny` for each piece of less than 64 bytes.
+     * Collects the bytes of one request or packet. Calls `end` if it gives these bytes up to make room for other
+     * requests or packets. Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
       const room = hold(end)
@@ -44,10 +45,10 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
           return length
         },
 
-        /** The bytes so far. */
+        /** The bytes that have arrived so far. */
         bytes: (): Buffer => buffer.subarray(0, length),
 
-        /** Adds a piece. `expected`: length of the whole if it is known. False: the pieces are too small. */
+        /** Adds a piece. `expected`: length of the whole in bytes, 0 if unknown. False: the pieces are too small. */
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {
@@ -70,7 +71,10 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     },
   }
 
-  /** Counts the bytes of one request or packet, which the caller keeps. Calls `end` to make room for others. */
+  /**
+   * Counts the bytes of one request or packet that the caller keeps. Calls `end` when the caller must give these bytes
+   * up to make room for other requests or packets.
+   */
   function hold(end: () => void) {
     const key = {}
     return {

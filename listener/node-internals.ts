@@ -2,18 +2,18 @@ import type { EventEmitter } from 'node:events'
 import type { Duplex } from 'node:stream'
 
 /*
- * All changes that the hub makes to Node's own objects. The comment of each change names its gain. In a Node version
- * that works in another way, the hub behaves as without the change, and only the gain is lost.
+ * This file has all changes that the hub makes to Node's own objects. The comment of each change names its gain. If a
+ * Node version works in another way, the hub behaves as without the change: only the gain is lost.
  */
 
 /**
- * Shows `take` the bytes that a socket has read, before its stream gets them. `take` answers how many bytes it took
- * from the front. The stream gets the rest.
+ * Passes the bytes that a socket has read to `take`, before the stream of the socket gets them. `take` returns how many
+ * bytes it took from the front. The stream gets the other bytes.
  *
- * Gain: 9 % of the CPU time of a delivery at QoS 1 (`npm run bench -- fanout`), where subscribers send little else than
- * one PUBACK for each message. For each chunk a stream emits an event, and looks for more bytes in a separate turn.
- * Both cost several times as much as a PUBACK. If Node hands over the bytes in another way, all of them come through
- * the stream.
+ * Gain: 9 % of the CPU time of a delivery at QoS 1 (`npm run bench -- fanout`), because subscribers send hardly
+ * anything but one PUBACK per message. For each chunk a stream emits an event, and looks for more bytes in a separate
+ * turn of the event loop. Both cost several times as much as a PUBACK. If a Node version hands over the bytes in
+ * another way, the stream gets all of them.
  */
 export function readAhead(socket: Duplex, take: (chunk: Buffer) => number): void {
   const { push } = socket
@@ -27,12 +27,12 @@ export function readAhead(socket: Duplex, take: (chunk: Buffer) => number): void
 }
 
 /**
- * Removes the listeners that Node has for an event, and returns a function that calls them. So the hub decides when
- * they run.
+ * Removes Node's own listeners of an event, and returns a function that calls them. So the hub decides when they run.
  *
- * Gain: a server begins one TLS handshake per turn. Before, 1,000 handshakes took 1.4 s of one turn. A server also
- * parses requests in steps of 4 KiB. Before, the requests of one read took 733 ms. If Node has no such listener, the
- * result is undefined, and Node does the same work by itself at once.
+ * Gain: the hub spreads work over several turns of the event loop. It begins at most one TLS handshake per turn.
+ * Without this, 1,000 handshakes took 1.4 s in one turn. It parses requests in steps of 4 KiB. Without this, the
+ * requests of one read took 733 ms. If Node has no listener of this event, the result is undefined, and Node does the
+ * work itself, all at once.
  */
 export function takeListeners<Args extends unknown[]>(
   emitter: EventEmitter,
@@ -47,11 +47,11 @@ export function takeListeners<Args extends unknown[]>(
 }
 
 /**
- * Node pauses and resumes a socket for each part of a body. Calls `instead` in place of that. Returns the socket's own
- * methods, and `end`, which puts them back.
+ * Node pauses and resumes a socket for each part of a request body. From now on these calls go to `instead`. Returns
+ * the socket's own `pause` and `resume`, and `end`, which puts them back.
  *
- * Gain: a connection is not read while it has unparsed bytes. If Node pauses sockets in another way,
- * Node reads ahead by one read.
+ * Gain: the hub reads from a connection only when all bytes read before are parsed. If a Node version pauses sockets in
+ * another way, Node reads one chunk too many.
  */
 export function interceptPauses(
   socket: Duplex,

@@ -1,12 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../telemetry/log.ts'
 
-/** The share of a process's open files that connections may take. */
+/** The share of the process's open files that all connections may take together, incoming and outgoing. */
 const connectionShare = 3 / 4
 /** The share of all open files that connections to webhooks and plugin targets may take. */
 const outgoingShare = 1 / 8
 
-/** Connections that a process may have. */
+/** How many connections a process may have. */
 interface OpenFiles {
   /** Connections of each of the two listeners (MQTT, HTTPS). */
   incoming: number
@@ -15,8 +15,9 @@ interface OpenFiles {
 }
 
 /**
- * Returns how many connections there may be: as many as wanted, or as the open files allow if that is less. With more,
- * the store could open no file, and a flood of connections would keep events out. Warns of fewer incoming connections.
+ * Limits the connections of the process: to the wanted number, or to the number that the open files allow if that is
+ * less. Otherwise a flood of connections could take all open files: the store could open none, and the node could take
+ * no event. Logs a warning if it lowers the number of incoming connections.
  */
 export async function connectionsWithinOpenFiles(
   wanted: OpenFiles,
@@ -35,8 +36,8 @@ export async function connectionsWithinOpenFiles(
 }
 
 /**
- * The open files that the system allows this process: Node has raised the soft limit to the hard one. Infinity if the
- * system does not say.
+ * How many files the operating system lets this process open. Node has already raised the soft limit to the hard one.
+ * Infinity if the system does not say.
  */
 async function allowedOpenFiles(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')

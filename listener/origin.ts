@@ -1,6 +1,6 @@
 import ipaddr from 'ipaddr.js'
 
-/** Where a client comes from, as limits count it. */
+/** The origin of a client. Limits count clients by origin, not by their exact address. */
 export interface Origin {
   /** The addresses of one internet access: an IPv4 address, or an IPv6 /64. */
   address: string
@@ -8,7 +8,7 @@ export interface Origin {
   network: string
 }
 
-/** The origin of a socket's address. A text that is no address stands for itself. */
+/** The origin for the address of a socket. A text that is no IP address is its own origin. */
 export function originOf(text: string): Origin {
   if (!ipaddr.isValid(text)) return { address: text, network: text }
   // `process` turns an IPv4-mapped IPv6 address into the IPv4 address.

@@ -1,10 +1,13 @@
 import { createFairQueue } from './fair-queue.ts'
 
-/** A call that is paced. */
+/** Facts about one call that is paced. */
 interface About {
-  /** Key of the asker. Askers are served alternately. Calls without this key share one asker. */
+  /** Key of the asker, such as a client address. Askers are served alternately. Calls without a key share one asker. */
   asker?: string
-  /** Whether the call has become needless. Such a call is dropped, and does not count for the pace. */
+  /**
+   * Whether the call is no longer needed, for example because its connection is closed. Such a call is dropped, and
+   * does not count for the pace.
+   */
   isOver?: () => boolean
 }
 
@@ -47,7 +50,7 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   }
 }
 
-/** Returns a function that says whether one more thing may happen: at most `most` within `turns` turns. */
+/** Returns a function that answers true at most `most` times within `turns` turns of the event loop. */
 export function countPerTurn(most: number, turns = 1): () => boolean {
   let first = -turns
   let count = 0

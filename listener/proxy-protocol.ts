@@ -7,9 +7,9 @@ const maxHeaderBytes = 1024
 const headerTimeoutMs = 5_000
 
 /**
- * Reads the PROXY protocol header (version 1 or 2) that a load balancer puts in front of a connection, and leaves the
- * bytes behind it on the socket. Resolves with the client's address, or with undefined if the header names none, as for
- * the balancer's own health checks. Rejects if there is no header.
+ * Reads the PROXY protocol header (version 1 or 2) that a load balancer sends at the start of a connection. Leaves the
+ * bytes after the header on the socket. Resolves with the client's address, or with undefined if the header names none,
+ * as in the load balancer's own health checks. Rejects if there is no header.
  */
 export async function readProxyHeader(socket: Socket): Promise<string | undefined> {
   const timeout = AbortSignal.timeout(headerTimeoutMs)
@@ -31,7 +31,7 @@ export async function readProxyHeader(socket: Socket): Promise<string | undefine
   }
 }
 
-/** The header at the start of `bytes`: its length, and the address of the client that it names. */
+/** Parses the header at the start of `bytes`. Returns its length in bytes, and the client address that it names. */
 export function parseProxyHeader(
   bytes: Buffer,
 ): { length: number; address: string | undefined } | 'incomplete' | 'invalid' {
@@ -42,7 +42,7 @@ export function parseProxyHeader(
 
 const signature = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1')
 const version1Name = 'PROXY '
-/** A version 1 line is at most this long. */
+/** Longest header of version 1, bytes. */
 const maxLineBytes = 107
 
 function parseVersion1(bytes: Buffer): ReturnType<typeof parseProxyHeader> {
@@ -63,7 +63,7 @@ function parseVersion2(bytes: Buffer): ReturnType<typeof parseProxyHeader> {
   const length = 16 + bytes.readUInt16BE(14)
   if (versionAndCommand >> 4 !== 2) return 'invalid'
   if (bytes.length < length) return 'incomplete'
-  if ((versionAndCommand & 15) === 0) return { length, address: undefined } // LOCAL
+  if ((versionAndCommand & 15) === 0) return { length, address: undefined } // LOCAL: of the load balancer itself
   if (family === 0x11 && length >= 28) return { length, address: [...bytes.subarray(16, 20)].join('.') }
   if (family === 0x21 && length >= 52) return { length, address: ipv6(bytes.subarray(16, 32)) }
   return { length, address: undefined }

@@ -1,28 +1,29 @@
 import { createAddedCounts } from '../store/nodes/added-counts.ts'
 import type { Store } from '../store/store.ts'
 
-/** Bytes for one token of the publish rate. */
+/** How many bytes of an event cost one token of the publish rate. */
 const bytesPerToken = 64 * 1024
 
 /**
- * The cost of an event in tokens of the publish rate: one for each 64 KiB of payload and each livestream, at least one.
- * The node reads an event once, but stores and sends it for each livestream. A refused event reaches no livestream, and
- * costs only its reading.
+ * The cost of an event in tokens of the publish rate: its payload in units of 64 KiB, times its number of livestreams,
+ * at least one token. The node reads an event once, but stores and sends it for each livestream. A refused event has no
+ * livestream, so it costs only its reading.
  */
 export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
 }
 
-/** From this number of buckets on, full buckets are dropped: a new bucket is full as well. */
+/** With this many buckets, full buckets are dropped. This changes no limit, because a new bucket starts full. */
 const bucketsKept = 10_000
 
 /**
- * Limits the events per second of each publisher, over all nodes that share the store, by a token bucket of twice the
- * rate (design.md §3). `rate` 0: no limit. Over MQTT further events wait, and are not refused, as none may be lost.
+ * Limits the events per second of each publisher by a token bucket that holds twice the rate (design.md §3). All nodes
+ * that share the store share the limit: each node tells the others on `channel` how many tokens it took. `rate` 0: no
+ * limit. Over MQTT, events above the limit wait. They are not refused, because no event may be lost.
  *
- * An event takes one token when it is let in. The rest of its cost (`costOf`) is charged when the event is decided, and
- * the next event waits until that is paid. An event costs at most a full bucket, so that no event waits for minutes.
- * Nodes tell each other on `channel` how many tokens they took.
+ * An event takes one token when the node lets it in. The node charges the rest of the cost (`costOf`) when it has
+ * decided about the event. This may take the bucket below zero: the next event waits until the bucket has a token
+ * again. An event costs at most a full bucket, so that no event waits for minutes.
  */
 export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
   const buckets = new Map<string, Bucket>()
@@ -34,7 +35,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
   return {
     /**
      * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one
-     * queue. `resume` returns whether its connection is still open.
+     * queue. `resume` must return whether its connection is still open: if not, the token is given back.
      */
     enter(username: string, resume: () => boolean): boolean {
       if (rate === 0) return true
@@ -50,10 +51,10 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
       return false
     },
 
-    /** Takes a token and returns 0, or returns the milliseconds until there is one. `now` is `performance.now()`. */
+    /** Takes a token and returns 0, or returns the milliseconds until there is a token. `now`: `performance.now()`. */
     take,
 
-    /** Takes the cost of an event beyond its first token. */
+    /** Charges the cost of an event beyond its first token. */
     charge(username: string, cost: number, now: number): void {
       if (rate === 0 || cost <= 0) return
       const tokens = Math.min(cost, size - 1)
@@ -92,7 +93,7 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
     return Math.min(tokens + ((now - at) / 1000) * rate, size)
   }
 
-  /** One timer for all waiting connections: with a timer each, a thousand of them would wake up for one token. */
+  /** Starts one timer for all waiting PUBLISHes of a credential. With a timer each, all would wake up for one token. */
   function wakeLater(username: string, ms: number): void {
     setTimeout(() => wake(username), ms).unref()
   }

@@ -1,10 +1,10 @@
 import type { Log } from '../telemetry/log.ts'
 
-/** Most warnings in a minute: scanners fail all the time. */
+/** Most warnings in a minute, because the handshakes of port scanners fail all the time. */
 const maxWarnings = 20
 const minuteMs = 60_000
 
-/** The meaning of OpenSSL's codes for an operator. */
+/** What the error codes of OpenSSL mean, in the words of an operator. */
 const reasons: [code: RegExp, reason: string][] = [
   [/UNKNOWN_CA|ALERT_BAD_CERTIFICATE|ALERT_CERTIFICATE_/, 'the client does not trust the certificate'],
   [/UNSUPPORTED_PROTOCOL|ALERT_PROTOCOL_VERSION|VERSION_TOO_LOW/, 'no common TLS version'],
@@ -20,8 +20,8 @@ export function tlsFailureReason({ code = '', message }: NodeJS.ErrnoException):
 }
 
 /**
- * Warns of connections that failed over TLS, once in a minute for each address and reason. The next warning says how
- * many were left out. `clock` is that of `performance.now()`.
+ * Logs a warning for a connection that failed because of TLS: at most one a minute for each address and reason. Each
+ * warning has the number of warnings that were left out before it. `clock`: `performance.now()`.
  */
 export function createTlsWarnings(log: Pick<Log, 'warn'>, clock: () => number = () => performance.now()) {
   const warned = new Set<string>()

@@ -12,11 +12,11 @@ import { createPacing } from './pacing.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 
-/** Time for the ClientHello, and as much again for the rest of the handshake, milliseconds. */
+/** Milliseconds that a client may take for its ClientHello, and again for the rest of the handshake. */
 const handshakeTimeout = 10_000
 /**
- * The TLS settings of all doors. OpenSSL's usual groups include finite fields, with which a handshake of a stranger
- * costs the node 180 milliseconds. With the groups here a handshake costs one to six milliseconds.
+ * The TLS settings of all listeners. The default groups of OpenSSL include finite fields: any client could choose one
+ * of them, and its handshake would cost the node 180 ms. With the groups listed here a handshake costs 1 to 6 ms.
  */
 const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
@@ -27,7 +27,10 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
   return { ...certificates.current(), ...tlsSettings, handshakeTimeout, noDelay: true } satisfies TlsOptions
 }
 
-/** Both ends of a connection. They identify it: a TLS socket has the same ends as the TCP socket below it. */
+/**
+ * The addresses and ports of both ends of a connection. They identify the connection, because a TLS socket has the same
+ * ends as the TCP socket below it.
+ */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 
 interface Client {
@@ -38,8 +41,8 @@ interface Client {
 }
 
 /**
- * Gives every TLS server of the hub the same guards: connections are bounded before they cost a handshake, the address
- * of the client is known also behind a load balancer, and replaced certificates are served.
+ * Adds the guards that every TLS server of the hub needs. They limit connections before a connection costs a handshake,
+ * find the client's address even behind a load balancer, and put replaced certificates into use.
  */
 export function guardServer(
   server: Server,
@@ -47,12 +50,12 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * Turns of the event loop for each handshake. A handshake takes one to six milliseconds. Node.js accepts one
-     * connection per turn. With a value above 1, clients wait in the queue of the hub and not in that of the operating
-     * system. The queue of the hub serves addresses alternately.
+     * The node begins one handshake in this many turns of the event loop. A handshake takes 1 to 6 ms. Node accepts one
+     * connection per turn. So with a value above 1, clients wait in the hub's queue and not in that of the operating
+     * system. The hub's queue serves addresses alternately.
      */
     turnsPerHandshake: number
-    /** A load balancer in front of the node sends the client's address in a PROXY protocol header. */
+    /** Whether a load balancer in front of the node sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
     log: Log
     metrics: Metrics
@@ -71,7 +74,8 @@ export function guardServer(
     const client = clients.get(endsOf(socket))
     if (!client) return
     client.isJudged = true
-    // Many clients check the certificate after the handshake. A client that closes without a byte may not trust it.
+    // Many clients check the certificate after the handshake. A client that then closes without sending a byte may not
+    // trust the certificate.
     socket.once('close', () => {
       if (socket.bytesRead === 0) warn(client.address, closedEarly)
     })
@@ -89,10 +93,10 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
-    /** Frees the slot of a connection that counts for the bounds of another listener from now on. */
+    /** Frees the slot of a connection. From now on another listener counts the connection (MQTT over WebSocket). */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.slot.leave(),
 
-    /** Ignores certificates that are replaced from now on. For a server that stops accepting. */
+    /** Stops putting replaced certificates into use. Call this when the server stops accepting connections. */
     stopWatching,
 
     /** Ends every connection at once. */
@@ -102,7 +106,7 @@ export function guardServer(
   }
 
   async function admit(socket: Socket): Promise<void> {
-    // Counted before anything is awaited, so that a flood of silent connections is bounded as well.
+    // Takes the slot before any wait, so that the limit also holds for a flood of connections that send nothing.
     const slot = bounds.enter()
     if (!slot) return refuse(socket, 'max-connections')
     open.add(socket)
@@ -122,8 +126,8 @@ export function guardServer(
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, slot, isJudged: false })
     try {
-      // A handshake costs nothing before its ClientHello. From then on handshakes are paced, because many ClientHellos
-      // may arrive in one turn.
+      // Until its ClientHello has arrived, a handshake costs nothing. `startHandshake` paces the handshakes, because
+      // many ClientHellos may arrive in one turn of the event loop.
       await clientHelloArrived(socket, handshakeTimeout)
     } catch (error) {
       return failed(error instanceof Error ? error : new Error(String(error)), socket)
@@ -135,7 +139,7 @@ export function guardServer(
     metrics.connectionsRefused.inc({ reason: 'tls' })
     const client = clients.get(endsOf(socket))
     log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
-    // The client is unknown when the socket is closed: the `close` listener has warned already.
+    // If the socket is closed already, the `close` listener has removed the client from `clients`, and has warned.
     if (client) {
       client.isJudged = true
       warn(client.address, tlsFailureReason(error))
@@ -159,7 +163,7 @@ export function guardServer(
   }
 }
 
-/** Begins one handshake every `turnsPerHandshake` turns of the event loop. The askers alternate. */
+/** Begins one handshake every `turnsPerHandshake` turns of the event loop. Serves client addresses alternately. */
 function createHandshakes(server: Server, turnsPerHandshake: number) {
   const shakeHands = takeListeners<[Socket]>(server, 'connection')
   const pacing = createPacing(1, turnsPerHandshake)
@@ -172,7 +176,7 @@ function createHandshakes(server: Server, turnsPerHandshake: number) {
   }
 }
 
-/** Names both ends: a client may use one port several times, towards several addresses of this host. */
+/** A key of a connection. It has both ends: a client may use one port towards several addresses of this host. */
 function endsOf({ localAddress, localPort, remoteAddress, remotePort }: Peer): string {
   return `${localAddress} ${localPort} ${remoteAddress} ${remotePort}`
 }

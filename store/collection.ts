@@ -6,15 +6,15 @@ export interface Collection<T> {
   values(): IterableIterator<T>
   entries(): IterableIterator<[string, T]>
   readonly size: number
-  /** Commits the document together with `alongside`. Only then does `get` show it. Rejects when the commit fails. */
+  /** Commits the document and the changes `alongside`. Then `get` returns the document. Rejects if the commit fails. */
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
-  /** False when there is no such document. */
+  /** Resolves with false if there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
-  /** A condition for a commit: it applies only if the stored document is still the one that `get` shows now. */
+  /** Makes a condition for a commit: the stored document must still be the same as the one that `get` returns now. */
   unchanged(key: string): Change
   /**
-   * Calls back with each change of another node, and with each change of this node that was applied although its commit
-   * was rejected for want of an answer. `get` shows the change already.
+   * Calls `listener` for each change of another node, and for each change of this node that Redis applied although it
+   * did not answer in time and the commit was rejected. `get` already returns the new document.
    */
   onChanged(listener: ChangeListener<T>): void
 }
@@ -22,9 +22,8 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name` of the store. The collection follows the changes of other nodes, and changes of this node
- * that were applied although their commit was rejected for want of an answer.
- * Keys may hold any characters; documents must survive JSON.
+ * Loads the collection `name` of the store, and keeps it up to date with the changes that the store reports to
+ * `onOthers`. Keys may hold any characters; documents must survive JSON.
  */
 export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {
   const documents = new Map<string, T>()

@@ -6,8 +6,8 @@ import { keysBelow } from './stored-value.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
- * Opens the LevelDB in a directory. Rejects with a readable reason when that is impossible. If `onDamaged` is given, a
- * directory whose content cannot be read is repaired, or replaced by an empty store.
+ * Opens the LevelDB database in a directory. Rejects with a readable reason if that fails. If `onDamaged` is given,
+ * repairs a damaged database, or replaces it by an empty one if nothing can be saved.
  */
 export async function openDirectory(
   directory: string,
@@ -47,7 +47,7 @@ async function openOrMend(
   }
 }
 
-/** Four times LevelDB's default, so that sorting its tables costs only two thirds of the processor time. */
+/** In bytes. Four times LevelDB's default: LevelDB then sorts its tables in two thirds of the processor time. */
 const blockSize = 16 * 1024
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
@@ -63,7 +63,7 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/** Reads all entries except those below the prefixes of `unread`, because damage shows only on reading. */
+/** Reads all entries except those below the prefixes of `unread`, because LevelDB finds damage only when it reads. */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
@@ -73,14 +73,14 @@ async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   for await (const _ of pagesOf(db, { gte }));
 }
 
-/** Yields a range page by page, because a promise for each entry would take most of the time. */
+/** Yields a range page by page, because awaiting each entry alone would take most of the time. */
 export async function* pagesOf(
   db: ClassicLevel<string, Buffer>,
   range: { gte?: string; lt?: string; limit?: number },
 ) {
   const entries = db.iterator({ ...range, highWaterMarkBytes: pageSize.bytes })
   try {
-    // The first page has one entry, because some callers read no more.
+    // The first page has one entry, because some callers need only one.
     for (let count = 1; ; count = pageSize.entries) {
       const page = await entries.nextv(count)
       if (page.length === 0) return
@@ -93,21 +93,21 @@ export async function* pagesOf(
 
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
-/** Bytes that LevelDB left out when it opened. LevelDB reports them only in its file `LOG`. */
+/** How many bytes of its log LevelDB left out when it opened the directory. It says so only in its file `LOG`. */
 async function droppedBytes(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
   const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** Rejects if only CURRENT is missing: LevelDB would take the directory for a new one, and delete its other files. */
+/** Rejects if only the file CURRENT is missing: LevelDB would take the directory for new and delete its other files. */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
   if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
 }
 
-/** Whether LevelDB says that the content is wrong. A full disk or a locked directory is no damage. */
+/** Whether an error says that the content of the store is damaged. A full disk or a locked directory is no damage. */
 function isDamage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true

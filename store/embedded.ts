@@ -20,10 +20,10 @@ import { contentOf, counterKey, createEncoder, encode, entryOf, keysBelow, timeO
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
  *
- * Waiting commits are written together as one synced batch (group commit), so that the cost of the
- * disk is shared under load and an acknowledgement still means "on disk".
- * Rejects with a readable reason when the directory cannot be opened. If `onDamaged` is given, a directory whose
- * content cannot be read is repaired, or replaced by an empty store.
+ * The driver writes waiting commits together as one synced batch (group commit). Under load the commits share the cost
+ * of the disk, and an acknowledgement still means "on disk".
+ * Rejects with a readable reason if the directory cannot be opened. If `onDamaged` is given, repairs a damaged store,
+ * or replaces it by an empty one if nothing can be saved.
  */
 export async function openEmbeddedStore(
   directory: string,
@@ -32,9 +32,9 @@ export async function openEmbeddedStore(
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
   const reclaim = createReclaiming(db)
-  /** The stored event times of those entries that commits have asked about. */
+  /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
-  /** The last number that is stored, and the last number that a commit has taken. */
+  /** The counter of numbers on disk. `lastNumber`, the last number that a commit has taken, may be ahead of it. */
   let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
   let torn = false
@@ -71,7 +71,7 @@ export async function openEmbeddedStore(
 
     async *dump() {
       await reopening
-      // One iterator for all pages: it shows the store as it was when the iterator was made.
+      // All pages come from one LevelDB iterator, which shows the store as it was when the iterator was made.
       for await (const page of pagesOf(db, {})) {
         yield page.map(([key, stored]) => ({ key, value: contentOf(stored), time: timeOf(stored) }))
       }
@@ -84,7 +84,7 @@ export async function openEmbeddedStore(
         const isNext = isTrusted && commits.isIdle() && !changes.some(isAsked)
         const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
-        // No commit is ahead of this one, so its write begins in this turn.
+        // No other commit waits or is being written, so the write begins in this turn of the event loop.
         if (isNext) underway?.(firstNumberOf(pending))
       })
     },
@@ -99,7 +99,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // Calls the callers back first, because handing a batch to LevelDB takes longer than deciding about an event.
+      // Calls `underway` first, because the callers would otherwise wait while LevelDB takes over the batch.
       if (!mayFail) begin(group)
       if (torn) {
         reopening = reopen(db)
@@ -130,13 +130,13 @@ export async function openEmbeddedStore(
   function begin(group: readonly NumberedPending[]): void {
     if (!isTrusted) return
     for (const pending of group) {
-      // A commit without `underway` gets its numbers here too: those of the next commit depend on them.
+      // Gives numbers also to a commit without `underway`, because the next commit takes the numbers after them.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
     }
   }
 
-  /** Gives a commit its numbers at the first call. Called in commit order, and only for commits that apply. */
+  /** Takes the numbers of a commit at the first call. Call it in commit order, and only for commits that apply. */
   function firstNumberOf(pending: NumberedPending): number {
     if (pending.first !== undefined) return pending.first
     const taken = numbersTaken(pending.changes)
@@ -146,7 +146,7 @@ export async function openEmbeddedStore(
   }
 }
 
-/** Returns a function that reads, and reads again if a write has opened the database again in the meantime. */
+/** Makes a function that reads. It repeats a read that failed because a write has reopened the database meanwhile. */
 function createReading(reopening: () => Promise<void> | undefined) {
   return async <Result>(read: () => Promise<Result>): Promise<Result> => {
     for (;;) {
@@ -162,8 +162,9 @@ function createReading(reopening: () => Promise<void> | undefined) {
 }
 
 /**
- * A write that failed half-way (full disk) leaves a torn record in the log, and a crash would lose all that is appended
- * after it. Opening again recovers up to the tear and goes on in a new file.
+ * Reopens the database after a failed write. A write that fails half-way (full disk) leaves a torn record in LevelDB's
+ * log, and a crash would lose all records behind it. When LevelDB opens, it keeps the records before the torn one, and
+ * goes on in a new file.
  */
 async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
   await db.close()
@@ -175,7 +176,7 @@ type EventTimes = Map<string, number | undefined>
 /**
  * Turns the changes of a group into LevelDB operations. Skips a change if the stored entry stays (`keepsStored`). Skips
  * a commit if one of its conditions failed, and adds the commit to `failed` with the key of that condition. Gives every
- * other commit its first number. Afterwards `times` has the event times that these operations leave.
+ * other commit its first number. Updates `times` to the event times after these operations.
  */
 async function applicable(
   db: ClassicLevel<string, Buffer>,
@@ -227,7 +228,7 @@ async function readCounter(db: ClassicLevel<string, Buffer>): Promise<number> {
   return counter === undefined ? 0 : Number(contentOf(counter).toString())
 }
 
-/** Reads the stored values of some keys into a map. The caller notes later changes in this map. */
+/** Reads the stored values of some keys into a map. The caller updates this map with the changes of its commits. */
 async function readStored(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
@@ -236,7 +237,7 @@ async function readStored(
   return new Map(keys.map((key, index) => [key, stored[index]]))
 }
 
-/** Adds the event times of those keys that `times` does not know. */
+/** Reads the stored event times of those keys that are not in `times`, and adds them. */
 async function readTimes(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
@@ -248,7 +249,10 @@ async function readTimes(
   for (const [index, key] of unknown.entries()) times.set(key, timeOf(stored[index]))
 }
 
-/** Writes one atomic batch. Not an array, which takes ten times as long: abstract-level copies each operation of it. */
+/**
+ * Writes one atomic batch, and waits until it is on disk. Does not pass `db.batch` an array of operations: that takes
+ * ten times as long, because abstract-level copies each operation of an array.
+ */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
   operations: readonly Operation[],

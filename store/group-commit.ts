@@ -1,9 +1,9 @@
 import type { Change } from './store.ts'
 
-/** A commit, and the calls that settle it. */
+/** A commit, and the functions that settle its promise. */
 export interface Pending {
   changes: readonly Change[]
-  /** The commit gets a group of its own. */
+  /** The commit must be the only one in its group. */
   isAlone?: boolean
   underway?: ((first: number) => void) | undefined
   resolve(first: number): void
@@ -11,8 +11,8 @@ export interface Pending {
 }
 
 /**
- * Group commit: when a write ends, the next write takes the commits that wait, in the order of the calls. `write`
- * never rejects, and settles every commit of its group.
+ * Group commit: commits that arrive during a write wait. When the write ends, the next write takes them as one group,
+ * in the order of the calls. `write` must not reject; it is responsible for settling every commit of its group.
  */
 export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
   const waiting: P[] = []
@@ -23,13 +23,13 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
       waiting.push(pending)
       writing ??= writeWaiting()
     },
-    /** Takes a commit back if it still waits. Else returns false. */
+    /** Removes a commit that still waits. Returns false if the commit no longer waits. */
     withdraw(pending: P): boolean {
       const index = waiting.indexOf(pending)
       if (index >= 0) waiting.splice(index, 1)
       return index >= 0
     },
-    /** Takes back all commits that wait, and returns them. */
+    /** Removes all commits that still wait, and returns them. */
     withdrawAll: (): P[] => waiting.splice(0),
     isIdle: () => writing === undefined,
     /** Resolves when no commit waits or is being written. */
@@ -39,17 +39,17 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
   }
 
   async function writeWaiting(): Promise<void> {
-    // Waits for a microtask, so that commits that follow at once share the first group.
+    // Waits for a microtask: commits that the same code adds without a pause then share the first group.
     await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
-    // In the same turn as the last look at `waiting`, so that the next commit starts `writeWaiting` again.
+    // No `await` comes between the last check of `waiting` and this line. The next `add` starts `writeWaiting` again.
     writing = undefined
   }
 }
 
 /**
- * Size of one group: large enough that many commits share the cost of a write, and small enough that the deliveries
- * of one group reach the network before those of the next group pile up behind them.
+ * Limits of one group. They are high enough that many commits share the cost of a write. They are low enough that the
+ * deliveries of one group reach the network before the deliveries of the next group begin.
  */
 const groupBytes = 256 * 1024
 const groupChanges = 512

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { type Change, ConditionFailed, type Store } from './store.ts'
 
 /**
- * Runs a change when all earlier changes are done, and answers with its result. The change must put the conditions
- * `held` into its commits, so that they apply only while it holds the lock.
+ * Runs `change` when all earlier changes are done, and resolves with its result. `change` must add the conditions
+ * `held` to its commits: the commits then apply only while this node holds the lock.
  */
 export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Promise<T>
 
-/** A node that holds a lock for longer than this counts as gone, milliseconds. */
+/** If a node holds a lock for longer than this, another node may take the lock; milliseconds. */
 const patienceMs = 10_000
 
 const prefix = 'lock/'
 
-/** A lock as it is stored. A free lock stays in the store, so that its number only grows. */
+/** The stored entry of a lock. The entry of a free lock stays in the store, because the next number must be higher. */
 interface Holding {
   /** Fencing number: higher than that of every earlier holder. */
   number: number
@@ -21,9 +21,9 @@ interface Holding {
 }
 
 /**
- * Runs changes one after another, on all nodes that share the store. A change that decides by the present state (a
- * name is free, a token was not used) finds the state that the change before left. A node that holds the lock for too
- * long loses it, and its commits fail.
+ * Makes a lock. Of all nodes that share the store, only one runs a change in this lock at a time. A change that first
+ * checks the state (a name is free, a token is unused) therefore sees the result of the change before it. A node that
+ * holds the lock for longer than `patience` (milliseconds) may lose it, and its commits then fail.
  */
 export async function createLock(store: Store, name: string, patience = patienceMs): Promise<InLock> {
   const take = store.isShared ? await createSharedLock(store, prefix + name, patience) : undefined
@@ -40,14 +40,14 @@ export async function createLock(store: Store, name: string, patience = patience
     })
 }
 
-/** Locks on this node: each key has one holder at a time, in the order of the calls. */
+/** Locks within this node, one per key. A key has one holder at a time; callers get it in the order of their calls. */
 export function createLocks() {
   const last = new Map<string, Promise<void>>()
 
   return {
     take,
 
-    /** Runs the work after the work of all earlier calls with this key, and answers with its result. */
+    /** Runs `work` when the work of all earlier calls with this key has ended, and resolves with its result. */
     async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
       const release = await take(key)
       try {
@@ -58,7 +58,7 @@ export function createLocks() {
     },
   }
 
-  /** Resolves when earlier locks of this key are released, with the function that releases this one. */
+  /** Resolves when all earlier callers have released this key. The result is a function that releases it again. */
   async function take(key: string): Promise<() => void> {
     const before = last.get(key)
     let release = () => {}
@@ -74,7 +74,10 @@ export function createLocks() {
   }
 }
 
-/** A lock between nodes. The stored holding decides. It is replaced only while it is the one that the node expects. */
+/**
+ * A lock between nodes: the entry `Holding` in the store says who holds it. A node takes or frees the lock by replacing
+ * the entry, on condition that no other node has replaced it since this node read it.
+ */
 async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
@@ -96,13 +99,13 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       try {
         if (await replace(before, mine)) return { held: [{ check: key, when: { value: mine } }], release }
       } catch (error) {
-        release() // The commit may have been applied.
+        release() // The store may have applied the commit.
         throw error
       }
     }
   }
 
-  /** Waits until the stored holding differs from `before`. Resolves with false when that takes too long. */
+  /** Resolves with true when the stored holding differs from `before`, or with false after `patience` milliseconds. */
   function isMoved(before: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, patience, false)
@@ -114,7 +117,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     })
   }
 
-  /** Replaces the stored holding. False when another node was first: `stored` is then the holding of that node. */
+  /** Replaces the holding `before`. If another node was faster, reads its holding into `stored`, and answers false. */
   async function replace(before: string | undefined, after: string): Promise<boolean> {
     try {
       await store.commit([
@@ -125,13 +128,13 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       return true
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // A node that is still starting does not follow changes yet.
+      // Reads the holding from the store, because a node that is still starting does not receive changes yet.
       stored = (await store.get(key))?.toString()
       return false
     }
   }
 
-  /** If this fails, the other nodes take the lock after their patience. */
+  /** Frees the lock. If that fails, another node takes the lock after `patience` milliseconds. */
   async function free(mine: string, number: number): Promise<void> {
     const left = JSON.stringify({ number, claim: null } satisfies Holding)
     await replace(mine, left).catch(() => undefined)

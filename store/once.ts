@@ -1,4 +1,4 @@
-/** A function that does its work the first time only. */
+/** Makes a function that calls `work` on its first call only. */
 export function once(work: () => void): () => void {
   let isDone = false
   return () => {

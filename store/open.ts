@@ -16,9 +16,9 @@ import type { Dumpable, Store } from './store.ts'
 
 /** The state of a node's store, as far as it is known without asking the store. */
 export interface StoreState {
-  /** The reason why the store cannot be reached, if one is known. */
+  /** Why the store cannot be reached. Undefined as long as no problem is known. */
   unreachable(): string | undefined
-  /** The replacement of a damaged store, until an operator accepts it. */
+  /** Set if an empty store has replaced a damaged one, until an operator accepts the empty store. */
   replaced(): Replacement | undefined
   accept(): Promise<void>
 }
@@ -28,18 +28,19 @@ interface OpenStore {
   store: Store & Dumpable
   nodes: Nodes
   state: StoreState
-  /** Begins to follow the other nodes, and joins them; call it when everything is loaded. */
+  /** Begins to follow the commits of other nodes, and makes this node a member. Call it when everything is loaded. */
   join(): Promise<void>
-  /** Resolves when this node has heard all commits of others until now. Rejects with the reason when it cannot. */
+  /** Resolves when this node has received all earlier commits of other nodes. Rejects with the reason if that fails. */
   catchUp(): Promise<void>
 }
 
 /** Callbacks of the code that uses the store. */
 interface Handlers {
-  /** Called when this node did not get all changes of other nodes: everything must be loaded again. */
+  /** Called when this node has missed changes of other nodes. The node must then load everything again. */
   onGap: (reason: Error) => void
   /**
-   * Converts a store to this release, before anything else reads it. Resolves with whether it changed anything.
+   * Converts a store of the release before to the format of this release. Called before any other code reads the store.
+   * Resolves with whether the store had to be converted.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>
 }
@@ -50,7 +51,7 @@ interface Handlers {
  */
 export function openStore(
   config: Config,
-  /** What operators call this node. */
+  /** The name of this node for operators. */
   name: string,
   log: Log,
   handlers: Handlers,
@@ -59,7 +60,7 @@ export function openStore(
   return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
-/** Opens the configured store for a program that is no node. Rejects if an embedded store is in use, or damaged. */
+/** Opens the configured store for a command that is no node. Rejects if an embedded store is in use, or damaged. */
 export async function openUnused(config: Config): Promise<Store & Dumpable> {
   const { project, stage, dataDir } = config
   const server = redisServerOf(config)
@@ -98,7 +99,7 @@ async function openShared(
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
-      // Opens the store anew: it then has the changes that other nodes made meanwhile, and need not report them.
+      // Opens the store again: `follow` then does not report the changes that other nodes made until now.
       await store.close()
       store = await open()
     }
@@ -139,7 +140,7 @@ async function openOwn(
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
-  // The store holds keys and password hashes, and another user may have made the data directory around it.
+  // The store holds keys and password hashes. Another user may have made the data directory, with any mode.
   await chmod(directory, 0o700)
   try {
     await prepare(store)

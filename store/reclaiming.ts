@@ -1,13 +1,13 @@
-/** Number of removed keys at which their space is given back. */
+/** After this many removed keys, their disk space is reclaimed. */
 const enough = 200_000
-/** Above this rate of writing, LevelDB is busy with new data, and no space is given back. */
+/** While more bytes per second than this are written, LevelDB is busy with new data, and no space is reclaimed. */
 const calmBytesPerSecond = 4_000_000
 /** Shortest time over which the rate of writing is measured, milliseconds. */
 const lookMs = 2_000
 /** Sorts after every key of the store. */
 const highestKey = '\u{10ffff}'
 
-/** What a batch has written: keys that were removed, and bytes of values. */
+/** How much a batch has written: the number of keys that it removed, and the bytes of the values that it stored. */
 export interface Written {
   removed: number
   bytes: number
@@ -19,10 +19,10 @@ interface Compactable {
 }
 
 /**
- * Gives the space of removed keys back to the disk. LevelDB by itself compacts tables where its levels grow: at the
- * end of the journal. Entries removed from the beginning of the journal would stay on the disk for days.
- * Reclaiming waits while much is written, because LevelDB ends a compaction of a range only when no new tables come
- * while it sorts the last ones. `now` is in milliseconds.
+ * Frees the disk space of removed keys, by a compaction of LevelDB's tables. LevelDB itself compacts tables only where
+ * its levels grow, which is at the end of the journal. Entries removed from the beginning of the journal would stay on
+ * the disk for days. Reclaiming waits while much is written, because LevelDB ends a compaction of a range only when no
+ * new tables appear while LevelDB sorts the last ones. `now` returns milliseconds.
  */
 export function createReclaiming(db: Compactable, now: () => number = () => performance.now()) {
   let removed = 0
@@ -30,7 +30,7 @@ export function createReclaiming(db: Compactable, now: () => number = () => perf
   let since = now()
   let isRunning = false
 
-  /** Call this with each batch that was written. */
+  /** Call this after each written batch. */
   return (batch: Written): void => {
     removed += batch.removed
     bytes += batch.bytes

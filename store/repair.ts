@@ -17,7 +17,7 @@ import { ClassicLevel } from 'classic-level'
 import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
-/** An empty store in the place of one that could not be repaired, until an operator accepts it. */
+/** Says that an empty store has replaced one that could not be repaired. Kept until an operator accepts it. */
 export interface Replacement {
   at: string
   /** Path of the damaged store. */
@@ -32,16 +32,20 @@ export type Mending =
   | ({ outcome: 'replaced' } & Replacement)
 
 /*
- * A repair makes these beside the directory of a store: `.repairing`, a copy that LevelDB works on; `.repaired`, a
- * whole copy that is about to replace the store; `.replaced`, the note of a replacement; and `.damaged-<time>`, the
- * damaged store. After a crash between any two steps, `finishMending` finishes the repair or removes the copies.
+ * A repair makes these beside the directory of a store, each with the path of that directory in front:
+ * - `.repairing`: a copy that LevelDB repairs
+ * - `.repaired`: the repaired copy, just before it replaces the store
+ * - `.damaged-<time>`: the damaged store, which is kept
+ * - `.replaced`: a file which notes that an empty store has replaced the damaged one
+ *
+ * After a crash between any two steps, `finishMending` finishes the repair or removes the copies.
  */
 
 /** Finishes a repair that a crash interrupted. Call it before the store is opened. */
 export async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
   if (!(await exists(`${directory}.repaired`))) return
-  // Empty or missing: the crash came after the damaged store was moved aside.
+  // If the directory is empty or missing, the crash came after `mend` had renamed the damaged store.
   const isMovedAside = (await readdir(directory).catch(() => [])).length === 0
   if (!isMovedAside) return rm(`${directory}.repaired`, { recursive: true, force: true })
   await rmdir(directory).catch(() => undefined)
@@ -50,9 +54,9 @@ export async function finishMending(directory: string): Promise<void> {
 }
 
 /**
- * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no store there, so that LevelDB makes an
- * empty one. Keeps the damaged store under another name. Rejects if the disk has no space for a copy, because with more
- * space the store might be saved.
+ * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no directory, and LevelDB then makes an
+ * empty store. Keeps the damaged store under another name. Rejects if the disk has no space for a copy, because with
+ * more space the repair may succeed.
  */
 export async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
@@ -65,14 +69,14 @@ export async function mend(directory: string): Promise<Mending> {
     return { outcome: 'repaired', movedTo, entries: saved.entries }
   }
   const replacement = { at, movedTo, reason: saved.reason }
-  // The note comes first: without it, a node with an empty store would pass for a healthy one.
+  // Writes the note first. After a crash without the note, the node would start with an empty store and look healthy.
   await writeNote(directory, replacement)
   await rename(directory, movedTo)
   await sync(dirname(directory))
   return { outcome: 'replaced', ...replacement }
 }
 
-/** The replacement of this store, if no operator has accepted it yet. */
+/** The note of the replacement of this store. Undefined if there was none, or an operator has accepted it. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
   const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -88,7 +92,7 @@ export async function replacementOf(directory: string): Promise<Replacement | un
   }
 }
 
-/** The operator keeps the store as it is now: removes the note of its replacement. */
+/** Removes the note of a replacement, because an operator has accepted the store that is there now. */
 export async function acceptReplacement(directory: string): Promise<void> {
   await rm(`${directory}.replaced`, { force: true })
   await sync(dirname(directory))
@@ -101,14 +105,14 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
   try {
     await rm(copy, { recursive: true, force: true })
     await rm(`${directory}.repaired`, { recursive: true, force: true })
-    // Where the file system can share the blocks of two files, the copy takes neither time nor space.
+    // If the file system can share blocks between files, the copy takes almost no time and space.
     await cp(directory, copy, { recursive: true, mode: constants.COPYFILE_FICLONE })
     await chmod(copy, 0o700)
     await markDamagedBlocks(copy)
     await ClassicLevel.repair(copy)
     const entries = await countEntries(copy)
     if (entries === 0) return await given('nothing readable was left in it')
-    // LevelDB put files aside in `lost`. The damaged store is kept, and has these files too.
+    // LevelDB's repair moves files to `lost`. The damaged store, which is kept, still has them.
     await rm(join(copy, 'lost'), { recursive: true, force: true })
     for (const name of await readdir(copy)) await sync(join(copy, name))
     await sync(copy)
@@ -127,10 +131,10 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
 }
 
 /**
- * Counts the entries. It reads all of them, because LevelDB repairs what it can and says nothing about the rest.
+ * Counts the entries of a repaired store. Reads all of them, because LevelDB's repair does not report its result.
  *
- * Sets the counter of numbers far ahead, so that no number is used twice: the stored counter may be lost or old, and
- * sessions remember numbers of lost messages.
+ * Also sets the counter of numbers (`Numbered`) far ahead, because no number may be used twice. The stored counter may
+ * be lost or old, and sessions may still remember the numbers of lost messages.
  */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
@@ -155,13 +159,13 @@ async function countEntries(directory: string): Promise<number> {
   }
 }
 
-/** How far the counter is set ahead: by more numbers than a store has messages. */
+/** How far a repair sets the counter ahead: by more numbers than a store ever has messages. */
 const skipped = 1_000_000_000
 
-/** Keys that are no paths. */
+/** The keys of the store that are no paths. */
 const own = [counterKey, formatKey]
 
-/** Rejects if the disk has too little space: LevelDB would leave out entries without an error. */
+/** Rejects if the disk has too little space: LevelDB's repair would then leave out entries without an error. */
 async function makeRoom(directory: string): Promise<void> {
   const names = await readdir(directory, { recursive: true })
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))

@@ -1,6 +1,6 @@
 /**
- * Counts work that must end before something is closed. The caller that started the work handles its outcome. Work is
- * counted and not listed, because a set of promises would keep their results in memory.
+ * Counts promises that must settle before their owner closes. Ignores their outcome, which the caller of `add` handles.
+ * Counts the promises instead of keeping them, because kept promises would keep their results in memory.
  */
 export function createRunningWork() {
   let running = 0
@@ -11,7 +11,7 @@ export function createRunningWork() {
       running++
       work.then(forget, forget)
     },
-    /** Resolves when no work runs any more, including work that began meanwhile. */
+    /** Resolves when no work is running. Also waits for work that is added after the call. */
     async ended(): Promise<void> {
       while (running > 0) await new Promise<void>((resolve) => waiting.push(resolve))
     },

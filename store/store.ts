@@ -1,8 +1,8 @@
 /**
  * The store contract: an ordered key-value space with atomic, durable commits.
  *
- * Keys are paths (`retained/…`, `credential/…`); every collection is the range below one prefix.
- * Two drivers implement it and pass the same suite (`test/store/suite.ts`).
+ * Keys are paths (`retained/…`, `credential/…`). A collection is the range of all keys below one prefix.
+ * Two drivers implement the contract and pass the same suite (`test/store/suite.ts`).
  */
 export interface Store {
   /** Name of the driver, as `hubctl status` shows it. */
@@ -11,105 +11,111 @@ export interface Store {
   get(key: string): Promise<Buffer | undefined>
   /**
    * All entries whose key starts with `prefix` (which ends in `/`) and lies within `bounds`, in key order.
-   * While other nodes write, a long range may already show some of their changes. `follow` then reports these changes
-   * again.
+   * A shared store is read page by page. A page may already show changes that other nodes have made since the call;
+   * `follow` reports these changes too.
    */
   range(prefix: string, bounds?: Bounds): AsyncIterable<[key: string, value: Buffer]>
   /**
    * The last entries whose key starts with `prefix`, in reverse key order. With `before`, only keys before
-   * `prefix + before`. At most `count` entries. If they are large perhaps fewer, but at least one if there is any.
+   * `prefix + before`. Returns at most `count` entries. Returns fewer if the entries are large, but at least one if
+   * there is any.
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
-   * Applies all changes or none. When it resolves they survive `kill -9` and power loss.
+   * Applies all changes or none. Once the promise resolves, the changes survive `kill -9` and power loss.
    * Commits take effect in the order of the calls, and resolve in that order.
-   * Resolves with the first number that the commit took, 0 where it took none (`Numbered`).
-   * Rejects with `ConditionFailed` when one of its conditions does not hold. The commit changed nothing, and `onOthers`
-   * has reported everything that other nodes committed before. Rejects with `Fenced`, at once, when the membership of
-   * this node is gone. The commit changed nothing. Rejects with the driver's error in all other cases. The outcome is
-   * then unknown: a store on another machine that did not answer may have applied the commit, or may still do so.
+   * Resolves with the first number that the commit took, or 0 if it took none (`Numbered`). Rejects
+   * - with `ConditionFailed` if a condition of the commit does not hold. The commit has changed nothing. `onOthers` has
+   *   already reported all earlier commits of other nodes.
+   * - with `Fenced`, without waiting for such reports, if this node is no longer a member (`SharedStore.enter`). The
+   *   commit has changed nothing.
+   * - with the error of the driver in all other cases. The outcome is then unknown: if the store on another machine did
+   *   not answer, it may have applied the commit, or may still apply it.
    *
-   * A driver that expects no failure may call `underway` with the first number when it begins to store the changes. It
-   * does so once, before the commit resolves, perhaps before `commit` returns, and in the order of the calls. The
-   * caller then does the work that need not wait for the disk.
+   * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
+   * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,
+   * before the commit resolves, in the order of the commits, and perhaps before `commit` returns.
    */
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
-  /** The highest number that was taken so far, 0 where none was. */
+  /** The highest number that a commit has taken so far, or 0 if none has taken any (`Numbered`). */
   lastNumber(): Promise<number>
-  /** Whether other nodes may use the store as well. */
+  /** Whether other nodes may use the same store. */
   readonly isShared: boolean
   /**
-   * Calls back with every change of other nodes below a prefix (`retained/`), or every `tell` on a channel, in commit
-   * order. Never calls back if no other node uses the store.
+   * Calls `listener` with changes that other nodes have committed, in commit order. `place` selects the changes: a
+   * prefix (`retained/`) selects those of the keys below it, the name of a channel selects each `tell` on that channel.
+   * Never calls `listener` if no other node uses the store.
    */
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
 
-/** Limits of a range. A caller that knows the end should name it, because a range is read some entries ahead. */
+/** Limits of a range. A caller that knows the end should set it, because the driver reads ahead of the caller. */
 export interface Bounds {
   /** Only entries whose key is not before `prefix + from`. */
   from?: string | undefined
   /** Only entries whose key is before `prefix + before`. */
   before?: string | undefined
-  /** At most this many entries, the first ones. */
+  /** Only the first entries, at most this many. */
   most?: number | undefined
 }
 
-/** What is stored under a key: a value, perhaps with an event time, or nothing. */
+/** A key and its stored entry: a value, perhaps with an event time. A record can also say that there is no entry. */
 export interface StoredRecord {
   key: string
-  /** Undefined: there is no entry. */
+  /** Undefined if there is no entry under the key. */
   value: Buffer | undefined
   /** Event time of the entry (`Order`), milliseconds since the epoch. */
   time?: number | undefined
 }
 
-/** A further ability of the drivers: a copy of the store. */
+/** A store that can be copied, for exports. Both drivers can. */
 export interface Dumpable {
   /**
-   * Yields everything that is stored, page by page, also keys that are no paths. Applied in their order, the records
-   * restore the store as it was at one moment, no earlier than the call. Commits made meanwhile may make a key appear
-   * several times: its last record counts. Rejects if so much was committed meanwhile that the log has lost some of it.
+   * Yields the records of all keys, page by page, including keys that are no paths. A program that applies the records
+   * in this order gets the store as it was at one moment, no earlier than the call. If a commit changes a key during
+   * the dump, the key may appear several times: its last record counts. Rejects if the nodes commit so much during the
+   * dump that the log of changes no longer has all of it.
    */
   dump(): AsyncIterable<readonly StoredRecord[]>
 }
 
-/** A store that other nodes write to as well. */
+/** A store that several nodes use. */
 export type SharedStore = Store & {
   /** See `Follow`. `nodes/followed-store.ts` calls it once, and hands the changes to all listeners of `onOthers`. */
   readonly follow: Follow
   /**
-   * Commits `changes`, and fences all later commits of this node: they apply only while the key of `membership` has its
-   * value. No earlier membership may have had that value. Before the first `enter` all commits apply.
-   * After a commit was rejected with `Fenced`, or when `enter` is called again, the driver refuses all commits, waiting
-   * ones as well, until `enter` has resolved. By then this node has received all commits of the other nodes before it.
+   * Makes this node a member: commits `changes`, which store `membership.value` under `membership.key`. All later
+   * commits of this node are fenced: they apply only while the key still has this value. Every membership needs a value
+   * that no earlier one had. Commits before the first `enter` are not fenced.
+   * After a `Fenced`, or after a further call of `enter`, the driver refuses all commits, including waiting ones, until
+   * `enter` resolves. By then this node has received all earlier commits of the other nodes.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
-  /** Resolves when this node has received all commits made before the call. Rejects if no answer comes in time. */
+  /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
   readonly catchUp: () => Promise<void>
 }
 
 /**
- * Calls `listener` with the commits of other nodes: all since this store was opened, in commit order, exactly
- * once. One call has the changes of one or more whole commits. A caller that loads a range and then follows
- * misses nothing.
+ * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order, each
+ * exactly once. One call has the changes of one or more whole commits. A caller that first loads a range and then
+ * follows therefore misses no change.
  *
- * From then on, a commit of this node resolves after `listener` has received the earlier commits of other nodes.
- * The later commits follow in a later turn of the event loop. A commit of this node that was rejected for want of
- * an answer, but was applied, is reported like a commit of another node. So memory that changes with both kinds
- * of commits ends up equal to the store.
+ * From then on, a commit of this node resolves after `listener` has received all earlier commits of other nodes.
+ * `listener` receives later commits in a later turn of the event loop. If Redis applies a commit of this node but does
+ * not answer in time, the commit rejects, and `listener` receives it like a commit of another node. So a caller that
+ * applies its own successful commits and all received commits to its memory has the same content as the store.
  *
- * `onGap` is called when `listener` cannot receive all commits: the node was away for longer than the log of changes
- * reaches back, Redis lost data, or `listener` threw. Everything must then be loaded again. Commits after the
- * call are reported as before. A store is followed once, until it is closed.
+ * The driver calls `onGap` when `listener` cannot receive all commits: the node was away for longer than the log of
+ * changes reaches back, Redis lost data, or `listener` threw. The node must then load everything again. `listener`
+ * receives the commits after that as before. Call `follow` once per store; following ends when the store is closed.
  */
 export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
 
 /**
- * One change of a commit. `tell` stores nothing: it sends a value to the other nodes, on the channel that it names.
- * A driver without other nodes leaves it out.
+ * One change of a commit. A `tell` stores nothing: it sends `value` to the other nodes on a channel, whose name is in
+ * `tell`. The embedded driver ignores a `tell`, because it has no other nodes.
  */
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
@@ -128,28 +134,28 @@ interface Conditional {
 }
 
 /**
- * The number of a change: 16 digits behind its key, before its value, or both. All nodes take numbers from one counter.
- * The numbers rise in the order in which commits take effect, and never fall after a restart. Some may be missing.
- * `order` and `when` are allowed if only the value is numbered.
+ * Gives a `put` a number. The driver writes the number as 16 digits behind the key, before the value, or both. All
+ * nodes take numbers from one counter. Numbers rise in the order in which commits take effect, also across restarts.
+ * Some numbers may be missing. A `put` with a numbered key must not have `order` or `when`.
  */
 export interface Numbered {
-  /** Which number of the commit, from 0. The commit takes one more number than its highest `nth`. */
+  /** Which number of the commit, counted from 0. If the highest `nth` of a commit is 2, the commit takes 3 numbers. */
   nth: number
   at: 'key' | 'value' | 'both'
 }
 
 /**
- * A condition for a commit to apply. It is checked against the entries as earlier commits left them, before any change of
- * its own commit. If one condition does not hold, the whole commit changes nothing.
+ * A condition of a commit. The driver checks the condition after all earlier commits have taken effect, and before any
+ * change of the same commit does. If one condition does not hold, the whole commit changes nothing.
  */
 export type Condition =
   | 'absent'
   | 'present'
-  /** The stored value is this, byte for byte. */
+  /** The stored value equals this value, byte for byte. */
   | { value: Buffer | string }
   /** The stored entry has this event time (`order`). */
   | { time: number }
-  /** There is no entry, or its event time is missing or not newer than this. */
+  /** There is no entry, or the entry has no event time, or its event time is not later than this. */
   | { notNewerThan: number }
 
 /** Whether `condition` holds for the stored entry, if there is one. */
@@ -167,13 +173,13 @@ export function holds(
 /** A condition of a commit did not hold: the commit changed nothing. */
 export class ConditionFailed extends Error {
   override name = 'ConditionFailed'
-  /** `key`: the key of the first condition of the commit that failed. */
+  /** `key`: the key whose condition failed; if several conditions failed, the key of the first of them. */
   constructor(readonly key: string) {
     super(`not committed: ${key} is not as expected`)
   }
 }
 
-/** The membership of this node is gone: others may have taken over what it held. The commit changed nothing. */
+/** This node is no longer a member: other nodes may have taken over its sessions. The commit changed nothing. */
 export class Fenced extends Error {
   override name = 'Fenced'
   constructor() {
@@ -193,10 +199,10 @@ export function keyOf(change: Change | Told): string {
   return 'del' in change ? change.del : ''
 }
 
-/** Digits of a number in keys and values. */
+/** How many digits a number has in keys and values. */
 export const digits = 16
 
-/** A number as it stands in keys and values: padded, so that keys sort as numbers. */
+/** A number as text for keys and values. Leading zeros make keys sort by number. */
 export function digitsOf(number: number): string {
   return String(number).padStart(digits, '0')
 }
@@ -210,12 +216,12 @@ export function numbersTaken(changes: readonly Change[]): number {
   return taken
 }
 
-/** The changes of a commit with their numbers in keys and values; `first` is 0 if the commit takes none. */
+/** Returns the changes of a commit with their numbers. `first`: its first number, or 0 if it takes none. */
 export function withNumbers(changes: readonly Change[], first: number): readonly Change[] {
   return first === 0 ? changes : changes.map((change) => withNumber(change, first))
 }
 
-/** The change with its number in key and value, where it has one. */
+/** Returns a change with its number, or the change itself if it has none. `first`: the first number of the commit. */
 export function withNumber(change: Change, first: number): Change {
   if (!('numbered' in change) || !change.numbered) return change
   const { nth, at } = change.numbered
@@ -229,22 +235,22 @@ function prefixed(number: string, value: Buffer | string): Buffer | string {
   return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])
 }
 
-/** A change of another node that took effect. */
+/** A change of another node, reported after it took effect. */
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
 /**
- * Last write wins by *event time*, not by arrival (service.md §6.3): the stored entry stays when its event
- * time is greater than `time`, unless that time lies beyond `horizon` (a clock far ahead must not block
- * newer arrivals, design.md §7). A `del` with an order leaves a newer entry alone in the same way.
+ * The last write wins by *event time*, not by arrival (service.md §6.3): a `put` or `del` with an order leaves a stored
+ * entry alone if the event time of that entry is later than `time`. An event time later than `horizon` does not count:
+ * it comes from a clock that is far ahead, and must not block newer arrivals (design.md §7).
  */
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */
   time: number
-  /** A stored entry with an event time above this is replaced in any case; milliseconds since the epoch. */
+  /** The change replaces a stored entry with an event time above this in any case; milliseconds since the epoch. */
   horizon: number
 }
 
-/** Whether an entry with the event time `stored` stays when a change of order `incoming` arrives. */
+/** Whether a change with the order `incoming` leaves alone an entry with the event time `stored`. */
 export function keepsStored(stored: number, incoming: Order): boolean {
   return stored > incoming.time && stored <= incoming.horizon
 }

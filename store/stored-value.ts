@@ -1,7 +1,7 @@
 import type { Bounds, Change, Store } from './store.ts'
 
 /*
- * A stored value is its event time (8 bytes, NaN for none) and then the bytes of the caller.
+ * A stored value is the event time of the entry (8 bytes, NaN if it has none), followed by the value of the caller.
  */
 
 export function encode(time: number, value: Buffer | string): Buffer {
@@ -12,7 +12,7 @@ export function encode(time: number, value: Buffer | string): Buffer {
   return stored
 }
 
-/** Makes an encoder that reuses its bytes: the caller must copy each result before the next call. */
+/** Makes an `encode` that reuses one buffer: the caller must copy each result before the next call. */
 export function createEncoder(): typeof encode {
   const bytes = Buffer.allocUnsafeSlow(sharedBytes)
   return (time, value) => {
@@ -31,7 +31,7 @@ export function contentOf(stored: Buffer): Buffer {
   return stored.subarray(8)
 }
 
-/** Event time and bytes of a stored value; undefined where there is none. */
+/** Splits a stored value into the value of the caller and the event time. Undefined if there is no stored value. */
 export function entryOf(stored: Buffer | undefined): { value: Buffer; time: number | undefined } | undefined {
   return stored && { value: contentOf(stored), time: timeOf(stored) }
 }
@@ -42,26 +42,26 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-/** Key of the last number that was taken, in the embedded driver. The key is no path, and so in no range. */
+/** The embedded driver stores the last number under this key. The key has no `/`, so no range contains it. */
 export const counterKey = 'number'
 
 /**
  * The range of the keys that start with `prefix`, from `prefix + from` to before `prefix + before`. A prefix ends in
- * `/`, and `0` is the next byte after `/`.
+ * `/`. Without `before`, the range ends at the prefix with `0` in place of this `/`, because `0` is the next byte.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
-/** Format in which this release writes a store. The release before stored no format. */
+/** The number of the format in which this release writes a store. The release before it stored no such number. */
 export const presentFormat = 2
 
-/** Key of the format of a store. The key is no path, and so in no range. */
+/** A store keeps the number of its format under this key. The key has no `/`, so no range contains it. */
 export const formatKey = 'format'
 
 /**
- * Whether this release has written a store. False if the store is empty, or the release before has written it. Rejects
- * if a newer one has.
+ * Whether this release has written the store. False if the store is empty, or if the release before this one has
+ * written it. Rejects if a newer release has written it.
  */
 export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
   const stored = await store.get(formatKey)

@@ -2,15 +2,15 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /*
- * The checksums of LevelDB's tables. LevelDB writes a checksum for each block, but its Node.js binding does not offer
- * the option to check them. Unchecked, flipped bits come back as values. The format is that of LevelDB's
- * doc/table_format.md, and of the raw format of Snappy.
+ * Checks the checksums in LevelDB's tables (its data files). LevelDB writes a checksum for each block, but its Node.js
+ * binding does not offer the option to check them. Without a check, LevelDB returns flipped bits as values. LevelDB's
+ * doc/table_format.md describes the format of a table. Its blocks may be compressed, in the raw format of Snappy.
  */
 
-/** Entries below these prefixes are not checked when a store opens, because there may be a million. In key order. */
+/** Opening a store does not check the entries below these prefixes: there may be a million of them. In key order. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
-/** Rejects with an error like LevelDB's if a block of a table is damaged. Leaves out the blocks of `unread`. */
+/** Rejects with an error like LevelDB's if a block is damaged. Does not check blocks with only entries of `unread`. */
 export async function checkTables(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     if ((await damagedBlocks(path, unread)).length > 0) {
@@ -19,7 +19,10 @@ export async function checkTables(directory: string): Promise<void> {
   }
 }
 
-/** Makes the damaged blocks of all tables unreadable, because LevelDB's repair keeps every block that it can read. */
+/**
+ * Writes an invalid type into each damaged block of all tables, which LevelDB then cannot read. LevelDB's repair keeps
+ * every block that it can read, even if its checksum is wrong.
+ */
 export async function markDamagedBlocks(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     const places = await damagedBlocks(path)
@@ -52,8 +55,8 @@ interface Handle {
 
 /**
  * Finds the damaged blocks of a table, and returns for each the offset of its type byte. Returns none for a file that
- * is not a complete table: LevelDB itself reports that. Does not read a block whose keys all begin with the same prefix
- * of `leftOut`.
+ * is not a complete table, because LevelDB itself reports such a file. Does not read a block whose keys all begin with
+ * the same prefix of `leftOut`.
  */
 async function damagedBlocks(path: string, leftOut: readonly string[] = []): Promise<number[]> {
   const file = await open(path)
@@ -108,9 +111,9 @@ function isWhole(table: Buffer, { offset, size }: Handle): boolean {
 
 interface Block {
   handle: Handle
-  /** All keys of the block lie behind this one; '' for the first block. */
+  /** All keys of the block are after this key. '' for the first block. */
   before: string
-  /** No key of the block lies behind this one. */
+  /** No key of the block is after this key. */
   last: string
 }
 
@@ -123,7 +126,7 @@ function indexed(table: Buffer, { offset, size }: Handle): Block[] {
   const blocks: Block[] = []
   let before = ''
   while (!entries.isAtEnd()) {
-    // Skips the count of bytes shared with the key before. It is 0: LevelDB writes the keys of an index whole.
+    // Skips the number of bytes shared with the previous key: always 0, because an index has whole keys.
     entries.number()
     const keyBytes = entries.number()
     entries.number()
@@ -159,7 +162,7 @@ function reader(bytes: Buffer) {
   }
 }
 
-/** Decompresses raw Snappy. Only called for blocks with the right checksum. */
+/** Decompresses raw Snappy. Does not detect wrong data, so call it only for blocks with the right checksum. */
 function uncompressed(compressed: Buffer): Buffer {
   const from = reader(compressed)
   const output = Buffer.alloc(from.number())
@@ -176,7 +179,7 @@ function uncompressed(compressed: Buffer): Buffer {
     const count = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1
     const distance =
       kind === 1 ? ((tag >> 5) << 8) + from.byte() : littleEndian(from.take(kind === 2 ? 2 : 4))
-    // Copies byte by byte, because the source may reach into the bytes that are being written.
+    // Copies byte by byte, because the source may overlap the bytes that this loop writes.
     for (let index = 0; index < count; index++, length++) output[length] = output[length - distance] ?? 0
   }
   return output

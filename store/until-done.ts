@@ -4,20 +4,20 @@ import { setTimeout as delay } from 'node:timers/promises'
 const usualPauseMs = 1_000
 
 /**
- * Repeats an attempt until the store takes its changes, because they record something that has already happened.
- * Resolves with the result, or with undefined if it is no longer wanted or `signal` has ended the attempts.
+ * Calls `attempt` again until it succeeds: some commits record an event that has already happened and must not be lost.
+ * Resolves with the result, or with undefined if `isWanted` returned false or `signal` was aborted.
  */
 export async function untilDone<Result>(
   attempt: () => Promise<Result>,
   how: {
     /** Called after each attempt that failed. */
     failed: (error: unknown) => void
-    /** Asked after each pause. */
+    /** Called after each pause. False ends the attempts. */
     isWanted?: () => boolean
-    /** Ends a pause and all further attempts. A pause without a signal does not keep the process alive. */
+    /** Aborting it ends a pause and all further attempts. Without a signal, a pause does not keep the process alive. */
     signal?: AbortSignal
     pauseMs?: number
-    /** An attempt has failed already: a pause comes first. */
+    /** True if the caller has made an attempt that failed: `untilDone` then begins with a pause. */
     hasFailed?: boolean
   },
 ): Promise<{ result: Result } | undefined> {

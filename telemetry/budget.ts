@@ -1,7 +1,10 @@
-/** Longest time for one event, from PUBLISH received to written to the last subscriber (service.md §8). */
+/**
+ * Longest time for one event in milliseconds, from the receipt of its PUBLISH until it is written to the last
+ * subscriber (service.md §8).
+ */
 export const budgetMs = 220
 
-/** Number of samples behind the rolling percentiles. */
+/** Number of samples that the rolling percentiles are computed from. */
 const windowSize = 4096
 
 /**
@@ -13,12 +16,12 @@ export function createBudget() {
   let count = 0
 
   return {
-    /** Adds one event's milliseconds. */
+    /** Adds the milliseconds that one event took. */
     add(ms: number): void {
       ring[count % windowSize] = ms
       count++
     },
-    /** `count` of all events since start; `p50` and `p99` in milliseconds over the `newest` samples, at most 4,096. */
+    /** `count`: all events since the start. `p50`, `p99`: percentiles in milliseconds of the `newest` samples. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)
       const first = (count - length) % windowSize
@@ -32,7 +35,7 @@ export function createBudget() {
   }
 }
 
-/** The nearest-rank percentile of ascending `sorted`, rounded to microseconds; 0 when empty. */
+/** The nearest-rank percentile of milliseconds in ascending order, rounded to microseconds. 0 if `sorted` is empty. */
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
   return Math.round(value * 1000) / 1000

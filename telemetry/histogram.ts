@@ -1,8 +1,8 @@
 import { Histogram, type Registry } from 'prom-client'
 
 /**
- * A Prometheus histogram that only adds numbers, while prom-client's own makes objects for each number. Returns one
- * observe function for each value of the label, in their order, or a single one without a label.
+ * A Prometheus histogram that only adds numbers. The histogram of prom-client makes objects for each number. Returns a
+ * function for each value of the label, in their order, or one function without a label. A function records a number.
  */
 export function createHistogram(
   registry: Registry,
@@ -16,15 +16,15 @@ export function createHistogram(
     ...{ name, help, type: 'histogram', aggregator: 'sum' },
     values: all.flatMap((one) => one.values()),
   })
-  // prom-client makes its text from `getForPromString`.
+  // prom-client calls `getForPromString` when it writes the text for Prometheus.
   const asKnown = { get: exported, getForPromString: exported }
   registry.registerMetric(Object.assign(new Histogram({ name, help, registers: [] }), asKnown))
   return all.map(({ observe }) => observe)
 }
 
-/** The numbers of one value of the label. */
+/** The counts for one value of the label. */
 function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
-  /** Values by bucket. The last element counts the values above all buckets. */
+  /** How many values fell into each bucket. The last element counts the values above all buckets. */
   const counts = new Float64Array(buckets.length + 1)
   let sum = 0
 

@@ -1,8 +1,8 @@
 import { fstatSync, writeSync } from 'node:fs'
 
-/** Most bytes that wait for the reader. */
+/** Most bytes that wait until the reader of the log takes them. */
 const maxWaiting = 1024 * 1024
-/** Time between two writes, milliseconds: each write wakes the reader, which then needs the processor. */
+/** Time between two writes, milliseconds. Each write wakes the reader of the log, which then needs the processor. */
 const pauseMs = 10
 
 /** Writes without waiting. False: not all of the text was written. */
@@ -15,9 +15,10 @@ interface LogOutput {
 }
 
 /**
- * Standard output for log lines. A reader that stands still, a full disk or a broken pipe neither holds up the node nor
- * ends it: lines that cannot be written are lost and counted. When there is room again, `onLost` gets their number.
- * Lines are written together, after the turn of the event loop in which they came, or `pauseMs` after the last write.
+ * Writes log lines to the standard output. A reader that stands still, a full disk or a broken pipe must neither hold
+ * up the node nor end it. So lines that cannot be written are dropped and counted. After the next write that succeeds,
+ * `onLost` gets their number. Lines are written together: after the turn of the event loop in which they were logged,
+ * or `pauseMs` after the last write.
  */
 export function createLogOutput(onLost: (lines: number) => void, send: Send = sender(1)): LogOutput {
   let lines: string[] = []
@@ -72,6 +73,6 @@ function sendToFile(descriptor: number, text: string): boolean {
   try {
     return writeSync(descriptor, text) === Buffer.byteLength(text)
   } catch {
-    return false // most likely the disk is full: the next lines are tried again
+    return false // most likely the disk is full: a later write may succeed
   }
 }

@@ -6,9 +6,9 @@ import { legibleJson, visibleJson } from './visible.ts'
 export type Log = Logger
 
 /**
- * The log: pretty on a terminal, JSON lines otherwise (design.md §3). Texts that clients choose (names, topics,
- * headers) are escaped as in `hubctl`, so that they move no cursor. Callers log names, never passwords and tokens. The
- * log redacts those that slip through.
+ * Makes the log: easy to read on a terminal, JSON lines otherwise (design.md §3). Escapes the texts that clients choose
+ * (names, topics, headers) as `hubctl` does, because their control characters could move the cursor. Callers must not
+ * log passwords and tokens. If they do by mistake, the log redacts them.
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }

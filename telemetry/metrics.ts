@@ -6,12 +6,12 @@ import { createStages } from './stages.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** The counters of one node. Each hub has its own registry, so that several run in one process. */
+/** The metrics of one node. Each hub has its own registries, because several hubs may run in one process. */
 export function createMetrics() {
   const registry = new Registry()
-  /** Durations. Each has many values, so only Prometheus gets them, not `snapshot`. */
+  /** Histograms of durations. Each has many values, so only Prometheus gets them, and `snapshot` leaves them out. */
   const histograms = new Registry()
-  /** Values that are not counted: the node reads them when Prometheus asks. */
+  /** Values that the node does not count, but reads when Prometheus asks. */
   const gauges = new Registry()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
@@ -78,12 +78,12 @@ export function createMetrics() {
     queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
 
-    /** Shows the days until the certificate expires, asked anew each time. */
+    /** Sets where `hub_certificate_expiry_days` comes from. The gauge calls `end` each time that it is read. */
     watchCertificate(end: () => Date): void {
       certificateEnd = end
     },
 
-    /** Records the time that one event took through the hub. True if it broke the budget. */
+    /** Records the milliseconds that one event took through the hub. Returns true if they are above the budget. */
     recordBudget(ms: number): boolean {
       budget.add(ms)
       observeBudget?.(ms / 1000)
@@ -92,7 +92,7 @@ export function createMetrics() {
       return true
     },
 
-    /** All metrics, with those of the process, in the text format of Prometheus. */
+    /** All metrics, including those of the process, in the text format of Prometheus. */
     exposition: (): Promise<string> =>
       Registry.merge([registry, histograms, gauges, processMetrics()]).metrics(),
 
@@ -110,7 +110,7 @@ export function createMetrics() {
   }
 }
 
-/** Days from now, with a fraction; negative when it has passed. */
+/** Days from now until a date, with a fraction. Negative if the date has passed. */
 export function daysUntil(date: Date): number {
   return (date.getTime() - Date.now()) / (24 * 3600 * 1000)
 }

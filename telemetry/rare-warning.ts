@@ -6,8 +6,9 @@ const intervalMs = 60_000
 const maxSubjects = 100
 
 /**
- * A warning that may be due very often: at most one line a minute about each `subject`, and 100 a minute in all. A line
- * stands for `times` warnings about its subject. `leftOut` warnings about other subjects were left out before it.
+ * Logs a warning that may be due very often: at most one line a minute about each `subject`, and 100 lines a minute in
+ * all. In a line, `times` is the number of warnings about its subject since the last line about it. `leftOut` is the
+ * number of warnings about other subjects that have got no line.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

@@ -1,4 +1,4 @@
-/** How long an event was on its way through this node, stage by stage: milliseconds since it was received. */
+/** How long an event took in this node. `decided`, `stored`, `written`: milliseconds since the node received it. */
 export interface EventStages {
   id: string
   event: string
@@ -12,7 +12,7 @@ export interface EventStages {
   written: number
 }
 
-/** The moments of an event that is under way, by `performance.now()`. */
+/** The moments at which an event reached each stage in this node, by `performance.now()`. */
 export interface Way {
   readonly started: number
   decided: number
@@ -23,31 +23,29 @@ export interface Way {
 
 export type Stages = ReturnType<typeof createStages>
 
-/** Events and messages that are remembered: those at the newest positions of the journal. */
+/** How many events and how many messages the node remembers: those at the newest positions of the journal. */
 const remembered = 10_000
-/** Minutes of which the slowest events are remembered. */
+/** For how many minutes the node remembers the slowest events. */
 const slowMinutes = 60
 const slowCount = 20
 const minuteMs = 60_000
 
 /**
- * Remembers how long recent events took on this node, and how many of its connected clients got them. In memory,
- * bounded, and lost when the node stops. `observe` gets the time of each stage since the stage before, in seconds.
+ * Remembers how long recent events took on this node, and how many clients connected to this node got them. The data
+ * are in memory, bounded, and lost when the node stops. `observe` gets the seconds that each stage took.
  */
 export function createStages(observe: (decided: number, stored: number, written: number) => void) {
-  /**
-   * A ring of reused objects, by position. New objects for each event would burden the garbage collector.
-   */
+  /** A ring buffer, indexed by position. It reuses its objects, because new ones would burden the garbage collector. */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
-  /** The slowest events of each minute, by the number of the minute; the slowest first. */
+  /** The slowest events of each minute, slowest first. The key is the number of the minute since the epoch. */
   const slow = new Map<number, EventStages[]>()
 
   return {
-    /** Notes that an event was received at this moment. The later stages note their moments in the returned object. */
+    /** Begins the record of an event that was received at `started`. Later stages add their moments to it. */
     begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
 
-    /** Notes that an accepted event is written to all subscribers. Returns how long it took, milliseconds. */
+    /** Notes that an accepted event is written to all subscribers. Returns the milliseconds that the event took. */
     finish(way: Way, id: string, event: string, at: number): number {
       const decided = way.decided - way.started
       const stored = way.stored - way.started
@@ -75,14 +73,14 @@ export function createStages(observe: (decided: number, stored: number, written:
 
     /**
      * The stages of the event whose first message has this position. Undefined: this node did not accept the event, or
-     * that is too long ago.
+     * accepted it too long ago.
      */
     of(position: number): EventStages | undefined {
       const found = events[position % remembered]
       return found?.position === position ? { ...found } : undefined
     },
 
-    /** How many connected clients of this node got a message; undefined: it is too long ago. */
+    /** How many connected clients of this node got a message. Undefined: the message is too old. */
     recipientsOf(position: number): number | undefined {
       const found = recipients[position % remembered]
       return found?.position === position ? found.count : undefined
@@ -104,7 +102,7 @@ export function createStages(observe: (decided: number, stored: number, written:
     slow.set(minute, slowestOf([...before, { ...took }]))
     if (slow.size <= slowMinutes) return
     for (const other of slow.keys()) if (Math.abs(minute - other) >= slowMinutes) slow.delete(other)
-    // A clock that jumps to and fro must not fill the memory.
+    // If the clock jumps back and forth, minutes may remain after the loop above. They must not fill the memory.
     for (const [first] of slow) if (slow.size > 2 * slowMinutes) slow.delete(first)
   }
 }

@@ -30,13 +30,14 @@ interface Totals {
 export type Trend = ReturnType<typeof startTrend>
 
 const everySeconds = 10
-/** One hour. */
+/** Number of samples in one hour. */
 const keptSamples = 360
 const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
 
 /**
- * The last hour of this node, a sample every ten seconds, so that a page can draw it as soon as it is open. In memory,
- * and lost when the node stops. `clock` is the wall clock; a monotonic clock measures the length of a sample.
+ * Records the last hour of this node, one sample every ten seconds, so that the console can draw the hour as soon as it
+ * is opened. The samples are in memory, and lost when the node stops. `clock`: the wall clock, for the time of a
+ * sample. A monotonic clock measures the length of a sample.
  */
 export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
   const samples: TrendSample[] = []
@@ -45,9 +46,9 @@ export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => 
 
   return {
     everySeconds,
-    /** The oldest first. */
+    /** The samples, oldest first. */
     samples: (): readonly TrendSample[] => samples,
-    /** Ends the sample that is under way. */
+    /** Completes the current sample now, and begins the next. */
     take,
     close: (): void => clearInterval(timer),
   }

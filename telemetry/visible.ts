@@ -2,8 +2,8 @@
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu
 
 /**
- * Makes control, formatting and other invisible characters visible: client ids are chosen by
- * strangers and must not move the cursor of the operator who reads them.
+ * Makes control, formatting and other invisible characters visible. Strangers choose client ids, which must not move
+ * the cursor of the operator who reads them.
  */
 export function visible(text: string): string {
   return text.replace(unprintable, (character) => {
@@ -13,8 +13,8 @@ export function visible(text: string): string {
 }
 
 /**
- * Returns JSON text with the same value, for a terminal. Also escapes characters that JSON allows, but that a terminal
- * would act upon (C1, direction marks). Line ends between values stay.
+ * Makes JSON text safe for a terminal, without changing its value. Also escapes characters that JSON allows, but that a
+ * terminal would act upon (C1, direction marks). Keeps line ends between values.
  */
 export function visibleJson(json: string): string {
   if (!beyondAscii.test(json)) return json
@@ -23,17 +23,17 @@ export function visibleJson(json: string): string {
   )
 }
 
-/** One line of JSON for a printer that decodes its texts: the printed texts then look as `visible` makes them. */
+/** Prepares a line of JSON for a printer that decodes its texts. The printed texts look as `visible` makes them. */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
-    if (escaped === '\\n' || escaped === '\\t') return escaped // line ends and tabs of stacks stay
+    if (escaped === '\\n' || escaped === '\\t') return escaped // keeps line ends and tabs of stack traces
     const text: string = JSON.parse(`"${escaped}"`)
     return JSON.stringify(visible(text)).slice(1, -1)
   })
 }
 
 const beyondAscii = /[^\n -~]/
-/** The escapes of JSON, each with the second half of a surrogate pair. */
+/** The escape sequences of JSON. The two halves of a surrogate pair count as one sequence. */
 const escapes = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\./g
 
 function* units(text: string): Iterable<number> {

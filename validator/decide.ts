@@ -7,24 +7,24 @@ import type { Change } from '../store/store.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 import { checkOwnership } from './ownership.ts'
 
-/** One event to decide about by the rules of MQTT, with the rights of its publisher. */
+/** An event to decide about by the rules for MQTT, with the permissions of its publisher. */
 export interface Submission {
   payload: Buffer
   /** Institution of the inbox topic: the publisher was permitted to publish for it. */
   institutionId: string
-  /** Class token of the inbox topic. */
+  /** The class that the inbox topic names, if any. */
   topicClass?: EventClass | undefined
-  /** Classes the credential is limited to; empty: all. */
+  /** The classes to which the credential is limited. Empty: all classes. */
   allowedClasses: readonly EventClass[]
 }
 
-/** Where and when an event came in. */
+/** When an event came in, and the changes that come with it. */
 export interface Arrival {
   /** Wall clock, milliseconds since the epoch. */
   at: number
-  /** `performance.now()` at the arrival of its last byte: the time budget starts here. */
+  /** `performance.now()` when the last byte arrived. The time budget of the event (220 ms) starts here. */
   started: number
-  /** Changes that the door adds. The store takes them together with the decision, or takes neither. */
+  /** Changes that must be in the same commit as the decision, for example the receipt of a QoS 2 packet. */
   alongside?: readonly Change[]
 }
 
@@ -50,10 +50,10 @@ export type Decision =
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
-/** Largest sum of the messages of one event, bytes: one commit stores them, and every listener gets them at once. */
+/** Most bytes of all messages of one event together: one commit stores them, and the hub sends all at once. */
 const maxSpreadBytes = 8 * 1024 * 1024
 
-/** Checks whether an event has too many livestreams, or is too large for their number: each gets the whole event. */
+/** Checks the number of livestreams, and the bytes of all messages: each livestream gets the whole event. */
 export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
   const count = new Set(livestreamIds).size
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
@@ -63,8 +63,8 @@ export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): 
 }
 
 /**
- * Decides about one event. The function is pure, so that a dry run decides just as a real publish. It checks the shape
- * first, and the ownership only if the shape is valid. Each stage reports all its errors (design.md §7).
+ * Decides about one event. The function is pure, so a dry run and a real publish get the same decision. It checks the
+ * shape first, and the ownership only if the shape is valid. Each check reports all its errors (design.md §7).
  */
 export function decide(submission: Submission, feed: Feed | undefined, now: number): Decision {
   const { payload } = submission
@@ -95,7 +95,7 @@ function refused(errors: ErrorItem[], value: unknown): Decision {
   return { outcome: blocked ? 'blocked' : 'invalid', errors, value }
 }
 
-/** Per-class publish permissions (service.md §6.3): the topic may name a class, the credential may be limited. */
+/** Checks the class of the event against the class in the topic and the classes of the credential (service.md §6.3). */
 function checkClass(kind: EventKind, { topicClass, allowedClasses }: Submission): ErrorItem[] {
   const errors: ErrorItem[] = []
   const disagree = (detail: string) => {

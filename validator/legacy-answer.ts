@@ -9,16 +9,16 @@ import { type Judged, livestreamOf, type Verdict, verdictOf } from './verdict.ts
 export type LegacyResult =
   | {
       outcome: 'accepted'
-      /** Numbers of services. */
+      /** Numbers of services by outcome. */
       statuses: { published: number; blocked: number; failed: number }
-      /** Why services were blocked, or got a topic instead of the event. */
+      /** Why the event was not published for some services: they are blocked, or their livestream had no topic yet. */
       errors: ErrorItem[]
-      /** The event as stored: the hub added its id, and id and topic of each service. A dry run adds no event id. */
+      /** The event with the fields that the hub added: its id (not in a dry run), and id and topic of each service. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }
   | { outcome: 'failed' }
-  /** There is no feed. */
+  /** The hub has no livestream feed, so it cannot decide. */
   | { outcome: 'unavailable' }
 
 /** The answer to the publisher. `id`: the id of the event, null in a dry run. */
@@ -35,7 +35,7 @@ export function answer(event: HubEvent, judged: Judged, id: string | null): Lega
   }
 }
 
-/** The `topic` of a service in the answer; its names are the bridge's (service.md §2.3). */
+/** Adds the field `topic` to a service in the answer (service.md §2.3). The HTTPS bridge adds the topic's name. */
 function withTopic(
   service: Service,
   verdict: Verdict | undefined,
@@ -52,7 +52,7 @@ function withTopic(
   return service
 }
 
-/** The report with the same content as the answer. */
+/** Makes the report for the history. It has the same content as the answer to the publisher. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
   { at: receivedAt }: Arrival,

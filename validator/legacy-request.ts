@@ -6,16 +6,16 @@ import type { Feed, Livestreams } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
 
-/** An event of the HTTPS door. */
+/** An event that came in over HTTPS. */
 export interface LegacyRequest {
   payload: Buffer
   eventName: string
   institutionId: string
-  /** The hub only decides about the event. */
+  /** A dry run: the hub decides about the event, but neither stores nor publishes it. */
   dryRun?: boolean
 }
 
-/** An event that passed the checks of the event as a whole. Each service has its own verdict. */
+/** An event that is not refused as a whole. Each of its services has a verdict of its own. */
 export interface Taken extends Readable {
   refused?: undefined
   /** Number of livestreams of the services that are not blocked. */
@@ -30,7 +30,7 @@ export interface Refused {
   errors: ErrorItem[]
   /** The payload, as far as it could be read. */
   value: unknown
-  /** Number of livestreams that the event was meant for, as far as they were counted; else 0. */
+  /** Number of livestreams of the event. 0 if the event was refused before they were counted. */
   livestreams: number
 }
 

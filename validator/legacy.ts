@@ -14,12 +14,12 @@ import type { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
 import { blockedOf, isBlocked, type Judged, judge, livestreamOf, unlistedOf, verdictOf } from './verdict.ts'
 
-/** A request that is judged, and not yet stored. */
+/** A request that the hub has decided about, but has not stored yet. */
 export type LegacyDecided = {
   request: LegacyRequest
   arrival: Arrival
   now: number
-  /** The times of its stages so far. */
+  /** When the request reached each of its stages. */
   way: Way
 } & (Refused | Taken)
 
@@ -36,8 +36,8 @@ interface LegacyParts {
 }
 
 /**
- * The legacy rules of publishing (design.md §9): each service has its own verdict, external publisher ids
- * are converted, and a livestream without topic gets one instead of the event (service.md §3).
+ * Handles events over HTTPS by the legacy rules (design.md §9). Each service has a verdict of its own. The hub converts
+ * external publisher ids to Core IDs. A livestream without a topic gets a topic, but not this event (service.md §3).
  */
 export function createLegacy(parts: LegacyParts) {
   const { topics, store, clock, log, metrics } = parts
@@ -89,7 +89,7 @@ export function createLegacy(parts: LegacyParts) {
     },
   }
 
-  /** Stores the report of a refused event. If that fails, the publisher gets the same answer. */
+  /** Stores the report of a refused event. If the store fails, the publisher still gets the answer. */
   async function keepReport({ request, arrival, way, refused, errors, value }: LegacyDecided & Refused) {
     const outcome = refused === 'invalid' ? 'invalid' : 'blocked'
     const report = describeAnswer(request, arrival, outcome, value, { errors })
@@ -138,7 +138,7 @@ export function createLegacy(parts: LegacyParts) {
   }
 }
 
-/** The commit of an event, and the id of the event. */
+/** Makes the content of the commit for an event, and the id of the event. */
 function settlementOf(
   { request, arrival, now, way, event, kind, time }: LegacyDecided & Taken,
   judged: Judged,
@@ -146,11 +146,12 @@ function settlementOf(
 ) {
   const { payload: source, institutionId } = request
   const { ids, published, verdicts, completed } = judged
-  // A blocked event leaves no mark: sent again, it is judged as a new one.
+  // If all services are blocked, the event is not remembered. If the publisher sends it again, it counts as new.
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
-  // The published event has only accepted services: the name of a blocked one must not appear on livestreams of others.
+  // The published event lists only the services for which it is published. Messages of a livestream must not contain
+  // the name of a blocked service.
   const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))

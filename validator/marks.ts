@@ -1,27 +1,27 @@
-/** Notes that an event came, or that some work was done for it. */
+/** Records that the hub got an event, or that some work was done for the event. */
 export interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string
-  /** When the event came first, milliseconds since the epoch. */
+  /** When the hub got the event first, milliseconds since the epoch. */
   at: number
   id: string
 }
 
 /**
- * Marks in memory, those of each institution in the order in which they were seen. A publisher that sends more than
- * others makes the hub forget the marks of its own institution, not those of others.
+ * Keeps marks in memory, with a queue for each institution. If there are too many, the institution with the most marks
+ * loses its oldest. So a publisher that sends many events does not make the hub forget the marks of other institutions.
  */
 export function createMarks(parts: {
-  /** Above this number the institution with the most marks forgets its oldest. */
+  /** Most marks in all. Above this number, the institution with the most marks loses its oldest. */
   limit: number
   /** Whether a mark is too old to count. */
   isOld: (mark: Mark) => boolean
-  /** Whether a mark must stay for now. */
+  /** Whether a mark must not be removed now. */
   isBusy: (mark: Mark) => boolean
 }) {
   const { limit, isOld, isBusy } = parts
   const seen = new Map<string, Mark>()
-  /** Queues of marks by institution. The institution that has been silent for the longest time comes first. */
+  /** Queues of marks by institution. The institution that has added no mark for the longest time comes first. */
   const lines = new Map<string, Line>()
 
   return {
@@ -47,8 +47,8 @@ export function createMarks(parts: {
     },
 
     /**
-     * Takes at most `count` marks that may be forgotten, because they are old or too many. Marks of the institution of
-     * `key` come first. A taken mark is not taken again. It stays until the caller removes it.
+     * Returns at most `count` marks that the caller may remove, because they are old or too many. Marks of the
+     * institution of `key` come first. No mark is returned twice. A returned mark stays until `remove` is called.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
@@ -70,7 +70,7 @@ export function createMarks(parts: {
     },
   }
 
-  /** The first mark of a queue that has not been replaced or removed since. */
+  /** The first current mark of a queue. Drops the marks before it, which have been replaced or removed. */
   function firstOf(line: Line): Mark | undefined {
     for (;;) {
       const mark = line.first()
@@ -93,12 +93,12 @@ export function createMarks(parts: {
 
 type Line = ReturnType<typeof createLine>
 
-/** Marks in the order in which they were seen. To find its first entry, a map would step over all deleted ones. */
+/** A queue of marks, oldest first. It is not a Map: to find its first entry, a Map steps over all deleted entries. */
 function createLine() {
   let marks: Mark[] = []
   let first = 0
   return {
-    /** How many of the marks have not been replaced or removed. */
+    /** Number of marks that have not been replaced or removed. */
     current: 0,
     add: (mark: Mark) => void marks.push(mark),
     first: (): Mark | undefined => marks[first],

@@ -5,7 +5,7 @@ import { radioTopic } from '../event/topic.ts'
 
 /**
  * Makes the messages of the radio tree for an accepted event: one per livestream, all with the same payload. They carry
- * the rules by which events of their class are kept (service.md §6.3, design.md §7).
+ * the rules of their event class for retained values and for returning sessions (service.md §6.3, design.md §7).
  */
 export function radioMessages(
   event: HubEvent,

@@ -3,9 +3,9 @@ import type { Service } from '../event/schema.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /**
- * Checks who may publish for which livestream (service.md §4.2, design.md §7). The feed decides this, not the payload.
- * Every service must resolve to a livestream of `institutionId`, the institution of the inbox topic. All disagreements
- * are reported; a single one blocks the event as a whole.
+ * Checks whether an institution may publish for all services of an event (service.md §4.2, design.md §7). The feed
+ * decides this, not the payload. Every service must name a livestream of `institutionId`, the institution of the inbox
+ * topic. The function reports all errors. A single error blocks the event as a whole.
  */
 export function checkOwnership(
   services: readonly Service[],
@@ -31,7 +31,7 @@ export function checkOwnership(
   return errors.length > 0 ? { errors } : { livestreams }
 }
 
-/** The one livestream a service names by `id`, else by `externalId`; both must agree. */
+/** Finds the one livestream that a service names. Both its `externalId` and its `id`, if any, must name it. */
 function resolveLivestream(
   service: Service,
   path: string,
@@ -43,7 +43,7 @@ function resolveLivestream(
     const livestream = feed.byId(service.id)
     if (!livestream) return { error: errorItem('service.unknown', `${path}.id`, service.id) }
     if (named.includes(livestream)) return { livestream }
-    // The answer reveals nothing about livestreams of others: feedback is no directory of other stations.
+    // Feedback must reveal nothing about livestreams of other institutions.
     const isOwn = livestream.institution.id === institutionId
     const expected = isOwn ? `, expected ${livestream.externalId}` : ''
     const detail = `${service.externalId} does not name ${service.id}${expected}`

@@ -18,8 +18,8 @@ export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
  * The one pipeline behind MQTT and HTTPS. It has two steps. `decide` depends only on the event, the feed and the clock.
- * `settle` carries the decision out: it appends, fans out and reports. A caller calls `settle` in the same turn of the
- * event loop as `decide`.
+ * `settle` carries the decision out: it appends messages to the journal, sends them to clients, and reports to the
+ * publisher. A caller calls `settle` in the same turn of the event loop as `decide`.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: () => Feed | undefined
@@ -29,7 +29,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   repetitions: Repetitions
   store: Pick<Store, 'commit'>
   fanout: FanOut<Prepared> & {
-    /** Delivers without storing: used for the report that the event could not be stored. */
+    /** Sends messages without storing them. Used for the report that an event could not be stored. */
     announce(messages: readonly Message[]): void
   }
   work: WorkPlanner
@@ -53,7 +53,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       return { livestreams, institutions, arrival, way, event: { decision, submission } }
     },
 
-    /** Dry run of a door: the institution gets the report that the event would have had, and nothing else is done. */
+    /** Dry run over MQTT: the institution gets the report of a real publish, but the event is not published. */
     tryOut(submission: Submission, arrival: Arrival): Decided {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
@@ -64,8 +64,8 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /**
-     * Takes a publish that the door itself refused (topic, ACL). The publisher's own institutions get the report. The
-     * payload is read only for the report.
+     * Handles a PUBLISH that the broker has refused because of its topic or the ACL. The publisher's own institutions
+     * get a report. The pipeline reads the payload only for this report.
      */
     refuse(
       refusal: {
@@ -87,23 +87,23 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /**
-     * Stores the decision, hands its messages to connected clients and reports. If the report's outcome is `failed`,
-     * nothing was stored: the door must not acknowledge. Never rejects.
+     * Stores the decision, sends its messages to connected clients, and returns the report. If the outcome in the
+     * report is `failed`, the event is not certainly stored: the caller must not acknowledge it. Never rejects.
      */
     settle,
 
-    /** The same two steps for an event of the HTTPS door, by the legacy rules. */
+    /** The same two steps for an event that came in over HTTPS, by the legacy rules. */
     decideLegacy: legacy.decide,
     settleLegacy: legacy.settle,
 
-    /** Dry run: returns the report of a real publish, and the topics that the event would go to; changes nothing. */
+    /** Dry run for operators: returns the report of a real publish and the topics of its messages. Changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const { report, messages } = foresee(submission, { at: clock(), started: 0 })
       return { ...report, topics: messages.map((message) => message.topic) }
     },
   }
 
-  /** The report and the messages that the event would have. */
+  /** The report and the messages that a real publish would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decide(submission, feed(), clock())
     const { report, messages, source } = complete(work, decision, submission, arrival, '')
@@ -142,15 +142,15 @@ export type Decided = {
   /** The institutions that get the report. */
   institutions: readonly string[]
   arrival: Arrival
-  /** The times of its stages so far. */
+  /** When the event reached each of its stages. */
   way: Way
 } & (
   | { event: { decision: Decision; submission: Submission }; settled?: undefined }
-  /** No event is published: there is only a report. */
+  /** The event is not published: there is only a report. */
   | { event?: undefined; settled: Settled }
 )
 
-/** A decision as its report and its messages. */
+/** The report and the messages that follow from a decision. */
 interface Completed {
   report: Report
   source: Source
@@ -189,7 +189,7 @@ function settlementOf(
   return { report, accepted, messages: messages.concat(feedback), repetition }
 }
 
-/** The decision as its report and the messages for the radio tree. */
+/** Makes the report and the messages for the radio tree from a decision. */
 function complete(
   work: WorkPlanner,
   decision: Decision,
@@ -247,7 +247,7 @@ function note(
   }
 }
 
-/** The livestreams of an accepted event, each once. */
+/** The ids of the livestreams of an accepted event, without repetitions. */
 function livestreamsOf({ livestreams }: Extract<Decision, { outcome: 'published' }>): string[] {
   return [...new Set(livestreams.map(({ id }) => id))]
 }
@@ -258,7 +258,7 @@ function describeFailure(report: Report, errors: ErrorItem[]): Report {
   return { ...said, outcome: 'failed', statuses, id: null, errors }
 }
 
-/** Reads a payload within the usual bounds: a publisher on foreign topics must not cost more than others. */
+/** Reads the payload of a refused PUBLISH, within the usual bounds. Undefined: it is not acceptable JSON. */
 function readLoosely(payload: Buffer): unknown {
   const parsed = parseJson(payload)
   return 'value' in parsed ? parsed.value : undefined

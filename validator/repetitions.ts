@@ -4,72 +4,72 @@ import { createMarks, type Mark } from './marks.ts'
 
 export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
-/** How long a repetition is recognised, milliseconds: longer than a publisher keeps repeating an event by itself. */
+/** How long a repetition is recognised, milliseconds. No publisher repeats an event automatically for that long. */
 const rememberMs = 3_600_000
-/** Marks that are remembered. */
+/** Most marks that are kept. */
 const maxRemembered = 100_000
-/** Each new mark may remove this many old marks, so that more marks are removed than added. */
+/** Each new mark may remove this many old marks. It is more than one, so that the number of marks can fall. */
 const forgottenAtOnce = 2
-/** Most decisions about one event: its marks may change meanwhile, through other nodes or an earlier repetition. */
+/** Most decisions about one event. Each commit may fail because another node or an equal event changed the marks. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
-/** Scope that marks an event as published in part only. No livestream has this name. */
+/** Scope of the mark of an event that was published for some of its services only. No livestream has this name. */
 const inPart = 'in part'
 
 /** Changes to store, and a function to call when they are stored. */
 export interface Work {
   changes: readonly Change[]
-  /** `first`: the first number that the commit took. */
+  /** `first`: the first position of the commit in the journal. */
   show: (first: number) => void
 }
 
 /**
  * One event on its way to the store. The caller puts all changes that these methods return into one commit, and then
- * calls exactly one of `stored` and `failed`. The commit fails if the event has been marked meanwhile: see
+ * calls exactly one of `stored` and `failed`. The commit fails if another node has marked the event meanwhile: see
  * `decideAgain`.
  */
 export interface Repetition {
-  /** The id of the event that came first. */
+  /** The id of the event. A repeated event has the id that it got the first time. */
   id: string
-  /** An equal event came before, and was stored or is being stored. */
+  /** An equal event came before. It is stored or being stored. */
   isRepeated: boolean
-  /** An equal event came before, and was published for all of its livestreams, not only for some. */
+  /** An equal event came before, and was published for all of its services, not only for some. */
   isRepeatedWhole: boolean
-  /** Remembers that the event is published only in part this time, so that a repetition may publish the rest. */
+  /** Notes that this time the event is published for some services only. A repetition may publish it for the others. */
   inPart(): void
-  /** Returns the changes of work that is done once for each event; none if it was done for this event before. */
+  /** Returns the changes of work that is done once per event and `scope`. None if this work was done before. */
   once(scope: string, make: () => Work): readonly Change[]
-  /** The changes by which the event is recognised later. */
+  /** The changes that store the marks of this event, and remove old marks. */
   marks(): readonly Change[]
-  /** To be called when the commit is stored. `first`: the first number that it took in the journal. */
+  /** To be called when the commit is stored. `first`: the first position of the commit in the journal. */
   stored(first: number): void
   /** To be called when the commit failed. */
   failed(): void
 }
 
-/** A mark that is being stored, and the function that shows its work once the mark is stored. */
+/** A mark that is being stored. `show` is called once it is stored, and makes the work of the mark visible. */
 interface Pending {
   mark: Mark
   show: Work['show']
 }
 
 /**
- * Remembers the events that came in, and the work done for them. A publisher that repeats an event (no acknowledgement
- * came, a retransmission after a crash) gets the same id again, and does not cause the same work twice. The marks are
- * stored with the event.
+ * Remembers the events that came in, and the work done for them. A publisher may repeat an event, for example because
+ * it got no acknowledgement. The repeated event gets the id of the first, and the hub does not do the same work twice.
+ * One commit stores the marks together with the event.
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
   /** Marks that are being stored, by their keys. */
   const pending = new Map<string, Mark>()
-  /** Stored marks, by fingerprint, or by fingerprint and scope. */
+  /** Stored marks. The key is `{fingerprint}` for an event, and `{fingerprint}/{scope}` for work. */
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
     // A pending mark is about to be stored with a new time.
     isBusy: ({ key }) => pending.has(key),
   })
-  /** Marks that were to be forgotten with a commit that failed. */
+  /** Marks that a failed commit should have removed. The next commit tries again. */
   let left: Mark[] = []
   const found: Mark[] = []
   for await (const [key, value] of store.range(prefix)) found.push(readMark(key.slice(prefix.length), value))
@@ -101,7 +101,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return [
           ...forgotten.map(({ key }) => ({ del: prefix + key })),
           ...own.map(({ mark }) => markChange(mark)),
-          // An equal event is still being stored. If that fails, this commit fails as well.
+          // These marks belong to an equal event that is still being stored. If that fails, this commit fails as well.
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
@@ -142,7 +142,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     if (pending.get(mark.key) === mark) pending.delete(mark.key)
   }
 
-  /** Stores a mark, unless another node has marked the event since. */
+  /** The change that stores a mark. The whole commit fails if another node has changed the mark meanwhile. */
   function markChange(mark: Mark): Change {
     const before = marks.get(mark.key)
     const when = before ? { value: textOf(before) } : 'absent'
@@ -154,15 +154,15 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return mark && isRecent(mark) ? mark : undefined
   }
 
-  /** Marks with a time far ahead are not recent either: they come from a clock that was set back. */
+  /** A mark with a time far in the future is not recent either: it was made before the clock was set back. */
   function isRecent({ at }: Mark): boolean {
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Returns marks to forget: those of failed commits, then up to `count` in all that are too old or too many. */
+  /** Returns marks to remove: first marks in `left`, then old marks or marks above the limit, up to `count` in all. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // Leaves out marks whose event has come again.
+    // Keep a mark whose event has come again: it is being stored anew.
     const again = left.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     left = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -170,8 +170,9 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 }
 
 /**
- * Decides about an event and stores it. If another node has marked the event meanwhile, or an equal event could not be
- * stored, the commit fails. Then `decide` is called again: by now this node knows the outcome of the others.
+ * Calls `decide`, which decides about an event and stores the decision. Its commit fails if another node has marked the
+ * event meanwhile, or if an equal event could not be stored. Then this function calls `decide` again: by now, this node
+ * knows the outcome of the other events.
  */
 export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
   for (let decisions = 1; ; decisions++) {
@@ -186,8 +187,8 @@ export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<
 
 /**
  * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts, because over HTTPS
- * only the URL distinguishes the next track from the playing one. A fingerprint begins with the institution, so that
- * marks are counted by institution.
+ * only the URL distinguishes a next track from a playing track. A fingerprint begins with a hash of the institution,
+ * because `createMarks` counts the marks of each institution.
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
@@ -196,7 +197,7 @@ export function fingerprintOf(kind: string, institutionId: string, payload: Buff
 }
 
 const institutionLength = 8
-/** 132 bits: too many for anyone to find two events with the same fingerprint. */
+/** Characters of 6 bits, 132 bits in all: too many for an attacker to find two events with the same fingerprint. */
 const fingerprintLength = 22
 
 /** The stored form of a mark: its time and its id. */

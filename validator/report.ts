@@ -6,35 +6,35 @@ import type { Excerpt, Message } from '../event/message.ts'
 import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
 
-/** Bytes that are kept of a refused event. */
+/** Most bytes of a refused event that are kept, from its beginning. */
 const excerptBytes = 4_096
 
 /** The outcome of one event: the payload of `feedback/{institutionId}` (design.md §7). */
 export interface Report {
   outcome: 'published' | 'blocked' | 'invalid' | 'failed'
-  /** Numbers of services. */
+  /** Numbers of services by outcome. */
   statuses: { published: number; blocked: number; failed: number }
   event: string | null
-  /** Assigned by the hub when published, else null. */
+  /** The id that the hub gave the published event, else null. */
   id: string | null
   playlistItemId: string | null
   name: string | null
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
-  /** The parts of a published event that could not be done; absent if there are none. */
+  /** Parts of a published event that could not be done, such as an unknown plugin target. Absent if there are none. */
   warnings?: ErrorItem[]
   receivedAt: string
-  /** The beginning of the SHA-256 of the received payload: by it a publisher recognises its event. */
+  /** First 16 hexadecimal digits of the SHA-256 of the received payload. A publisher can find its event by them. */
   payloadHash: string
-  /** The hub only decided about the event. */
+  /** A dry run: the hub decided about the event, but did not publish it. */
   dryRun?: true
   trace: null
 }
 
 /**
- * Describes an outcome. `value` is the payload as far as it could be read: nothing in it is trusted,
- * so every field is taken only where it has the right type.
+ * Makes the report of an event. `value` is the payload as far as it could be read. It may be invalid,
+ * so a field is copied only if it has the right type.
  */
 export function describeOutcome(
   outcome: Report['outcome'],
@@ -75,7 +75,7 @@ export function describeOutcome(
   }
 }
 
-/** The event that a report is about. A part of it is kept if not all of it was published. */
+/** The event that a report is about. If some services were refused, a part of the event is stored with the report. */
 export interface Source {
   payload: Buffer
   /** The payload as far as it could be read. */
@@ -85,8 +85,8 @@ export interface Source {
 }
 
 /**
- * A report as the messages that carry it to institutions: QoS 1, never retained, every one kept for an offline
- * publisher.
+ * Makes the messages that carry a report to institutions. They have QoS 1 and are never retained. A publisher that is
+ * offline gets all of them later.
  */
 export function feedbackMessages(
   institutions: readonly string[],
@@ -94,7 +94,7 @@ export function feedbackMessages(
   source?: Source,
 ): Message[] {
   const { payload, queue, hasErrors, refused } = keptReport(report, source)
-  // Lists each field, because an object that is made by spreading takes three times as much memory.
+  // List each field: an object that is made by spreading takes three times as much memory.
   return institutions.map((institutionId) => {
     const topic = feedbackTopic(institutionId)
     return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused }
@@ -102,15 +102,15 @@ export function feedbackMessages(
 }
 
 /**
- * A report that stays in the history of an institution. No client gets it, because the publisher has had its answer
- * over HTTPS: no client may subscribe to its topic, and a returning session gets no message of QoS 0.
+ * Makes a message that only adds a report to the history of an institution. The publisher has its answer over HTTPS, so
+ * no client gets the message: no client may subscribe to its topic, and a returning session gets no message of QoS 0.
  */
 export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
   const topic = `answered/${institutionId}`
   return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
 }
 
-/** The fields of a message with a report. Several institutions share the payload, so it is stored once. */
+/** The fields that a report gives to its messages. All messages share one payload, which is stored once. */
 function keptReport(
   report: Report,
   source: Source | undefined,
@@ -122,7 +122,7 @@ function keptReport(
   return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
 }
 
-/** Copies the beginning of the event, so that the whole event does not stay in memory. */
+/** Copies the first bytes of the event: a mere view would keep the whole event in memory. */
 function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   const event = isRecord(value) ? value : {}
   return {
@@ -132,7 +132,7 @@ function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   }
 }
 
-/** Services that name different livestreams. A livestream that is named both with and without its id counts once. */
+/** Services without repetitions. A livestream that is named both with and without its `id` counts once. */
 export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
   const given = services
     .filter(isRecord)
@@ -142,7 +142,7 @@ export function eachOnce(services: readonly unknown[]): { id: string | null; ext
   return [...new Map(named.map((service) => [`${service.id} ${service.externalId}`, service])).values()]
 }
 
-/** The names of livestreams, as many as an event may have. */
+/** The livestreams that services name, by `id` or else by `externalId`. At most `maxLivestreams`. */
 function namedIn(services: readonly unknown[]): string[] {
   const named = eachOnce(services.slice(0, maxServices)).flatMap(
     ({ id, externalId }) => id ?? externalId ?? [],
@@ -150,7 +150,7 @@ function namedIn(services: readonly unknown[]): string[] {
   return [...new Set(named)].slice(0, maxLivestreams)
 }
 
-/** Cuts long texts: a report repeats texts only so that the publisher recognises its event. */
+/** Cuts a long text: the part that remains is enough for the publisher to recognise its event. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, 500) : null
 }

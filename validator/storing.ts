@@ -9,7 +9,7 @@ import type { NewTopics, Topics } from './topics.ts'
 
 /** An accepted event, as webhooks and plugin targets need it. */
 export interface Accepted {
-  /** As it is published: with id and completed services. */
+  /** The event as it is published, with its id and the ids of its services. */
   event: HubEvent
   id: string
   kind: EventKind
@@ -20,48 +20,48 @@ export interface Accepted {
   livestreamIds: readonly string[]
 }
 
-/** Plans the work that follows from an accepted event beyond its distribution (design.md §10). */
+/** Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). */
 export interface WorkPlanner {
-  /** The parts of the event that cannot be done, for the report. */
+  /** Warnings for the report, for example: the plugin target is unknown. */
   warnings(event: HubEvent): ErrorItem[]
-  /** The changes that put the event once into every queue that it belongs to. The commit of the event stores them. */
+  /** The changes that put the event into its queues, once into each. They belong in the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
 }
 
 /** Messages that are about to be stored. */
 export interface Batch {
-  /** The whole commit. */
+  /** All changes of the commit. */
   readonly changes: readonly Change[]
-  /** The callback for the commit: see `commit` of `Store`. */
+  /** The callback to give to `Store.commit`, described there. */
   readonly underway: (first: number) => void
 }
 
-/** Brings messages to all connected clients. After `prepare`, exactly one of `deliver` and `takeBack` is called. */
+/** Sends messages to connected clients. After `prepare`, the caller calls exactly one of `deliver` and `takeBack`. */
 export interface FanOut<Prepared extends Batch> {
   prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
-  /** The batch is stored; its first message has this position. Resolves when every recipient has been written to. */
+  /** Call it when the batch is stored, from position `first` on. Resolves when all recipients have been written to. */
   deliver(batch: Prepared, first: number): Promise<void>
-  /** Called if the batch is not stored, or not certainly stored. */
+  /** Call it if the batch is not stored, or if that is not certain. */
   takeBack(batch: Prepared): void
 }
 
-/** The content of one commit. The acknowledgement says that all of it is stored. */
+/** The content of one commit. The publisher gets its acknowledgement only when all of it is stored. */
 interface Settlement {
   messages: readonly Message[]
   topics: NewTopics
-  /** Undefined: nothing was published. */
+  /** Undefined: the event is not published. */
   accepted: Accepted | undefined
-  /** Undefined: nothing of the event is remembered. */
+  /** Undefined: the hub does not remember the event, so a repetition counts as new. */
   repetition: Repetition | undefined
-  /** Changes of the door. */
+  /** Further changes: see `Arrival`. */
   alongside: readonly Change[] | undefined
-  /** The times of its stages so far. */
+  /** When the event reached each of its stages. */
   way: Way
 }
 
 /**
- * Appends the messages of a decision to the journal, with all changes that follow from the decision, and then fans the
- * messages out. Rejects if it is not certain that every recipient has them, mostly because nothing was stored.
+ * Appends the messages of a decision to the journal, in one commit with all changes that follow from the decision. Then
+ * sends the messages to clients. Rejects if the commit fails, or if it is uncertain that every recipient has them.
  */
 export function createStoring<Prepared extends Batch>(parts: {
   store: Pick<Store, 'commit'>
@@ -87,7 +87,7 @@ export function createStoring<Prepared extends Batch>(parts: {
       repetition?.failed()
       throw error
     }
-    // Right after the commit: its effects must be in memory before this node hears of a later commit of another node.
+    // Update the memory right after the commit, before this node receives a later commit of another node.
     way.stored = performance.now()
     way.position = first
     topics.show(created)

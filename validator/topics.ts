@@ -4,18 +4,18 @@ import { foldExternalId } from './feed/external-id.ts'
 
 export type Topics = Awaited<ReturnType<typeof createTopics>>
 
-/** The topic of a livestream, as the legacy API lists it. */
+/** The topic of a livestream, as the HTTPS API lists it. */
 export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
-  /** For a livestream that the feed does not know: the institution that published for it first. No other may. */
+  /** Set if no feed ever listed the livestream: its owner, the institution that published for it first. */
   institutionId?: string
-  /** CRC-64 of the external id after `foldExternalId`, if it differs from the one in the id. */
+  /** CRC-64 of the external id after `foldExternalId`, if it differs from the CRC-64 in `id`. */
   folded?: string
 }
 
-/** The owner and the external id of a livestream with a new topic that the feed does not list. */
+/** A livestream that no feed ever listed, and that gets a topic now: its owner and its external id. */
 export interface Unlisted {
   institutionId: string
   externalId: string
@@ -28,8 +28,8 @@ export interface NewTopics {
 }
 
 /**
- * The topics that exist: one per livestream, from its first event on (service.md §1). They are stored
- * with that event, so that an accepted event always has its topic.
+ * Keeps the topics: one per livestream, from its first event on (service.md §1). One commit stores the
+ * topic together with that event, so an accepted event always has its topic.
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
@@ -43,30 +43,30 @@ export async function createTopics(store: Store) {
   })
 
   return {
-    /** All topics, by livestream. */
+    /** All topics, sorted by livestream id. */
     list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
 
-    /** How many topics an institution has for livestreams that the feed does not know. */
+    /** How many topics an institution owns for livestreams that no feed ever listed. */
     countOf: (institutionId: string): number =>
       [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
 
     /**
      * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.
-     * Returns their first owner other than `asker`, else `asker`. `unknown`: a topic names no owner. Undefined: there
-     * is no topic.
+     * If one of them has an owner other than `asker`, returns that owner, else `asker`. `unknown`: a topic names no
+     * owner. Undefined: there is no such topic.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
-      // An external id can be made to have the checksum of another one, so the first owner is not always the only one.
+      // Several institutions may own these topics: an external id can be made up to have the checksum of another one.
       return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 
     /**
-     * The topics that these livestreams lack, and the changes that store them. `unlisted` has the owners that the feed
-     * does not name. New topics are reserved until `show` or `giveUp` is called with them.
+     * Makes topics for those livestreams that have none, and the changes that store them. `unlisted`: the owners of
+     * livestreams that the feed does not list. The caller must later call `show` or `giveUp` with the new topics.
      */
     missing(
       livestreamIds: readonly string[],
@@ -82,17 +82,17 @@ export async function createTopics(store: Store) {
       return { created, changes: created.map(toChange) }
     },
 
-    /** Shows topics that are stored now. */
+    /** Call it when new topics are stored: `list` and `get` show them from now on. */
     show(created: readonly Topic[]): void {
       for (const topic of created) {
         release(topic)
         const known = topics.get(topic.id)
-        // If another node was first, the store kept the topic of that node.
+        // If another node created the topic earlier, the store has kept the topic of that node.
         if (!known || orderOf(known) <= orderOf(topic)) put(topic)
       }
     },
 
-    /** Releases topics that could not be stored. */
+    /** Call it when new topics could not be stored. */
     giveUp(created: readonly Topic[]): void {
       for (const topic of created) release(topic)
     },
@@ -149,13 +149,13 @@ function codeOf(livestreamId: string): string {
   return livestreamId.slice(livestreamId.lastIndexOf(':') + 1)
 }
 
-/** If two nodes create a topic at once, the earlier one counts. */
+/** The change that stores a topic. If two nodes create it at the same time, the earlier topic stays. */
 function toChange(topic: Topic): Change {
   const order = { time: orderOf(topic), horizon: Number.MAX_SAFE_INTEGER }
   return { put: prefix + topic.id, value: JSON.stringify(topic), order }
 }
 
-/** The store keeps the entry with the greater time, which is the earlier topic. */
+/** The negative creation time: the store keeps the entry with the greater value, so the earlier topic stays. */
 function orderOf({ createdAt }: Topic): number {
   return -Date.parse(createdAt)
 }

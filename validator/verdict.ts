@@ -7,19 +7,19 @@ import { eachOnce } from './report.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
 /**
- * Most topics of one institution for livestreams that the feed does not know. That is far more than a publisher tries
- * out. It stops a publisher that makes up a new name for each event from filling the hub.
+ * Most topics of one institution for livestreams that the feed does not list. A publisher that tries out
+ * the hub needs far fewer. The limit stops a publisher that makes up a new name for each event from filling the hub.
  */
 const maxUnlisted = 2_000
 
-/** The sources that tell the owner of a livestream, in the order in which they are asked. */
+/** The sources that know the owner of a livestream, in the order in which `judgeService` uses them. */
 export interface Ownership {
   feed: Feed
   former: Livestreams
   ownerOf: Topics['ownerOf']
 }
 
-/** The livestream that a service of an event over HTTPS stands for, or the error that blocks the service. */
+/** The livestream that a service of an event over HTTPS names, or the error that blocks the service. */
 export type Verdict =
   | {
       livestreamId: string
@@ -30,9 +30,9 @@ export type Verdict =
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). A livestream belongs to its owner in the feed, also under a
- * former name. A livestream that dropped out of the feed belongs to its last owner. Any other livestream belongs to the
- * institution whose event made its topic.
+ * Judges one service by the legacy rules (design.md §9). A livestream that the feed lists belongs to its owner in the
+ * feed, even if the service names it by a former external id. A livestream that dropped out of the feed belongs to its
+ * last owner. Any other livestream belongs to the institution whose event made its topic.
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
   const { publisherId: given, externalId } = service
@@ -52,19 +52,19 @@ export function judgeService(service: Service, path: string, institutionId: stri
     const [first] = [...named.filter(({ id }) => id === service.id), ...named]
     return first ? accept(first.id) : wrongPublisher(own)
   }
-  // A former external id leads to its livestream: as the feed lists it now, or else as a feed listed it last.
+  // For a former external id, take the livestream as the feed lists it now, or else as a feed listed it last.
   const asListed = (former: Livestream) => by.feed.byId(former.id) ?? by.former.byId(former.id) ?? former
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
-    // The publisher may have dropped out of the feed with the livestream.
+    // The last publisher of the livestream is right too: it may have dropped out of the feed with the livestream.
     const named = own.find(({ publisher }) => publisher.id === publisherId) ?? own[0]
     if (!named) return foreign()
     return isOwnPublisher || named.publisher.id === publisherId ? accept(named.id) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // Each service type derives another id from an external id, and a made-up external id can lead to the same id.
+  // The derived id depends on the service type, so check all types. A made-up external id can lead to a listed id.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
     return ambiguous('.externalId', externalId)
@@ -72,12 +72,12 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
   const owner = by.ownerOf(livestreamId, externalId, institutionId)
-  // The topic was made while the feed listed the livestream, before the hub kept livestreams that drop out.
+  // The topic is from a release that did not yet remember the owners of livestreams that drop out of the feed.
   if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
   if (owner !== undefined && owner !== institutionId) return foreign()
   return accept(livestreamId, true)
 
-  /** Accepts the service. If the service came with an id, it must be the id of the livestream. */
+  /** Accepts the service. If the publisher gave an id, it must be the id of the livestream. */
   function accept(livestreamId: string, isUnlisted = false): Verdict {
     if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', service.id)
     return { livestreamId, publisherId, isUnlisted }
@@ -87,7 +87,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.ambiguous', path + at, quote(value)) }
   }
 
-  /** The answer reveals nothing about livestreams of others. */
+  /** The answer reveals nothing about livestreams of other institutions. */
   function foreign(): Verdict {
     const detail = `${quote(externalId)} is not one of ${institutionId}`
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
@@ -124,7 +124,7 @@ export function explain(verdict: Verdict, path: string, fresh: ReadonlySet<strin
   return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
 }
 
-/** The livestream of an accepted service. The id in a blocked service does not count: only the publisher states it. */
+/** The livestream of an accepted service. Undefined for a blocked service, even if the publisher gave its id. */
 export function livestreamOf(verdict: Verdict | undefined): string | undefined {
   return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
 }
@@ -157,7 +157,7 @@ export function judge(
   return { verdicts, ids, fresh, published, completed }
 }
 
-/** One verdict for each service. */
+/** One verdict for each service. New livestreams above `maxUnlisted` are blocked. */
 function verdictsOn(
   services: readonly Service[],
   institutionId: string,

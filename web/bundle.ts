@@ -10,7 +10,7 @@ const sources = fileURLToPath(new URL('.', import.meta.url))
 
 /**
  * Makes the files that browsers load: for each page a document, and a script and a style sheet whose names change with
- * their content. Writes each file compressed as well.
+ * their content. Writes two compressed copies of each file, `.gz` and `.br`.
  */
 export async function bundle(directory: string, from = sources): Promise<void> {
   const { metafile } = await build({
@@ -32,7 +32,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
     loader: { '.svg': 'copy' },
     jsx: 'automatic',
     jsxImportSource: 'preact',
-    legalComments: 'none', // the licences are a file of their own
+    legalComments: 'none', // `licensesOf` collects the licences in a file
     logLevel: 'warning',
   })
   await mkdir(directory, { recursive: true })
@@ -44,7 +44,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
   for (const name of await readdir(directory)) await compress(join(directory, name))
 }
 
-/** A file that was made: its name, and the names of the files that it needs at once. */
+/** A file that esbuild has made. `needs`: the files that it imports, which browsers load early. */
 interface Output {
   entry: string | undefined
   name: string

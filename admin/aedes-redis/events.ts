@@ -8,20 +8,20 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
-/** Most slots whose event times are kept. Above this, an older event may come over before a newer one. */
+/** Most slots whose event times are kept. With more slots, an older event may be imported before a newer one. */
 const maxPlaces = 200_000
 
-/** Further conditions that an event must meet to come over. */
+/** Further conditions for the import of an event. */
 interface Wanted {
-  /** The event must be a control state: only those are taken from queues. */
+  /** The event must be a control state: the import takes nothing else from the queues of sessions. */
   isControl?: boolean
-  /** At least one topic of the event must pass. */
+  /** This check must hold for at least one topic of the event. */
   topic?: (topic: string) => boolean
 }
 
 /**
  * Publishes events of another broker through the pipeline, unless the hub has a newer event of the same livestream.
- * Publishers get no report of such an event, because it is the operator who imports it.
+ * Publishers get no report of an imported event, because the operator and not the publisher sends it.
  */
 export function createEventImport(parts: {
   feed: () => Feed | undefined
@@ -31,12 +31,12 @@ export function createEventImport(parts: {
   isDry: boolean
 }) {
   const { feed, pipeline, retained, now, isDry } = parts
-  /** By place: the newest event time that `look` saw, and the event time that a dry run would have stored. */
+  /** By slot: the newest event time that `look` saw, and the event time that a dry run would have stored. */
   const seen = new Map<string, number>()
   const foreseen = new Map<string, number>()
 
   return {
-    /** Notes the event time, so that `take` publishes only the newest of several events for one place. */
+    /** Notes the event time. After that, `take` publishes only the newest of several events for one slot. */
     look(payload: Buffer): void {
       const { decision } = decide(payload)
       if (decision?.outcome !== 'published') return
@@ -50,7 +50,7 @@ export function createEventImport(parts: {
 
     /**
      * Publishes an event. Resolves with `here` if the hub already has an event of the same event time. Rejects with
-     * `LeftOut` if the event stays out.
+     * `LeftOut` if the event is not imported.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
       const { decided, decision } = decide(payload)
@@ -96,7 +96,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether the hub has an event of this place that is not older, or gets a newer one in this import. */
+  /** Whether a slot needs no event of this time: the hub has one that is not older, or this import has a newer one. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)

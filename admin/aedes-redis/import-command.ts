@@ -13,7 +13,7 @@ import { openAedesSource } from './source.ts'
 
 const name = 'import.aedes-redis'
 
-/** The parts of a node that an import from Aedes asks and changes. */
+/** The parts of a node that an import from Aedes uses. */
 export interface AedesImportParts {
   audit: Audit
   aedesImport: Parameters<typeof importFromAedes>[1] & {
@@ -24,7 +24,7 @@ export interface AedesImportParts {
   }
 }
 
-/** Brings over the data of an Aedes broker in Redis, one import at a time. */
+/** The command that imports the data of an Aedes broker from its Redis. Runs one import at a time. */
 export function createAedesImport({ audit, aedesImport: parts }: AedesImportParts): CommandsOf<'import'> {
   const { feed, now, credential, maxFilters, log } = parts
   let isRunning = false

@@ -16,15 +16,15 @@ export interface Importing {
   source: AedesSource
   owners: ReturnType<typeof createOwners>
   report: ReturnType<typeof createReport>
-  /** A dry run: it changes nothing, and its report is the same. */
+  /** Whether this is a dry run, which changes nothing and has the same report. */
   isDry: boolean
-  /** Ends the import between two pieces of data. */
+  /** When it aborts, the import ends before its next retained event, session or waiting message. */
   signal: AbortSignal
 }
 
 /**
- * Brings over the data of an Aedes broker in its Redis: retained events first, then the sessions, each with the control
- * states that wait for it. A second import finds everything in the hub already.
+ * Imports the data of an Aedes broker from its Redis: first the retained events, then the sessions, each with the
+ * control states that wait for it. If it is repeated, it finds everything in the hub already.
  */
 export async function importFromAedes(
   importing: Importing,
@@ -32,10 +32,10 @@ export async function importFromAedes(
 ): Promise<void> {
   const { source, owners, report, isDry, signal } = importing
   const events = createEventImport({ ...parts, isDry })
-  /** Sessions that a dry run would have made, by user name. */
+  /** How many sessions a dry run would have made, by user name. */
   const foreseen = new Map<string, number>()
 
-  // Several topics may retain an event of one livestream: only the newest of these events comes over.
+  // Several topics may retain an event of one livestream. Only the newest of these events is imported.
   await forEachRetained((_, payload) => {
     if (!(payload instanceof LeftOut)) events.look(payload)
   })
@@ -92,7 +92,7 @@ export async function importFromAedes(
     })
   }
 
-  /** Runs before the session is stored, so that a stored session lacks no event. */
+  /** Imports the control states that wait for a session, before the session is stored: then it lacks no event. */
   async function takeQueue(clientId: string, filters: readonly Filter[]): Promise<void> {
     const isWanted = (topic: string) =>
       filters.some(([filter, qos]) => qos > 0 && filterMatches(filter, topic))

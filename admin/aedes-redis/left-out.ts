@@ -1,4 +1,4 @@
-/** Thrown for a piece of data that stays out; `reason` is one of docs/deployment.md. */
+/** Thrown for a piece of data that is not imported. docs/deployment.md lists the values of `reason`. */
 export class LeftOut extends Error {
   constructor(
     readonly reason: string,

@@ -1,14 +1,14 @@
 import { type Credential, hasEnded } from '../../acl/credential.ts'
 import { refusal } from '../refusal.ts'
 
-/** A credential whose name is longer than this is not found by a client id. */
+/** Longest beginning of a client id that is tried as a user name. */
 const maxNameLength = 100
 
 /**
  * Finds the credential of a session by its client id, because Aedes stores no user names. A line `client id,user name`
- * gives the user name of a client id. A client id that ends in `*` stands for all client ids with this beginning.
- * Without a line, the client id must be a user name, or begin with one before a character that is neither letter nor
- * digit. The longest match counts.
+ * gives the user name of a client id. A client id that ends in `*` stands for all client ids with this beginning. If no
+ * line fits, the client id must be a user name, or a user name and a rest that begins with neither letter nor digit
+ * (`kiosk` and `.3`). The longest match counts.
  */
 export function createOwners(
   lines: readonly string[],
@@ -54,7 +54,7 @@ export function createOwners(
     return undefined
   }
 
-  /** The credential of this name, if it has not ended. Credentials of pages do not count: they end within an hour. */
+  /** The credential of this name, if it has not ended. Those of web pages do not count: they end within an hour. */
   function valid(username: string): Credential | undefined {
     const credential = parts.credential(username)
     if (!credential || credential.user !== undefined) return undefined

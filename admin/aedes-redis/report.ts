@@ -4,12 +4,12 @@ import type { LeftOut } from './left-out.ts'
 const maxExamples = 5
 const maxTextLength = 200
 
-/** The counts of an import: pieces found, brought over and left out. */
+/** The counts of an import: how many pieces of data it found, imported and left out. */
 export type ImportReport = ReturnType<ReturnType<typeof createReport>['shown']>
 
 export type Part = ReturnType<typeof createPart>
 
-/** Counts the pieces that come over and those that do not, with some examples of each reason. */
+/** Counts the pieces of data that are imported and those that are left out. Keeps some examples of each reason. */
 export function createReport() {
   const parts = {
     retained: createPart(),
@@ -25,7 +25,7 @@ export function createReport() {
       filters: parts.filters.shown(),
       queued: parts.queued.shown(),
     }),
-    /** The number of pieces that came over, by part. */
+    /** How many pieces of data were imported, by part. */
     counts: () =>
       Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.shown().cameOver])),
   }

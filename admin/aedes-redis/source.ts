@@ -60,7 +60,7 @@ async function checkData(ask: Ask): Promise<void> {
   }
 }
 
-/** Ends the import if Redis is gone, because then no piece of data is at fault. */
+/** Ends the whole import if Redis does not answer. Any other error concerns only the piece of data that was read. */
 function orGone(ask: Ask, name: string): Ask {
   return async (...command) => {
     try {
@@ -79,7 +79,10 @@ export function endedBy(why: string): Error {
 function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   const stored = persistence({ conn: readingConnection(ask, maxFilters) })
 
-  /** The retained message of a topic. The package reads it from the value that HSCAN found, and asks Redis for nothing. */
+  /**
+   * Reads the retained message of a topic. HSCAN has already found its value: the package gets a connection that
+   * returns this value, and does not ask Redis.
+   */
   const retainedOf = async ([topic, value]: [topic: string, value: unknown]) => {
     const one = persistence({ conn: { hgetBuffer: async () => value } })
     const read = readable(async () => {
@@ -116,7 +119,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // Behind the end of the list, only one thing is reported: a key that holds no list at all.
+        // After the end of the list, only one error is still reported: the key holds no list at all.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -125,7 +128,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   }
 }
 
-/** Reads a page of the hash. A value that is too large stays in Redis, and its size takes its place in the page. */
+/** Reads a page of the hash of retained messages. The size in bytes takes the place of a value that is too large. */
 const pageOfRetained = `
   local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 20)
   for i = 2, #page[2], 2 do
@@ -135,8 +138,9 @@ const pageOfRetained = `
   return page`
 
 /**
- * The commands that the package sends, each with a bound. Where the package does not find a message, it removes the
- * key of the message from the list of the session: here `lrem` does nothing. `window`: the only message that it sees.
+ * A connection for the package. It has only the commands that the package sends, and limits the size of each answer.
+ * When the package does not find a message, it removes the key of this message from the list of the session. Here
+ * `lrem` does nothing, so the list stays. `window`: where in the list the only message lies that the package sees.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

@@ -10,7 +10,7 @@ import { isImporting, lastImport } from './import-mark.ts'
 import { type Outcome, waitingName } from './importing.ts'
 import { contentOf } from './stored-content.ts'
 
-/** `hubctl import` puts the file under this name in the data directory, before it asks for the import. */
+/** Name in the data directory under which `hubctl import` puts its file, before it sends the command `import`. */
 export const offeredName = 'import.offered'
 
 /**
@@ -22,9 +22,9 @@ export function createBackupCommands(parts: {
   dataDir: string
   audit: Pick<Audit, 'record'>
   clock: () => number
-  /** Id of this start of the node: every start has another one. */
+  /** Id of this start of the node. Each start has a new id. */
   run: string
-  /** The outcome of the export that waited for this start. */
+  /** The outcome of the import at this start of the node. Undefined: no export waited for it. */
   imported: Outcome | undefined
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: (() => void) | undefined
@@ -38,7 +38,7 @@ export function createBackupCommands(parts: {
       return exported({ store, dataDir, release: version, clock })
     },
 
-    /** The next start imports the offered file. The node restarts after it has answered, if it can. */
+    /** Makes the next start of the node import the offered file. If it can, the node restarts after it has answered. */
     async import(_args, who) {
       const offered = join(dataDir, offeredName)
       await access(offered).catch(() => {
@@ -53,7 +53,7 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    /** The outcome of the export that waited for this start. `last` is the checksum of the last import into this store. */
+    /** The outcome of the import at this start. `last`: checksum of the last export imported into this store. */
     'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

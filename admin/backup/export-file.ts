@@ -10,17 +10,20 @@ import { counterKey, presentFormat } from '../../store/stored-value.ts'
  */
 
 const maker = 'now-playing hub'
-/** Raise it when an earlier release would misread the file. */
+/** Version of the file format. Raise it when an earlier release would misread the file. */
 const fileVersion = 1
-/** The longest line: a feed of tens of thousands of livestreams is one record. */
+/** Longest line, bytes. A single record may be large, such as a feed of tens of thousands of livestreams. */
 const maxLineBytes = 256 * 1024 * 1024
-/** A longer line has one large record and few others, because a page ends after a thousand records or a megabyte. */
+/**
+ * Most bytes of a usual line, because a page ends after a thousand records or a megabyte. A longer line has one large
+ * record and few others.
+ */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
-/** Keys that only concern the nodes now using a store: who they are, and what each of them does at the moment. */
+/** Prefixes of keys that only concern the nodes that use the store now: which nodes there are, and what each does. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/** Highest last position of an export. Positions have 16 digits, so this bound leaves room for later ones. */
+/** Highest last position in an export. Positions have 16 digits, so there is room for further positions. */
 const maxNumber = 10 ** 15
 
 export interface Header {
@@ -28,14 +31,14 @@ export interface Header {
   version: number
   /** Format of the store (`store/stored-value.ts`). */
   format: number
-  /** The release that wrote it. */
+  /** The release that wrote the file. */
   release: string
   /** When the export began, ISO 8601. */
   at: string
   from: 'embedded' | 'redis'
 }
 
-/** Key, event time, value in base64. Without a value, the entry was removed. */
+/** A record: key, event time, value in base64. Without a value, the entry was removed. */
 type Row = [key: string, time: number | null, value: string | null]
 
 interface End {
@@ -57,12 +60,12 @@ export function isOfNodes(key: string): boolean {
   return ofNodes.some((prefix) => key.startsWith(prefix))
 }
 
-/** The last position that was given, if this is the record of the position counter. */
+/** The last position that the hub gave out, if this is the record of the position counter. */
 export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
   return key === counterKey && value ? Number(value.toString()) : undefined
 }
 
-/** The lines of an export, as values that are written as JSON. */
+/** The lines of an export, as values. The caller writes each value as JSON. */
 export async function* linesOf(
   about: Pick<Header, 'release' | 'at' | 'from'>,
   pages: AsyncIterable<readonly StoredRecord[]>,
@@ -82,7 +85,10 @@ export async function* linesOf(
   yield { records, sha256: hash.digest('hex') }
 }
 
-/** Reads a file to its end. Throws `UnusableFile` where it is damaged, not whole, of a newer release, or something else. */
+/**
+ * Reads a file to its end, and returns its header and end. Throws `UnusableFile` if the file is damaged, is not whole,
+ * was written by a release with another format, or is no export.
+ */
 export async function checkFile(path: string): Promise<About> {
   const reading = readFile(path)
   for (;;) {
@@ -92,8 +98,8 @@ export async function checkFile(path: string): Promise<About> {
 }
 
 /**
- * Yields the records of a file, page by page, and returns its header and end. Only its return proves that the file is
- * whole. Throws as `checkFile` does.
+ * Yields the records of a file, page by page, and returns its header and end. The file is known to be whole only when
+ * the generator returns. Throws as `checkFile` does.
  */
 export async function* readFile(path: string): AsyncGenerator<readonly StoredRecord[], About> {
   const hash = createHash('sha256')
@@ -168,7 +174,7 @@ function endOf(value: unknown): End {
 }
 
 function parse(line: Buffer): unknown {
-  // Checked before parsing, because parsed values take many times the bytes of their line.
+  // Counts the values before parsing, because parsed values take many times the bytes of their line.
   if (line.length > usualLineBytes && valuesOf(line) > maxLineValues) {
     throw new UnusableFile('the file is damaged: a line has too many records')
   }

@@ -1,8 +1,8 @@
 import type { Store } from '../../store/store.ts'
 
 /**
- * Key of the mark of an unfinished import. The mark is an id of the importing start of the node, and the checksum of
- * the file. No node uses a store with this key.
+ * Key of the mark of an unfinished import. The mark is a random id of the start of the node that imports, and the
+ * checksum of the file. No node uses a store that has this key.
  */
 export const markKey = 'import/mark'
 

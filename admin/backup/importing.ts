@@ -15,23 +15,23 @@ import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './e
 import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
 import { contentOf, nodesOf } from './stored-content.ts'
 
-/** The next start of the node imports the export with this name in the data directory. */
+/** Name of an export that waits in the data directory. The next start of the node imports it. */
 export const waitingName = 'import'
 /** New name of a file whose import was refused. */
 const refusedName = 'import.refused'
-/** Size of one commit: about so many changes, or so many bytes of values. */
+/** Size of a portion, which is one commit: about this many changes, or this many bytes of values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
-/** Records between two lines of the log. */
+/** Number of records between two log lines about the progress. */
 const linesEvery = 100_000
 
-/** The outcome of a waiting import. */
+/** The outcome of the import of an export that waited. */
 export type Outcome = { done: About } | { refused: string }
 
 /**
- * Imports the export that waits in the data directory, before anything else reads the store. The import first stores a
- * mark, and removes it in the commit of the last records. No node uses a store with a mark: after a crash the next start
- * begins again, and first removes the records that the last one stored. Resolves with undefined if no file waits. Rejects
- * if the store has a mark, and its file is missing or is another one.
+ * Imports the export that waits in the data directory, before anything else reads the store. Stores a mark first, and
+ * removes it in the last commit. No node uses a store that has a mark. After a crash, the next start begins the import
+ * again: it first removes the records that the interrupted import stored. Resolves with undefined if no file waits.
+ * Rejects if the store has a mark, but the file of that import is missing or is replaced by another file.
  */
 export async function importWaiting(
   store: Store & Dumpable,
@@ -54,7 +54,7 @@ export async function importWaiting(
   try {
     const about = await checkFile(path)
     if ((await lastImport(store)) === about.sha256) {
-      // A crash came between the last commit and the removal of the file, or the same file came again.
+      // The file is imported already. The node crashed before it could remove the file, or the file was offered again.
       await remove(path, dataDir)
       log.info({ records: about.records }, 'the export was taken in before')
       return { done: about }
@@ -82,8 +82,9 @@ export async function importWaiting(
 }
 
 /**
- * Makes this start the only one that imports into the store. Commits of an earlier start fail from now on, because the
- * mark is not theirs. Resolves with the mark. Throws `UnusableFile` if the store is in use.
+ * Stores the mark of this start of the node, so that no other start imports into the store. If an earlier start is
+ * still importing, its commits fail from now on, because they require its own mark. Resolves with the mark. Throws
+ * `UnusableFile` if the store is in use.
  */
 async function placeMark(
   store: Store,
@@ -103,7 +104,7 @@ async function placeMark(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // A joining node registers before it looks for the mark: either it sees this mark, or this check sees the node.
+  // A node that joins registers before it looks for the mark. So the node sees this mark, or this check sees the node.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`
@@ -117,14 +118,14 @@ async function takeIn(of: {
   path: string
   dataDir: string
   about: About
-  /** The mark of this start. */
+  /** The mark of this start of the node. */
   own: string
   log: Log
 }): Promise<void> {
   const { store, path, dataDir, about, own, log } = of
   const portions = createPortions(store, { check: markKey, when: { value: own } })
   for await (const page of store.dump()) {
-    // A dump of Redis also yields the removals made here. They have no value, and are skipped.
+    // A dump of Redis also yields the deletions that this loop has committed. They have no value, and are skipped.
     for (const { key, value } of page) if (value && !isKept(key)) await portions.add({ del: key })
   }
   const auditFile = ownAuditFile(store, dataDir)
@@ -149,7 +150,8 @@ async function takeIn(of: {
   }
   await portions.flush()
   if (auditFile !== undefined && auditLines.length > 0) await addAuditLines(auditFile, auditLines)
-  // The commit takes numbers until the counter is that of the export, so that no position is given twice.
+  // Raises the position counter to that of the export, so that no position is given out twice: the commit takes all
+  // missing positions.
   const missing = number - (await store.lastNumber())
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([
@@ -158,20 +160,20 @@ async function takeIn(of: {
   ])
 }
 
-/** Keys that are not removed before an import: of the import itself, of nodes, and of the audit log. */
+/** Whether an import keeps this key when it empties the store: keys of imports, of nodes, and of the audit log. */
 function isKept(key: string): boolean {
   return (
     [markKey, formatKey, counterKey].includes(key) || key.startsWith('member/') || key.startsWith(auditPrefix)
   )
 }
 
-/** The change that stores a record. It also replaces an entry with a newer event time. */
+/** The change that stores a record. It replaces the stored entry even if that has a newer event time. */
 function changeOf({ key, value, time }: StoredRecord): Change {
   if (value === undefined) return { del: key }
   return { put: key, value, order: time === undefined ? undefined : { time, horizon: -Infinity } }
 }
 
-/** Stores changes in portions. A commit fails if `held` no longer holds. */
+/** Collects changes, and stores them in portions. `held`: the condition under which each commit succeeds. */
 function createPortions(store: Store, held: Change) {
   let changes: Change[] = []
   let bytes = 0

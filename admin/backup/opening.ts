@@ -7,8 +7,8 @@ import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
- * Opens the store of a node (`openStore`). First takes over the data of a former release, and imports an export that
- * waits. `imported`: the outcome of that import.
+ * Opens the store of a node (`openStore`). Before the node reads the store, takes over the data of a former release,
+ * and imports the export that waits. `imported`: the outcome of that import.
  */
 export async function openStoreAtStart(
   config: Config,
@@ -36,7 +36,8 @@ export async function openStoreAtStart(
     imported,
     async join() {
       await opened.join()
-      // Looks for the mark after joining, as an import looks for nodes after its mark: one of the two sees the other.
+      // Joins first, and then looks for the mark of an import. An import first stores its mark, and then looks for
+      // nodes. So at least one of the two sees the other.
       if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')
     },
   }

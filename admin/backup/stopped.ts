@@ -8,8 +8,8 @@ import { exported } from './exporting.ts'
 import { membersOf } from './stored-content.ts'
 
 /**
- * Opens the store of stopped nodes, as the environment configures it, and answers with the lines of its export. Rejects
- * if a node uses the store, if there is none, or if its files belong to another user.
+ * Opens the store of stopped nodes, as the environment configures it, and returns the lines of its export. Rejects if a
+ * node uses the store, if there is no store, or if its files belong to another user.
  */
 export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
   const config = configOf(env, cwd)
@@ -48,7 +48,7 @@ function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   return loaded.config
 }
 
-/** LevelDB writes files when it opens. Files of this user would keep a node of another user from starting. */
+/** LevelDB writes files when it opens a store. A node of another user could not start with files of this user. */
 async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
   if (redisUrl !== undefined || redis !== undefined) return
   const directory = join(dataDir, 'store')

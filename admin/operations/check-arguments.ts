@@ -7,14 +7,14 @@ import { type OperationName, operations } from './operations.ts'
 const ajv = new Ajv({
   strict: true,
   allowUnionTypes: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see event/shape.ts
+  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // event/shape.ts gives the reasons
   formats: { email: emailPattern },
 })
 
 /** Compiled when first needed: most commands are never called. */
 const checks = new Map<string, ValidateFunction>()
 
-/** The reason why a command cannot take these arguments, with the name of the wrong one. Undefined if it can. */
+/** Why a command cannot take these arguments, with the name of the wrong argument. Undefined if it can take them. */
 export function whyWrong(name: OperationName, args: Record<string, unknown>): string | undefined {
   const { args: schema }: Operation = operations[name]
   const check = checks.get(name) ?? ajv.compile(schema)

@@ -1,6 +1,6 @@
 /**
- * The rows of a list that match, at most `limit`. `wanted` has values by field: the field must equal the value or, if it
- * is a list, contain it. Undefined matches everything.
+ * Returns the rows of a list that match, at most `limit`. `wanted` has a value for each field that matters. The field
+ * of a row must equal the value or, if the field is a list, contain it. The value undefined matches every row.
  */
 export function choose<Row>(
   rows: readonly Row[],

@@ -2,18 +2,21 @@ import type { TObject, TProperties } from 'typebox'
 import { Type } from '../../event/type.ts'
 
 /**
- * The effect of a command on the hub. `none`: it only reads. `change`: it changes something. `loss`: it removes something
- * for good, so a program used by a person asks once more.
+ * The effect of a command on the hub. `none`: it only reads. `change`: it changes something. `loss`: it removes
+ * something for good, so programs ask the person to confirm it.
  */
 export type Effect = 'none' | 'change' | 'loss'
 
-/** A command of operators, as all doors know it. */
+/** A command of operators, as all doors (admin socket, HTTPS, `hubctl`) know it. */
 export interface Operation {
   summary: string
   effect: Effect
-  /** The arguments of the command. Each description continues the words "must be". */
+  /** The schema of the arguments. Its descriptions complete the sentence "<argument> must be …". */
   args: TObject
-  /** Set if the command answers line by line, except with these arguments. Doors that cannot send lines add them. */
+  /**
+   * Set if the command answers line by line. With these arguments it gives one answer instead, so doors that cannot
+   * send lines add them to each request.
+   */
   atOnce?: Record<string, unknown>
 }
 
@@ -27,7 +30,7 @@ export function changes<P extends TProperties>(summary: string, properties?: P, 
   return row('change', summary, properties, example)
 }
 
-/** A command that takes something away for good. */
+/** A command that removes something for good. */
 export function loses<P extends TProperties>(summary: string, properties?: P, example?: object) {
   return row('loss', summary, properties, example)
 }
@@ -55,7 +58,7 @@ export function texts(description: string) {
   })
 }
 
-/** An argument that is one of some texts. */
+/** An argument that is one of the given texts. */
 export function oneOf<Value extends string>(...values: readonly Value[]) {
   return Type.Unsafe<Value>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
 }

@@ -8,7 +8,7 @@ import { changes, loses, type Operation, oneOf, reads, text, texts } from './ope
 
 export type OperationName = keyof typeof operations
 
-/** The arguments of a command, checked. */
+/** The arguments of a command, after the check. */
 export type Args<Name extends OperationName> = Static<(typeof operations)[Name]['args']>
 
 /** The code of a command. */
@@ -55,8 +55,9 @@ const ofEvents = {
 }
 
 /**
- * Everything that an operator can ask of a node (design.md §4), at all doors: the admin socket, `POST /operate/{command}`
- * and `hubctl`. The doors check arguments by this table, and the description of the HTTPS API is made of it.
+ * All commands that an operator can give to a node (design.md §4). They are the same at all doors: the admin socket,
+ * `POST /operate/{command}` and `hubctl`. The doors check arguments by this table, and the description of the HTTPS API
+ * is generated from it.
  */
 export const operations = {
   status: reads('what the node does at the moment'),

@@ -1,14 +1,14 @@
 import { operations } from './operations.ts'
 import type { Perform, Performed } from './perform.ts'
 
-/** Longest age of a shared answer, milliseconds: shorter than the time between two questions of any page. */
+/** Longest age of a shared answer, milliseconds. Every page waits longer between two requests. */
 const sharedMs = 1_000
-/** Longest question that is shared, characters: pages ask shorter ones. */
+/** Longest request whose answer is shared, characters. The requests of pages are shorter. */
 const maxQuestion = 500
 
 /**
- * Callers who ask the same within a second share an answer, so that twenty consoles delay publishers no more than one.
- * After a command that changes something, every caller gets a new answer.
+ * Callers who send the same request within a second share the answer, so that twenty open consoles delay publishers no
+ * more than one console does. After a command that changes something, every caller gets a new answer.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -1,15 +1,15 @@
 import { setTimeout } from 'node:timers/promises'
 import type { Lines } from '../lines.ts'
 
-/** Between two lines of progress, milliseconds. */
+/** Time between two lines of progress, milliseconds. */
 const everyMs = 2_000
 
-/** A line about a long work: how far it is, or how it ended. */
+/** A line about a long piece of work: its progress, or how it ended. */
 export type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
 
 /**
- * Does a long piece of work, and reports its progress line by line. The last line says how it ended. When the reader
- * leaves, the work is aborted.
+ * Does a long piece of work, and reports its progress line by line. The last line says how the work ended. When the
+ * reader of the lines leaves, the work is aborted.
  */
 export function toldWork(
   work: (signal: AbortSignal) => Promise<unknown>,

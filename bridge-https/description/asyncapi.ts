@@ -5,7 +5,7 @@ import { websocketPath } from '../websocket.ts'
 import { Feedback } from './history-schemas.ts'
 import { components, portable } from './openapi.ts'
 
-/** The MQTT side as AsyncAPI 3.0, with who may do what on each channel (service.md §4.2). */
+/** Describes the MQTT side as AsyncAPI 3.0, with the permissions of each role on each channel (service.md §4.2). */
 export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
   const { version, publicUrl, mqttPort } = about
   const { hostname, host } = new URL(publicUrl)
@@ -49,7 +49,7 @@ const livestream = { description: 'URN of a livestream, `urn:org:permanent-lives
 
 const schemaOf = { track: 'TrackEvent', control: 'ControlEvent', data: 'DataEvent' } as const
 
-/** Message names by event kind: `trackPlaying`. */
+/** The event kinds, each with the name of its AsyncAPI message, such as `trackPlaying`. */
 const kinds = eventKinds.map((kind) => ({
   ...kind,
   message: kind.suffix.replace(/\/(.)/, (_, letter: string) => letter.toUpperCase()),

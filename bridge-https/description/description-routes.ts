@@ -5,7 +5,7 @@ import type { Route } from '../routes/route.ts'
 
 /** Routes that describe the hub: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
-  /** JSON texts. */
+  /** The API descriptions as JSON text: `openapi` of the HTTPS API, `asyncapi` of MQTT. */
   openapi: () => string
   asyncapi: () => string
   keys: Pick<SigningKeys, 'jwks'>
@@ -77,7 +77,7 @@ export function descriptionRoutes(parts: {
   ]
 }
 
-/** OpenID Connect Discovery 1.0 §3, as far as a verifier needs it. */
+/** The discovery document (OpenID Connect Discovery 1.0 §3), with the fields that a verifier of tokens needs. */
 function discovery(issuer: string) {
   return {
     issuer,

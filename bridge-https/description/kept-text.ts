@@ -1,4 +1,7 @@
-/** A document as JSON text. It takes milliseconds to make, so `make` runs again only when `dependsOn` has changed. */
+/**
+ * Returns a function that returns a document as JSON text. To make the document takes milliseconds, so `make` runs
+ * again only when the result of `dependsOn` has changed.
+ */
 export function keptText(dependsOn: () => string, make: () => object): () => string {
   let text = ''
   let madeFor: string | undefined

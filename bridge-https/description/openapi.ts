@@ -7,7 +7,10 @@ import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
 
-/** The description of every live route, from the same table that serves the routes (service.md §9). */
+/**
+ * Describes every route that has not retired. The description comes from the table that also serves the routes
+ * (service.md §9).
+ */
 export function describeApi(
   routes: readonly Route[],
   about: { version: string; publicUrl: string; stateOf: (track: Track) => TrackState },
@@ -46,7 +49,7 @@ export function describeApi(
   }
 }
 
-/** Schemas with an `$id` as components, by that name. */
+/** Makes components of the API description from the schemas that have an `$id`. The `$id` is the component's name. */
 export function components(schemas: readonly TSchema[]): Record<string, unknown> {
   return Object.fromEntries(
     schemas.flatMap((schema) => {
@@ -57,8 +60,8 @@ export function components(schemas: readonly TSchema[]): Record<string, unknown>
 }
 
 /**
- * A schema in a form that other tools understand: references point into the document, and a pattern describes instants
- * in place of the hub's own format.
+ * A schema in a form that other tools understand: references point into the document, and a pattern replaces `instant`,
+ * a format that only the hub knows.
  */
 export function portable(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(portable)
@@ -101,7 +104,7 @@ function operation(route: Route, isDeprecated: boolean): object {
   }
 }
 
-/** `{}` means that the route also answers without a token. */
+/** `{}` in the list means that the route also answers without a token. */
 function securityOf(route: Route): object[] {
   if (route.strangers) return [{ [bearer]: [] }, {}]
   return needsToken(route) ? [{ [bearer]: [] }] : []
@@ -190,7 +193,7 @@ const challengeHeader = {
   'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
-/** The schemas of the HTTPS API, and the event schemas that its routes name, directly or through another schema. */
+/** The schemas of the HTTPS API, and the event schemas that its routes refer to, directly or through another schema. */
 function schemasFor(paths: object): Record<string, unknown> {
   const ofDoor = components(namedSchemas)
   const ofEvents = components(eventSchemas)

@@ -205,7 +205,7 @@ export const PushBody = Type.Object(
   { title: 'Push', examples: [examples.push] },
 )
 
-/** The data of a message with plugin work. */
+/** The data of a push that carries plugin work: an event, and one entry of its `plugins`. */
 export type PluginWork = Static<typeof PluginWork>
 export const PluginWork = Type.Object(
   {
@@ -276,7 +276,7 @@ export const PlainError = Type.Object(
   { $id: 'Error', title: 'Error', additionalProperties: false, examples: [examples.plainError] },
 )
 
-/** Schemas that are named in the description, apart from those of events. */
+/** All schemas with an `$id`, except those of events. They are components of the API description. */
 export const namedSchemas: readonly TSchema[] = [
   LogInAnswer,
   pageSchemas.Session,

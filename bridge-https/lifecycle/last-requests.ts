@@ -2,7 +2,7 @@ import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
-/** A user of the HTTPS API, with the data that an operator needs to announce a retirement to it. */
+/** A user of the HTTPS API, with the data that an operator needs to tell the user of a retirement. */
 export interface Asker {
   userId: string
   email: string
@@ -19,7 +19,10 @@ export interface LastRequest extends Asker {
 
 const keptMs = 90 * 24 * 3600 * 1000
 
-/** The last request of each user for a track. It shows operators who still uses the track, and whom to write to. */
+/**
+ * Remembers the last request of each user for each track, for 90 days. From these requests operators see who still uses
+ * a track, and whom to write to.
+ */
 export async function createLastRequests(parts: {
   store: Store
   clock: () => number

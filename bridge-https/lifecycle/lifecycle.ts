@@ -26,7 +26,7 @@ interface TrackReport extends TrackStatus {
 /** Days without a request before a track may be retired (design.md §9). */
 const quietDays = 7
 
-/** Takes the legacy tracks out of service: live → deprecated → gone (service.md §9). */
+/** Takes the tracks of the HTTPS API out of service: live → deprecated → gone (service.md §9). */
 export async function createLifecycle(parts: {
   store: Store
   traffic: Traffic
@@ -50,7 +50,7 @@ export async function createLifecycle(parts: {
     count: traffic.count,
     status: (): TrackReport[] => tracks.map(report),
 
-    /** Announces a sunset, or changes one that was announced. */
+    /** Announces the sunset of a track, or changes the sunset that was announced. */
     async announce(request: AnnouncementRequest): Promise<TrackReport | { error: string }> {
       const checked = checkAnnouncement(request)
       if ('error' in checked) return checked
@@ -86,7 +86,10 @@ export async function createLifecycle(parts: {
       return left > 0 ? Math.ceil(left / 1000) : undefined
     },
 
-    /** For a part of the hub that ends with a track: when the track retired, and a call when any node retires it. */
+    /**
+     * The retirement of a track, for a part of the hub that ends with this track, such as webhooks. `onRetired`: calls
+     * the listener when any node retires the track.
+     */
     trackOf: (track: Track) => ({
       retiredAt: (): string | undefined => {
         const { state, retiredAt } = of(track)
@@ -144,7 +147,7 @@ export async function createLifecycle(parts: {
   }
 }
 
-/** Why a track is not retired, or undefined. */
+/** Why a track cannot be retired now. Undefined: it can. */
 function whyNot(
   { track, state, sunset, retiredAt }: TrackStatus,
   counters: readonly RouteTraffic[],

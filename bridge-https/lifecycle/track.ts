@@ -21,7 +21,7 @@ export interface TrackStatus {
 /** Longest brown-out, seconds. A longer one would be a retirement. */
 export const maxBrownout = 24 * 3600
 
-/** An announcement as an operator writes it: nothing is checked yet. */
+/** An announcement as an operator typed it, not checked yet. */
 export interface AnnouncementRequest {
   track: string
   sunset: string
@@ -40,15 +40,12 @@ export function isTrack(text: string): text is Track {
   return tracks.some((track) => track === text)
 }
 
-/** Why this is no track, or undefined. */
+/** An error text if no track has this name, else undefined. */
 export function checkTrack(text: string): string | undefined {
   return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
 }
 
-/**
- * Checks an announcement. Returns its values, or an error in words. Pure, so that the CLI judges by the same
- * rules.
- */
+/** Checks an announcement. Returns its values, or an error text. Needs no node, so the CLI checks by the same rules. */
 export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
   const { track, link } = request
   if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
@@ -65,7 +62,10 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
   return { track, sunset, link }
 }
 
-/** A date means its first instant in UTC. Undefined: there is no such date, or HTTP headers cannot express it. */
+/**
+ * Parses a date or an instant. A date means its first instant in UTC. Undefined: there is no such date, or HTTP headers
+ * cannot express it.
+ */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?(?:Z|[+-]\d\d:\d\d))?$/.exec(text) ?? []

@@ -24,9 +24,9 @@ const flushMs = 10_000
 const keptDays = 400
 
 /**
- * Counts requests per route and day, also over restarts. The counts decide whether a track may retire (design.md §9).
- * Each node writes its own counters, and continues those of the node that had its number before. The sum over all nodes
- * is what counts.
+ * Counts requests per route and day. The counts survive restarts, and decide whether a track may retire (design.md §9).
+ * Each node writes its own counters, and continues the counters of the node that had its number before. The sum over
+ * all nodes decides.
  */
 export async function createTraffic(parts: {
   store: Store
@@ -41,10 +41,11 @@ export async function createTraffic(parts: {
   for (const [key, { track, day }] of [...stored.entries()]) {
     if (!isTrack(track) || day < dayOf(clock() - keptDays * dayMs)) await stored.delete(key)
   }
-  /** The counters of this node, as they are to be stored. */
+  /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Another node writes these counters only if it was wrongly taken for dead: it still uses the number of this node.
+    // Another node writes these counters only if the others wrongly took it for dead, and gave its number to this node.
+    // The larger count is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })

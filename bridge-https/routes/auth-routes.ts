@@ -134,7 +134,10 @@ function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }
 
-/** The user of a log-in, or the answer that refuses it. */
+/**
+ * Waits for a log-in. Resolves with the user, or with the answer that refuses the log-in. `wrong`: the answer if the
+ * password or the token is wrong.
+ */
 export async function judge(
   attempt: Promise<LogInResult>,
   wrong: Answer,
@@ -147,7 +150,10 @@ export async function judge(
   return { refused: result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong }
 }
 
-/** Has its own message, because the usual message of 401 (service.md §7) is about a missing header. */
+/**
+ * The answer to a wrong password. It has its own message, because the usual message of 401 (service.md §7) is about a
+ * missing header.
+ */
 export function wrongPassword(): Answer {
   const wrong = httpsError('login.wrong')
   return refuse(401, [wrong], wrong.message)

@@ -5,13 +5,13 @@ import { refuse, refuseUntil } from '../answer.ts'
 import { PlainError, TestAnswer } from '../description/schemas.ts'
 import type { GuardedRoute } from './route.ts'
 
-/** The parts behind the routes. */
+/** The parts of the hub that these routes ask. */
 export interface DeliveryParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   deliveries: {
-    /** Newest first. */
+    /** The last attempts, the newest first. */
     attempts(subscription: string): Promise<Attempt[]>
-    /** Undefined: a test is under way already. */
+    /** Sends a test message. Undefined: another test is under way. */
     test(subscription: string): Promise<Attempt | undefined>
   }
 }

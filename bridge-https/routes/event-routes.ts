@@ -14,7 +14,7 @@ const eventNames: readonly string[] = eventKinds
   .filter((kind) => kind.class === 'track')
   .map(({ name }) => name)
 
-/** How long a publisher is asked to wait while the hub has no feed. Only the next refresh or an operator brings one. */
+/** Seconds a publisher is asked to wait while there is no feed. Only the next refresh or an operator brings a feed. */
 const feedRetrySeconds = 60
 
 /** How often a user may publish. */
@@ -76,7 +76,7 @@ export function eventRoutes(parts: {
         const result = await pipeline.settleLegacy(decided)
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {
-          // Never 413, whatever the reason: a body that is too large was refused before.
+          // Never 413: a body that is too large was refused before it came here.
           return refuse(400, belowBody(result.errors))
         }
         if (result.outcome === 'unavailable') {

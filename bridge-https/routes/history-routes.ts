@@ -13,12 +13,12 @@ import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 
-/** The parts behind the routes. */
+/** The parts of the hub that these routes ask. */
 export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'get'>
   feed: () => Feed | undefined
-  /** The publish rate of a user: reading is charged to it as well. */
+  /** The publish rate of a user. Reading the history uses up the same rate. */
   rate: EventRate
 }
 
@@ -106,7 +106,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
   ]
 }
 
-/** Puts stored events into the text as they are: they are JSON already. */
+/** The text of an answer with these events. The stored payloads are JSON already, so they are not parsed again. */
 function pageOf(messages: readonly Entry[], next: number | null): string {
   const events = messages.map(({ position, at, payload }) => {
     const acceptedAt = new Date(at).toISOString()

@@ -5,10 +5,10 @@ import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** Seconds after which a client may ask again: the node reads the feed repeatedly. */
+/** Seconds after which a client may ask again. Meanwhile the node tries again to read the feed. */
 const retrySeconds = 30
 
-/** The names of livestreams: events carry only their ids. */
+/** The route that lists the names of livestreams. Pages need it, because events carry only the ids of livestreams. */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
   const listOf = keptLists()
   return [

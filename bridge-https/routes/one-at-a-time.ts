@@ -3,15 +3,15 @@ import { type Answer, refuseUntil } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 
-/** The refusal of `createOneAtATime`, for the description. */
+/** Describes the 429 with which the function of `createOneAtATime` refuses a request. */
 export const tooManyQuestions = {
   description: 'Too much at once; the header Retry-After says when to go on',
   schema: PlainError,
 }
 
 /**
- * Lets a user ask one question at a time, over all its connections, and charges reading like publishing: questions must
- * not hold up publishers. `about`: questions about different things do not wait for each other.
+ * Answers the requests of a user one after the other, over all connections of the user. Reading uses up the user's
+ * publish rate, so that it cannot hold up publishers. Requests with different `about` do not wait for each other.
  */
 export function createOneAtATime(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()

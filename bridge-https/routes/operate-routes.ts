@@ -17,10 +17,10 @@ export interface OperateParts {
 
 type Performed = { result: unknown } | { error: { code: string; message: string } }
 
-/** Largest body, as on the admin socket: that of the dry run of an event. */
+/** Largest body in bytes, as on the admin socket. The command `check` needs this much: its body holds an event. */
 const maxBytes = 1024 * 1024
 
-/** The commands of `hubctl` for users with the permission `operate` (design.md §9): a route for each row of their table. */
+/** Routes for users with the permission `operate` (design.md §9): one for each command of `hubctl`. */
 export function operateRoutes({
   operations,
   perform,

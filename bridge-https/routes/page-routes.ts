@@ -2,7 +2,9 @@ import { type Answer, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** The files for browsers: a directory with documents, and with files whose names have a hash of the content. */
+/**
+ * The files for browsers. The directory holds HTML documents, and files whose names contain a hash of their content.
+ */
 export interface WebFiles {
   directory(): Promise<string>
 }
@@ -76,14 +78,14 @@ const consolePaths = [
   },
 ]
 
-/** Headers of a page, and of the refusal at the same URL: a cache must not answer with the wrong one. */
+/** Headers of a page, and of the 404 that the same URL has for other clients. A cache must not mix up these answers. */
 const ofEither = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
 
 function noPage(): Answer {
   return { ...refuse(404), headers: ofEither }
 }
 
-/** Whether a client asks for a page: browsers name HTML, clients of the API do not. */
+/** Whether a client asks for a page: browsers accept text/html, clients of the API do not name it. */
 export function wantsPage(header: Call['header']): boolean {
   const types = (header('accept') ?? '').toLowerCase().split(',')
   const named = types.map((type) => type.replace(/\s/g, '')).filter((type) => !/;q=0(\.0*)?$/.test(type))

@@ -15,17 +15,20 @@ import {
 import type { Tokens } from '../users/tokens.ts'
 import type { Route } from './route.ts'
 
-/** The parts behind the two routes. */
+/** The parts of the hub that these two routes ask. */
 export interface PubsubParts {
   subscriptions: Pick<PushSubscriptions, 'get'>
   tokens: Tokens
   publicUrl: () => string
   deliveries: {
-    /** Sends dead letters once more. Returns how many. */
+    /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
-    /** Sends the journal's events of the livestream since a time once more, delivered or not. Returns how many. */
+    /**
+     * Sends again all events of the livestream since a time (milliseconds since the epoch), delivered or not, as far as
+     * the journal still has them. Resolves with their number.
+     */
     replaySince(subscription: string, since: number): Promise<number>
-    /** Takes one item of plugin work; false when there is no target for it. */
+    /** Queues one item of plugin work. False: no plugin target is configured for it. */
     work(messageId: string, item: PluginWork): Promise<boolean>
   }
 }
@@ -36,7 +39,10 @@ export interface PubsubParts {
  */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 
-/** Plugin work pushed by the hub itself, and replay by hand (design.md §9). */
+/**
+ * The two routes of `/pubsub` (design.md §9). One takes plugin work that the hub pushes to itself. The other one sends
+ * messages of a subscription again when a user asks for it.
+ */
 export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: PubsubParts): Route[] {
   const base = { path: '/pubsub', tag: 'Subscriptions', track: 'push' } as const
   return [
@@ -107,7 +113,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
 
 const readPluginWork = compileBody([PluginWork])
 
-/** Moves the path of an error to the data of the message, where the plugin work lies. */
+/** Turns the path of an error in plugin work into a path within the request: the work is in the data of the message. */
 function belowData(error: ErrorItem): ErrorItem {
   return { ...error, path: error.path.replace('.body', '.body.message.data') }
 }

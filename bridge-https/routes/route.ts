@@ -14,18 +14,18 @@ export interface Call {
   query: Record<string, unknown>
   /** The value of a header field; if there are several of this name, the first value. */
   header: (name: string) => string | undefined
-  /** Checked against the schemas of the route; with `rawBody` the bytes as they came. */
+  /** The parsed body, checked against the schemas of the route. With `rawBody`: the received bytes, unchecked. */
   body: unknown
-  /** Address of the client, behind a load balancer as well. */
+  /** Address of the client, even if a load balancer is in between. */
   address: string
-  /** Wall clock and `performance.now()` at the arrival of the last byte. */
+  /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
   /** Counts the request for the life cycle of its track. Routes that need a token are counted without this call. */
   count(user?: User): void
 }
 
-/** An answer in the description. */
+/** An answer of a route, as the API description shows it. */
 export interface Described {
   description: string
   /** Schema of the answer's body. Without `mediaType` the body is JSON. */
@@ -49,7 +49,10 @@ interface RouteBase {
   summary: string
   description?: string
   tag: string
-  /** The effect of the route on the hub, as `x-effect` in the description, for programs that people use. */
+  /**
+   * The effect of an operators' command: `none`, `change` or `loss`. The description has it as `x-effect`, so that
+   * programs can ask a person before a loss.
+   */
   effect?: string
   /** The route retires with this track. */
   track?: Track
@@ -60,19 +63,19 @@ interface RouteBase {
   mayLackBody?: boolean
   /** Largest body in bytes, if 400 kB are not enough. */
   bodyBytes?: number
-  /** The handler judges the bytes itself, by the rules of the schema and more. */
+  /** The handler gets the bytes unchecked. It checks them itself, by the schema and by further rules. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Statuses of success, and errors that do not follow from the rest of the route. */
+  /** Answers by status: successes, and errors that do not follow from the other fields of the route. */
   answers: Record<number, Described>
 }
 
-/** A route for everybody. */
+/** A route without a user: everybody may call it, or everybody whose token `admits` accepts. */
 interface OpenRoute extends RouteBase {
   permission?: undefined
-  /** Whether a bearer token of another kind opens the route. Absent: the route needs no token. */
+  /** Whether a bearer token that belongs to no user opens the route. Absent: the route needs no token. */
   admits?: (bearer: string) => Promise<boolean>
   strangers?: undefined
   handle(call: Call): Promise<Answer> | Answer

@@ -37,7 +37,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
   publicUrl: () => string
   isPagePublic: boolean
-  /** Undefined on a node that has its own certificates, and so is not a trial any more. */
+  /** Undefined on a node that has its own certificates: only a node with development certificates offers the link. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
   /** The publish rate of a user: making a credential counts as one event. */
@@ -158,7 +158,10 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
   }
 }
 
-/** Makes the first operator by the link that `npm start` prints, as `hubctl users add` makes a user. */
+/**
+ * Makes the account of the first operator, for a person with the link that `npm start` prints. The command `users.add`
+ * makes the account, as for every other user.
+ */
 function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: SessionParts): Route {
   return {
     method: 'POST',
@@ -177,7 +180,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
-      // A wrong link counts as a failed log-in: a reset with the empty token always fails.
+      // A wrong link must count as a failed log-in. A reset with the empty token always fails, and counts.
       if (!firstOperator?.take(token)) {
         const result = await judge(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong

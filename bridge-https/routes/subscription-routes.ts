@@ -17,7 +17,7 @@ export function subscriptionRoutes(parts: {
   }
   topics: Pick<Topics, 'get'>
   names: LegacyNames
-  /** Why events cannot be sent to a URL, or undefined. */
+  /** Why events cannot be sent to a URL. Undefined: they can. */
   checkUrl: (url: string) => Promise<string | undefined>
 }): GuardedRoute[] {
   const { subscriptions, topics, names, checkUrl } = parts

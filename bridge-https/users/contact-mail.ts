@@ -16,7 +16,7 @@ const mailsPerHour = 3
 
 /** Mails the contact of a subscription that was disabled. Undefined: there is no mail server (design.md §10). */
 export function createContactMail(parts: {
-  /** Tells other nodes how many mails were sent. Absent: there are no other nodes. */
+  /** The store through which nodes tell each other how many mails they have sent. Absent: there are no other nodes. */
   store?: Store
   server: MailServer | undefined
   log: Log

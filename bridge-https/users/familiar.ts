@@ -4,7 +4,9 @@ import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
-/** How well a client's origin is known: by a log-in from its address, by one from its network, or not at all. */
+/**
+ * How well a client's origin is known. An account has logged in from its address, or from its network, or from neither.
+ */
 export type Familiarity = 'address' | 'network' | 'strange'
 
 /** Most stored addresses; the oldest are dropped. One account must not push out the addresses of all others. */
@@ -15,7 +17,7 @@ const keepMs = 90 * dayMs
 
 /**
  * Stores the addresses from which accounts have logged in, so that failed log-ins of strangers from other networks do
- * not keep the owners out. An account is a key without a space.
+ * not keep the owners out. `account` in all functions: a key of the account, without a space.
  */
 export async function createFamiliar(parts: {
   store: Store
@@ -24,9 +26,11 @@ export async function createFamiliar(parts: {
 }) {
   const { store, clock, limits = usualLimits } = parts
   const collection = await createCollection<{ at: number }>(store, 'familiar-place')
-  /** When each account last logged in from each of its addresses, the oldest first. */
+  /**
+   * When each account last logged in from each of its addresses, the oldest first. The keys are `<account> <address>`.
+   */
   const places = new Map<string, number>()
-  /** How many entries of `places` belong to each address, network, account, and account in a network. */
+  /** How many entries of `places` each address, network, account, and pair of account and network has. */
   const counts = new Map<string, number>()
   for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
   collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))

@@ -15,7 +15,7 @@ interface Waiting {
 
 /** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** After this many passwords of the best known rank comes one of a lower rank: a new colleague gets in as well. */
+/** After this many passwords of the best known clients comes one of a less known client: a new colleague gets in. */
 const servedInARow = 3
 
 /**

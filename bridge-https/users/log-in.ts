@@ -16,8 +16,8 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Mails per account and hour. `perPlace`: for all strangers together, or for one known network. `known`: for all known
- * networks together.
+ * Mails per account and hour. `known`: requests from all networks where the account has logged in before, together.
+ * `perPlace`: requests from one of these networks, or from all other networks together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
@@ -25,12 +25,12 @@ const mailsPerHour = { perPlace: 3, known: 10 }
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address and network, and there
- * also per account. Failures from other networks do not lock an account out of a network where it has logged in before.
- * Accounts that do not exist are throttled in the same way, so that a client sees no difference.
+ * Log-in with e-mail address and password, throttled (design.md §9). Failures count per address, per network, and per
+ * account at each of them. Failures from other networks do not lock an account out of a network where it has logged in
+ * before. Accounts that do not exist are throttled in the same way, so that a client sees no difference.
  */
 export function createLogIn(parts: {
-  /** Tells other nodes of failures. Absent: there are no other nodes. */
+  /** The store through which nodes tell each other of failures. Absent: there are no other nodes. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** The addresses from which accounts have logged in before. Absent: every address is strange. */
@@ -76,7 +76,8 @@ export function createLogIn(parts: {
       const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
       keep(asked)
-      // Strangers have a limit apart, so that their requests do not use up the mails of the owner.
+      // Requests from networks where the account has not logged in before have a separate limit, so that they do not
+      // use up the mails of the owner.
       const account = keyOf(email)
       const counts: Count[] = isKnown(account, origin)
         ? [
@@ -123,7 +124,7 @@ export function createLogIn(parts: {
       return { refused: 'wrong' }
     }
     await giveBack(counts)
-    // A log-in needs no store, and so does not wait until the address is stored.
+    // A log-in works without the store, so it does not wait until the address is stored.
     familiar?.remember(keyOf(user.email), origin).catch(() => undefined)
     return { user }
   }

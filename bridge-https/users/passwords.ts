@@ -11,12 +11,12 @@ export const passwordLength = { min: 10, max: 1024 }
 const defaultWork = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many clients log in. */
 const concurrency = 1
-/** Most waiting clients of each rank: with more, the hub could not answer in time. */
+/** Most waiting clients of each rank of the queue. If more waited, the hub could not answer them in time. */
 const defaultMaxWaiting = 30
-/** A caller that names no asker waits with the known clients. */
+/** The asker if the caller names none. Such a call waits together with the best known clients. */
 const inHouse: Asker = { from: '', familiarity: 'address' }
 
-/** Thrown when too many passwords wait to be checked in time. */
+/** Thrown when so many passwords wait that the hub could not check another one in time. */
 export class TooBusy extends Error {
   override name = 'TooBusy'
 }
@@ -24,7 +24,7 @@ export class TooBusy extends Error {
 /** Hashes and checks passwords chosen by people, with scrypt and one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
-  /** Stands in for a user without a password, so that a check takes the same work. No password fits it. */
+  /** Checked in place of a missing hash, so that the check takes as long as any other. No password fits it. */
   const nobody = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 

@@ -5,8 +5,8 @@ import type { ResetToken } from './users.ts'
 export type ResetMail = ReturnType<typeof createResetMail>
 
 /**
- * The URL where a person chooses a password. The token stands behind `#`, so that it reaches no server and no log on
- * the way.
+ * The URL where a person chooses a password. Browsers do not send the part behind `#` to any server, so the token gets
+ * into no log.
  */
 export function resetUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/auth/reset#token=${token}`

@@ -52,7 +52,7 @@ export async function openStoredUsers(store: Store) {
     },
 
     loggedOut,
-    /** Calls the listener with the id of each user that is removed, or that has log-ins that become void. */
+    /** Calls the listener with the id of each user that is removed, or of whom a log-in becomes void. */
     onLoggedOut: (listener: (userId: string) => void): void => void listeners.push(listener),
   }
 

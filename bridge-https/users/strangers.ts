@@ -6,7 +6,7 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/** Most requests of strangers per address and minute. The limit is high, as many people may share an address. */
+/** Most requests without a log-in per address and minute. Many people may share an address, so the limit is high. */
 const perMinute = 600
 
 /** The user that stands for every visitor of a public page. It may read, and has no account. */
@@ -20,7 +20,7 @@ const stranger: KnownUser = {
   generation: 0,
 }
 
-/** Admits strangers, with a limit per address (`HUB_PUBLIC_PAGE`). */
+/** Admits strangers, which are clients without a log-in, with a limit per address (`HUB_PUBLIC_PAGE`). */
 export function createStrangers({ store, most = perMinute }: { store?: Store; most?: number }) {
   const limiter = createLimiter(store, 'strangers', { points: most, seconds: 60 })
   return {

@@ -138,7 +138,7 @@ export function createTokens(parts: {
       if (verified.size > maxVerified && oldest !== undefined) verified.delete(oldest)
       return payload
     } catch {
-      return undefined // whatever is wrong with it, the answer is the same
+      return undefined // the caller need not know what is wrong with the token
     }
   }
 

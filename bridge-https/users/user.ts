@@ -15,20 +15,17 @@ export interface User {
   createdAt: string
 }
 
-/** A user as an operator asks for it: nothing is checked yet. */
+/** A user as an operator typed it, not checked yet. */
 export interface UserRequest {
   email: string
   institution: string
   permissions?: readonly string[]
 }
 
-/** A user without named permissions may publish and subscribe, like every user of the HTTPS API so far. */
+/** The permissions of a user for whom the operator names none. Every user of the HTTPS API had these so far. */
 const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
 
-/**
- * Checks a request for a user. Returns its fields, or an error in words. Pure, so that the CLI judges by the
- * same rules.
- */
+/** Checks a user request. Returns its fields, or an error text. Needs no node, so the CLI checks by the same rules. */
 export function checkUserRequest(
   request: UserRequest,
 ): Pick<User, 'email' | 'institutionId' | 'permissions'> | { error: string } {
@@ -46,7 +43,7 @@ export function checkUserRequest(
   }
 }
 
-/** Why this cannot be the e-mail address of a user, or undefined. */
+/** An error text if this cannot be the e-mail address of a user, else undefined. */
 export function checkEmail(email: string): string | undefined {
   if (email.length <= 254 && emailPattern.test(email)) return undefined
   return `email must be an e-mail address, not ${JSON.stringify(email)}`

@@ -48,8 +48,8 @@ export async function createUsers(parts: {
 
   return {
     /**
-     * Makes a user without a password, and the token to choose one, or an error in words. Calls `first` with the user
-     * before storing it. If `first` rejects, no user is made.
+     * Makes a user without a password. Resolves with a token to choose a password, or with an error text. Calls `first`
+     * with the user before storing it. If `first` rejects, no user is made.
      */
     async add(
       request: UserRequest,
@@ -68,7 +68,7 @@ export async function createUsers(parts: {
       })
     },
 
-    /** All users, by e-mail address. */
+    /** All users, sorted by e-mail address. */
     list: (): (User & { hasPassword: boolean })[] =>
       [...users.values()]
         .map((stored) => ({ ...shown(stored), hasPassword: stored.passwordHash !== undefined }))
@@ -81,7 +81,7 @@ export async function createUsers(parts: {
         return stored && (await users.delete(stored, held)) ? stored.userId : undefined
       }),
 
-    /** A token to choose a new password. Until then the old password works. Undefined: there is no such user. */
+    /** A token to choose a new password. Until its use, the old password works. Undefined: there is no such user. */
     issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
       inLock(async (held) => {
         const stored = byEmail(email)
@@ -91,7 +91,7 @@ export async function createUsers(parts: {
     /** Uses up a token and sets the password, which voids all tokens of the user. Undefined: the token is not valid. */
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
-      // Looks the token up before the expensive part, and again under the lock: a token works once.
+      // Looks the token up before the slow hashing, and once more under the lock, because a token works only once.
       if (!byReset(users.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inLock(async (held) => {
@@ -123,7 +123,7 @@ export async function createUsers(parts: {
         users.loggedOut(changed)
       }),
 
-    /** Calls the listener with the id of each user that is removed, or that has log-ins that become void. */
+    /** Calls the listener with the id of each user that is removed, or of whom a log-in becomes void. */
     onLoggedOut: users.onLoggedOut,
 
     find(email: string): User | undefined {
@@ -162,7 +162,7 @@ function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>,
   }
 }
 
-/** Gives a user a token to choose a password. It replaces the last one of the same channel. */
+/** Gives a user a token to choose a password. The token replaces the user's last token of the same channel. */
 function withReset(
   user: StoredUser,
   channel: ResetChannel,

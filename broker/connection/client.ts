@@ -2,28 +2,28 @@ import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
 import type { ArrivedPublish } from './connection-events.ts'
 
-/** One connection, its client in Aedes, and what the broker knows of both. */
+/** The broker's state for one connection: its client object in Aedes, its session, its will and its PUBLISHes. */
 export interface Client {
   readonly connection: MqttConnection
   aedes: { close(done: () => void): void } | undefined
   session: Session | undefined
-  /** Ends the client's log-in; harmless when called again. */
+  /** Releases the lock on the client id: the next log-in with this id may begin. A second call changes nothing. */
   logInDone: () => void
-  /** Frees the room that its will takes among the wills of its credential; harmless when called again. */
+  /** Gives back the bytes that the client's will takes from its credential's limit. A second call changes nothing. */
   willGone: () => void
-  /** The key under which its will is stored. */
+  /** The key of the client's will in the store. Undefined: no will is stored. */
   willKey: string | undefined
-  /** Every PUBLISH that Aedes has not asked about yet. Aedes asks in the order of arrival. */
+  /** The PUBLISHes for which Aedes has not asked the broker for a decision yet, in the order of arrival. */
   readonly arrived: ArrivedPublish[]
-  /** Resolves when everything published so far is settled. False: the last PUBLISH must not be acknowledged. */
+  /** Resolves when the broker has finished all PUBLISHes so far. False: the last one must not be acknowledged. */
   acknowledged: Promise<boolean>
 }
 
 export type Clients = ReturnType<typeof createClients>
 
 /**
- * All clients. `open` has those whose connection is open. `of` also finds a client after the end of its connection, as
- * long as something refers to the connection, above all its will.
+ * All clients of this node. `open` contains the clients whose connection is open. `of` and `ofAedes` also find a client
+ * whose connection has ended, because its will may still have to be published.
  */
 export function createClients() {
   const open = new Set<Client>()
@@ -46,7 +46,7 @@ export function createClients() {
       return client
     },
     of: (connection: object): Client | undefined => byConnection.get(connection),
-    /** The client that Aedes asks about. Aedes has only clients whose connection was added. */
+    /** The client for a client object of Aedes. Call `add` for a connection before Aedes gets the connection. */
     ofAedes(from: { conn: object }): Client {
       const client = byConnection.get(from.conn)
       if (!client) throw new Error('a client without connection')

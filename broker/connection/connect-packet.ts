@@ -1,20 +1,20 @@
 import { type Frame, readBytes, readText } from './frames.ts'
 import { connackCode, encodeLength, packetType, type Qos } from './wire.ts'
 
-/** The fields of a CONNECT on which this broker decides before Aedes gets the packet. */
+/** The fields of a CONNECT that this broker itself uses. It reads them before Aedes gets the packet. */
 export interface ConnectPacket {
   clientId: string
   clean: boolean
-  /** Seconds; 0: none. */
+  /** Seconds; 0: no keep alive. */
   keepAlive: number
-  /** Where the keep alive stands in the body of the frame. */
+  /** Offset of the keep alive in the body of the frame, bytes. */
   keepAliveAt: number
   will: Will | undefined
-  /** Where topic and message of the will stand in the body of the frame. */
+  /** Offsets in the body of the frame, bytes: the will topic begins at `from`, the will message ends before `to`. */
   willAt: { from: number; to: number } | undefined
 }
 
-/** The message a client leaves for the case that it disappears (MQTT 3.1.1 §3.1.2.5). */
+/** The message that the broker publishes if the connection ends without DISCONNECT (MQTT 3.1.1 §3.1.2.5). */
 export interface Will {
   topic: string
   payload: Buffer
@@ -22,7 +22,7 @@ export interface Will {
   retain: boolean
 }
 
-/** Why the first packet is refused, and the return code of the CONNACK, if the client gets one. */
+/** Why the hub refuses the first packet of a connection. Without `returnCode` the client gets no CONNACK. */
 export interface Refusal {
   reason: 'protocol' | 'version'
   detail: string
@@ -30,9 +30,9 @@ export interface Refusal {
 }
 
 /**
- * The CONNECT as Aedes gets it. Its keep alive is 0: the connection itself watches the client, and accepts
- * acknowledgements as signs of life, too [MQTT-3.1.2-24]. Its will is a placeholder: with the real one Aedes would keep
- * the payload a second time.
+ * Encodes the CONNECT that Aedes gets. Its keep alive is 0, because the connection watches the keep alive: Aedes does
+ * not see the acknowledgements of deliveries, which are signs of life, too [MQTT-3.1.2-24]. Its will is a placeholder:
+ * with the real will, Aedes would keep a second copy of the payload.
  */
 export function encodeForAedes(
   { type, body }: Frame,
@@ -45,10 +45,10 @@ export function encodeForAedes(
   return Buffer.concat([Buffer.of(type << 4), encodeLength(content.length), content])
 }
 
-/** The topic `x` and an empty message. */
+/** The placeholder for a will: the topic `x` and an empty message. */
 const someWill = Buffer.of(0, 1, 0x78, 0, 0)
 
-/** Decides about the first packet of a connection. */
+/** Reads the first packet of a connection, which must be a valid CONNECT. Returns its fields or a refusal. */
 export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPacket | { refusal: Refusal } {
   if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
   const request = readConnect(frame)
@@ -72,8 +72,8 @@ function refused(reason: Refusal['reason'], detail: string, returnCode?: number)
 }
 
 /**
- * Reads a CONNECT strictly (MQTT 3.1.1 §3.1).
- * `refuse` is the CONNACK return code to answer with before closing; `violation` closes without one.
+ * Reads a CONNECT, and checks every field (MQTT 3.1.1 §3.1). `refuse`: the hub must answer with this CONNACK return
+ * code, and close the connection. `violation`: the hub must close the connection without a CONNACK.
  */
 function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
   const { body } = frame
@@ -82,7 +82,7 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   const level = body[name.end]
   if (level === undefined) return { violation: 'packet is truncated' }
   const protocol = name.bytes.toString()
-  // [MQTT-3.1.2-2]: another level of MQTT gets return code 1; another protocol gets nothing [MQTT-3.1.2-1].
+  // Another version of MQTT gets return code 1 [MQTT-3.1.2-2], another protocol no CONNACK [MQTT-3.1.2-1].
   if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4))
     return { refuse: connackCode.unacceptableVersion }
   if (protocol !== 'MQTT') return { violation: 'protocol name is not MQTT' }
@@ -123,7 +123,7 @@ function checkFlags(flags: number): string | undefined {
   return undefined
 }
 
-/** Reads the fields behind the client id; they must fill the packet exactly [MQTT-3.1.3-1]. */
+/** Reads the fields after the client id. The last field must end where the packet ends [MQTT-3.1.3-1]. */
 function readFields(
   body: Buffer,
   start: number,

@@ -8,39 +8,39 @@ export interface ConnectionLimits {
   maxConnectBytes: number
   /** Longest client identifier, bytes. */
   maxClientIdBytes: number
-  /** Bytes waiting for one subscriber before it is cut off. */
+  /** Size of one client's outgoing buffer, bytes. If it is full, the client loses QoS 0 messages or is cut off. */
   outgoingBuffer: number
-  /** Filters of one session, and of one packet. */
+  /** Most topic filters of one session, and of one SUBSCRIBE or UNSUBSCRIBE packet. */
   maxSubscriptions: number
 }
 
-/** What a connection reports to the broker, and asks of it. */
+/** The calls with which a connection reports events to the broker, or asks the broker for decisions. */
 export interface ConnectionEvents {
-  /** Begins to collect an unfinished packet; `end` is called when there is no room for it any more. */
+  /** Begins to collect an unfinished packet. The broker calls `end` if it drops the packet for lack of room. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
-  /** Counts the bytes of a packet that waits; `end` is called when there is no room for it any more. */
+  /** Counts the bytes of a waiting packet. The broker calls `end` if it drops the packet for lack of room. */
   hold(end: () => void): Held
-  /** PUBACK, PUBREC or PUBCOMP of a message that this broker delivered. */
+  /** The client has sent PUBACK, PUBREC or PUBCOMP for a message that the broker had sent to it. */
   acknowledged(type: number, packetId: number): void
-  /** A PUBLISH. The connection hands it to Aedes next, and Aedes asks for the decision. */
+  /** The connection is about to pass a PUBLISH to Aedes. Aedes then asks the broker for the decision. */
   publish(publish: ArrivedPublish): void
-  /** Answers a SUBSCRIBE. Resolves when that is done. Never rejects. */
+  /** Carries out a SUBSCRIBE, sends SUBACK, and then resolves. Never rejects. */
   subscribe(request: FiltersFrame): Promise<void>
-  /** Answers an UNSUBSCRIBE. Resolves when that is done. Never rejects. */
+  /** Carries out an UNSUBSCRIBE, sends UNSUBACK, and then resolves. Never rejects. */
   unsubscribe(request: FiltersFrame): Promise<void>
-  /** The hub closes the connection; `reason` is a stable word for counters. */
+  /** The hub closes the connection. `reason` is a label in the metrics, `detail` is for the log. */
   cut(reason: CutReason, detail: string): void
-  /** A QoS 0 message was left out, because the outgoing buffer is full. */
+  /** The connection has dropped a QoS 0 message, because the outgoing buffer is full. */
   dropped(): void
   /** Whether the client may publish anything at all. */
   publishes(): boolean
-  /** A PUBLISH of so many bytes came in. True: it may go on. False: `resume` is called when it may. */
+  /** Whether a PUBLISH with this many bytes may go on now. If not, the broker calls `resume` later. */
   publishing(bytes: number, resume: Resume): boolean
-  /** As `publishing`, for a SUBSCRIBE or UNSUBSCRIBE with so many filters. */
+  /** Whether a SUBSCRIBE or UNSUBSCRIBE of this many filters may go on. If not, the broker calls `resume` later. */
   requesting(filters: number, resume: Resume): boolean
 }
 
-/** Lets a waiting packet go on. Returns whether the connection is still open. */
+/** Lets a waiting packet go on. `waitedFor`: its last reason to wait. Returns whether the connection is still open. */
 export type Resume = (waitedFor: 'pacing' | 'rate') => boolean
 
 export type CutReason =
@@ -55,8 +55,8 @@ export type CutReason =
   | 'error'
 
 /**
- * A PUBLISH of the client. `started` is when its last byte came in, or when its wait for the publish rate ended, on the
- * clock of `performance.now()`.
+ * A PUBLISH that the client has sent. `started` is a time of `performance.now()`: when the last byte arrived or, if the
+ * PUBLISH waited for the publish rate, when that wait ended.
  */
 export interface ArrivedPublish extends PublishFrame {
   started: number

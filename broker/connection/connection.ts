@@ -25,27 +25,28 @@ import { watchKeepAlive } from './keep-alive.ts'
 import { Outgoing, takePubacksAhead } from './socket.ts'
 import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 
-/** Reading pauses while more bytes than this are received and not answered. Each packet adds `packetCostBytes`. */
+/** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
-/** Packets of one connection taken in one turn of the event loop: thousands of the smallest fit into one read. */
+/** Most packets that one connection handles in a turn of the event loop. One read may bring thousands of packets. */
 const packetsPerTurn = 128
 
 /**
- * The connection that Aedes sees instead of the socket. Lets only whole, well-formed packets in. Handles keep alive,
- * PINGREQ and acknowledgements of deliveries itself. Bounds its outgoing buffer: a peer that stops reading is cut off.
+ * The stream that Aedes gets instead of the socket. Passes on only whole, well-formed packets. Keep alive, PINGREQ,
+ * SUBSCRIBE, UNSUBSCRIBE and acknowledgements of deliveries are handled without Aedes. The class also bounds the
+ * outgoing buffer, and cuts off a peer that stops reading.
  */
 export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
   readonly connectedAt: number
-  /** For messages. All other packets are sent by `send`. */
+  /** The fan-out writes messages here directly. All other packets go through `send`. */
   readonly outgoing: Outgoing
-  /** Set once the CONNECT was read. */
+  /** The client's CONNECT. Undefined until the hub has read it. */
   request: ConnectPacket | undefined
   principal: Principal | undefined
-  /** Why the hub closed it. */
+  /** Why the hub closed the connection. Undefined: the hub has not closed it. */
   cutReason: CutReason | undefined
-  /** The client has sent DISCONNECT, so that its will is void [MQTT-3.14.4-3]. */
+  /** The client has sent DISCONNECT. Its will must not be published [MQTT-3.14.4-3]. */
   farewell = false
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
@@ -56,13 +57,13 @@ export class MqttConnection extends InnerStream {
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
   readonly #resumeWaiting: Resume = (waitedFor) => this.#takeWaiting(waitedFor)
   #lastHeard = performance.now()
-  /** When the last bytes came in. */
+  /** `started` of the next PUBLISH: when its last bytes arrived, or when its wait for the publish rate ended. */
   #arrivedAt = this.#lastHeard
   #stopKeepAlive = () => {}
-  /** Bytes received and not yet answered. */
+  /** Bytes of received packets that are not answered yet, with `packetCostBytes` for each packet. */
   #unfinishedBytes = 0
   #stopped = false
-  /** The packet that is paced, or waits for the publish rate: nothing behind it is read (design.md §8). */
+  /** A packet that waits for pacing or the publish rate. Until it goes on, no later packet is read (design.md §8). */
   #waiting: { take: () => void; free: () => void } | undefined
   #peerEnded = false
 
@@ -95,7 +96,7 @@ export class MqttConnection extends InnerStream {
     })
     socket.on('error', () => this.destroy())
     socket.on('close', () => {
-      // If the peer has ended properly, Aedes still gets the packets that the peer sent before, and then closes.
+      // If the peer has ended its side properly, Aedes first gets all packets of the peer, and then closes this stream.
       if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
   }
@@ -104,12 +105,12 @@ export class MqttConnection extends InnerStream {
     return this.#state === 'open'
   }
 
-  /** Call it when a PUBLISH is acknowledged or given up, because that makes room for more. */
+  /** Call this when the broker has finished a PUBLISH. Its bytes no longer count, so the hub may read more. */
   finished({ payload }: ArrivedPublish): void {
     this.#release(payload.length)
   }
 
-  /** Call it when the log-in is done: takes the packets that came behind the CONNECT. `inFlight` is the session's. */
+  /** Call this after the CONNACK. Takes the packets that came after the CONNECT. `inFlight`: that of the session. */
   open(inFlight: InFlight): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
@@ -122,21 +123,21 @@ export class MqttConnection extends InnerStream {
     this.#proceed()
   }
 
-  /** Sends one encoded packet. When the buffer is full the peer is cut off. */
+  /** Sends one encoded packet. If the outgoing buffer is full, cuts off the peer. */
   override send(bytes: Buffer): void {
     if (this.#state === 'closed') return
     if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
-  /** Call it when there is no room for a message: at QoS 0 the message is left out, above it the peer is cut off. */
+  /** Call this if the buffer has no room for a message. QoS 0: drops the message. QoS 1 and 2: cuts off the peer. */
   overflow(qos: Qos): void {
     if (this.#state === 'closed') return
     if (qos === 0) this.#events.dropped()
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
-  /** Resolves when more may be sent without piling up, at once where nothing waits. */
+  /** Resolves when at most `outgoing.paceBytes` are in the outgoing buffer, or the connection is not open. */
   paced(): Promise<void> {
     return this.outgoing.paced(() => this.isOpen)
   }
@@ -151,7 +152,7 @@ export class MqttConnection extends InnerStream {
     this.destroy()
   }
 
-  /** Stops taking packets; those received before are still answered. For shutdown. */
+  /** For shutdown: stops reading from the socket. The hub still answers the packets that it has received. */
   stopReading(): void {
     this.#stopped = true
     this.#socket.pause()
@@ -177,12 +178,12 @@ export class MqttConnection extends InnerStream {
     if (!this.#isPaused()) this.#socket.resume()
   }
 
-  /** Whether the hub reads nothing from the client: meanwhile its silence does not count against its keep alive. */
+  /** Whether the hub has stopped reading from the client. Until it reads again, the keep alive is suspended. */
   #isPaused(): boolean {
     return this.#hasMore() || this.#unfinishedBytes > maxUnfinishedBytes
   }
 
-  /** Whether received packets are left: a CONNECT before them is not answered [MQTT-3.1.4-5], or a packet waits. */
+  /** Whether packets are left: they wait for CONNACK [MQTT-3.1.4-5], behind `#waiting`, or for the next turn. */
   #hasMore(): boolean {
     return this.#waiting !== undefined || this.#frames.hasRest()
   }
@@ -198,7 +199,7 @@ export class MqttConnection extends InnerStream {
     this.#resume()
   }
 
-  /** Ends the stream of Aedes if the peer has ended its side, and all packets before that are dispatched. */
+  /** Tells Aedes that the input has ended, once the peer has ended its side and all its packets are dispatched. */
   #endInward(): void {
     if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
@@ -211,7 +212,7 @@ export class MqttConnection extends InnerStream {
     this.#proceed()
   }
 
-  /** Takes received packets, as long as it may. Reads on when all are taken. */
+  /** Takes received packets until none is left, or the next one must wait. If none is left, reads on. */
   #proceed(): void {
     try {
       while (this.#frames.hasRest() && this.#mayTake()) {
@@ -221,7 +222,7 @@ export class MqttConnection extends InnerStream {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Cut at once. A new connection waits for no answer, and a costly peer would only send more such packets.
+      // Close at once. To a new peer no answer is under way, and a costly peer would only send more such packets.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
@@ -237,7 +238,7 @@ export class MqttConnection extends InnerStream {
     return false
   }
 
-  /** False: the PUBACK must wait, because an earlier packet waits or is half received, or the client logs in or out. */
+  /** Takes a PUBACK early. False: an earlier packet waits or is half received, or the client is not logged in. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.farewell || isBehind) return false
@@ -274,7 +275,7 @@ export class MqttConnection extends InnerStream {
       case packetType.publish:
         this.#takePublish(frame)
         return
-      case packetType.pingreq: // Aedes would answer behind PUBLISHes that wait for the store [MQTT-3.12.4-1]
+      case packetType.pingreq: // Aedes would first wait until earlier PUBLISHes are stored [MQTT-3.12.4-1]
         this.send(pingresp)
         return
       case packetType.subscribe:
@@ -303,7 +304,7 @@ export class MqttConnection extends InnerStream {
     else this.#wait(frame.bytes, take)
   }
 
-  /** Keeps a packet until it may be taken. Only its `part` stays in memory. */
+  /** Keeps a packet until the broker calls `#resumeWaiting`. Only `part` of the packet stays in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
     const { grow, free } = this.#events.hold(end)
@@ -319,7 +320,7 @@ export class MqttConnection extends InnerStream {
   #takeWaiting(waitedFor: 'pacing' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
-    // The wait for the publish rate does not count: the publisher causes it. The hub causes the wait for pacing.
+    // The latency of a PUBLISH includes the wait for pacing, which the hub causes, but not that for the publish rate.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
     const take = this.#waiting?.take
     this.#stopWaiting()

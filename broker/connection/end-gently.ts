@@ -2,14 +2,14 @@ import type { Duplex } from 'node:stream'
 
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const patienceMs = 1000
-/** Bytes that a closed peer may still send in that time; they are thrown away. */
+/** Most bytes that the peer may still send in this time. The hub discards them. */
 const lastBytes = 64 * 1024
-/** Most pieces in which these bytes may come: a piece of one byte costs as much as one of a kilobyte. */
+/** Most pieces in which these bytes may arrive. A piece of one byte costs the node as much as a piece of a kilobyte. */
 const lastPieces = 128
 
 /**
- * Ends a socket and reads on for a moment: closing with unread input would reset the connection before the
- * answer is out.
+ * Ends a socket, and goes on reading for a moment. Closing a socket with unread input would reset the TCP connection,
+ * and the peer could lose the last packets that the hub sent.
  */
 export function endGently(socket: Duplex): void {
   let bytes = 0

@@ -13,14 +13,13 @@ export interface Frame {
 }
 
 /**
- * Cuts a byte stream into control packets and refuses what MQTT 3.1.1 forbids, before anything
- * downstream parses or buffers it.
+ * Cuts a byte stream into control packets. Refuses packets that MQTT 3.1.1 forbids, before other code parses or buffers
+ * them.
  *
- * `next` hands out the packets of the pushed bytes, one by one. It throws a `ProtocolViolation` for a packet
- * that must close the connection [MQTT-4.8.0-1].
- * `maxBytes` is asked for each packet anew, because a log-in changes it. A longer packet is refused as soon as its
- * header is read, not buffered. `collect` begins to collect an unfinished packet. A SUBSCRIBE or UNSUBSCRIBE has at
- * most `maxFilters` filters.
+ * `next` returns the packets of the pushed bytes, one by one. It throws a `ProtocolViolation` for a packet that must
+ * close the connection [MQTT-4.8.0-1]. `maxBytes` returns the largest size of a packet. It is called for each packet,
+ * because a log-in changes the limit. A larger packet is refused as soon as its header is read, and not buffered.
+ * `collect` begins to collect an unfinished packet. A SUBSCRIBE or UNSUBSCRIBE has at most `maxFilters` filters.
  */
 export function createFrameReader(
   maxBytes: () => number,
@@ -28,13 +27,13 @@ export function createFrameReader(
   maxFilters = Number.POSITIVE_INFINITY,
 ) {
   let unfinished: Collected | undefined
-  /** Bytes of the unfinished packet, 0 while its header is not known. */
+  /** Size of the whole unfinished packet, bytes. 0: its header is not complete yet. */
   let expected = 0
-  /** Bytes that were pushed and are not read yet. */
+  /** Pushed bytes that `next` has not read yet. */
   let rest: Buffer = empty
 
   return {
-    /** False while a part of a packet waits for the rest of it. */
+    /** False: `next` has read the beginning of a packet, and the rest has not arrived yet. */
     isBetweenPackets: () => unfinished === undefined,
 
     /** Whether there are bytes that `next` has not read. */
@@ -44,19 +43,22 @@ export function createFrameReader(
       rest = rest.length === 0 ? chunk : Buffer.concat([rest, chunk])
     },
 
-    /** The next packet that is whole. */
+    /** Reads the next packet. Undefined: it has not arrived completely. */
     next(): Frame | undefined {
       if (rest.length === 0) return undefined
       return unfinished ? proceed(unfinished, rest) : begin(rest)
     },
 
-    /** Bytes of memory in use while `part` of a packet is kept and the bytes behind the packet are not read. */
+    /**
+     * Bytes of memory that stay in use while the caller keeps `part` of the last packet, and does not call `next`. A
+     * slice of a buffer keeps the whole buffer in memory.
+     */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
       return part.buffer.byteLength + behind
     },
 
-    /** Forgets an unfinished packet, and the bytes that are not read. */
+    /** Discards the unfinished packet and all unread bytes. */
     close(): void {
       unfinished?.free()
       unfinished = undefined
@@ -64,7 +66,7 @@ export function createFrameReader(
     },
   }
 
-  /** A whole packet stays in its chunk. An unfinished one is copied, so that it does not keep its chunks in memory. */
+  /** Reads a packet from its first byte. An unfinished packet is copied: a slice would keep the chunk in memory. */
   function begin(chunk: Buffer): Frame | undefined {
     const header = readFixedHeader(chunk)
     if (header) checkSize(chunk, header.total)
@@ -98,13 +100,13 @@ export function createFrameReader(
     return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, maxFilters)
   }
 
-  /** Keeps the unread part of a chunk, or `empty`: an empty part of the chunk would keep the whole chunk in memory. */
+  /** Keeps the unread end of a chunk. If none is left, keeps `empty`: an empty slice would keep the chunk in memory. */
   function keepRest(chunk: Buffer, from: number): void {
     rest = from < chunk.length ? chunk.subarray(from) : empty
   }
 
   function checkSize(start: Buffer, total: number): void {
-    // A packet type that only servers send is refused by its first byte, whatever the length in its header.
+    // Check the first byte before the length: a type that only servers send is refused, whatever its length.
     checkFixedHeader(start[0] ?? 0)
     const limit = maxBytes()
     if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
@@ -115,9 +117,9 @@ function collectAlone(): Collected {
   return createHalfReceived(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY).collect(() => {})
 }
 
-/** A packet after which the connection must be closed. */
+/** The client has sent a packet that MQTT or a limit forbids. The hub must close the connection. */
 export class ProtocolViolation extends Error {
-  /** The packet costs far more than it brings: the bytes behind it must not be read either. */
+  /** The packet came in so many tiny pieces that reading costs too much. The hub must not read any further bytes. */
   readonly isCostly: boolean
 
   constructor(message: string, isCostly = false) {
@@ -127,7 +129,7 @@ export class ProtocolViolation extends Error {
 }
 
 const empty = Buffer.alloc(0)
-/** Type and remaining length (MQTT 3.1.1 §2.2). */
+/** The longest fixed header: a byte of type and flags, and four bytes of remaining length (MQTT 3.1.1 §2.2). */
 const maxHeaderBytes = 5
 
 function readFixedHeader(bytes: Buffer): { bodyAt: number; total: number } | undefined {
@@ -149,7 +151,10 @@ function toFrame(bytes: Buffer, bodyAt: number, maxFilters: number): Frame {
   return frame
 }
 
-/** Types a client may send, and their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. */
+/**
+ * The packet types that a client may send, with their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. `own`: the
+ * flags of this type have meanings (DUP, QoS, RETAIN).
+ */
 const reservedFlags: Record<number, number | 'own'> = {
   [packetType.connect]: 0,
   [packetType.publish]: 'own',
@@ -189,7 +194,7 @@ function checkBody(frame: Frame, maxFilters: number): string | undefined {
     case packetType.disconnect:
       return body.length === 0 ? undefined : 'packet must be empty'
     default:
-      return undefined // CONNECT has a reader of its own
+      return undefined // `judgeConnect` checks a CONNECT
   }
 }
 
@@ -204,7 +209,7 @@ function checkPublish({ flags, body }: Frame): string | undefined {
   return qos > 0 ? checkPacketId(body, topic.end) : undefined
 }
 
-/** A PUBLISH that passed the reader. */
+/** The fields of a PUBLISH that `createFrameReader` has checked. */
 export interface PublishFrame {
   topic: string
   payload: Buffer
@@ -212,13 +217,14 @@ export interface PublishFrame {
   retain: boolean
   /** 0 at QoS 0. */
   packetId: number
-  /** The packet for Aedes. */
+  /** The encoded packet that Aedes gets. */
   bytes: Buffer
 }
 
 /**
- * Reads a PUBLISH that `createFrameReader` has checked. A client that may publish nothing must not fill memory: its
- * PUBLISH is read without payload, and with no more of the topic than the log shows. Aedes gets no more of it either.
+ * Reads a PUBLISH that `createFrameReader` has checked. `isAllowed` false: the client may not publish at all, and must
+ * not fill memory. The result then has no payload, and only as much of the topic as the log shows. The packet for Aedes
+ * is shortened in the same way.
  */
 export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): PublishFrame {
   const bits = (flags >> 1) & 3
@@ -254,10 +260,10 @@ function checkFilters(body: Buffer, optionBytes: number, maxFilters: number): st
   return undefined
 }
 
-/** A SUBSCRIBE or UNSUBSCRIBE that passed the reader. */
+/** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
 export interface FiltersFrame {
   packetId: number
-  /** In the order of the packet, repetitions included; `qos` is 0 for an UNSUBSCRIBE. */
+  /** In the order of the packet. The same filter may occur several times. `qos` is 0 in an UNSUBSCRIBE. */
   filters: { filter: string; qos: Qos }[]
 }
 

@@ -1,8 +1,8 @@
 import { Duplex } from 'node:stream'
 
-/** The stream that Aedes has in place of the socket: what Aedes writes is sent to the client. */
+/** The stream that Aedes gets instead of the socket. The client gets all bytes that Aedes writes. */
 export abstract class InnerStream extends Duplex {
-  /** Shown in CONNACK [MQTT-3.2.2-2]. */
+  /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
 
   constructor() {

@@ -5,8 +5,8 @@ import type { Store } from '../../store/store.ts'
 export type LoginLimit = ReturnType<typeof createLoginLimit>
 
 /**
- * Failed log-ins per address, on all nodes that share the store: too many in a minute block the address for a
- * minute (design.md §3). 0: no limit.
+ * Counts failed log-ins per IP address, on all nodes that share the store. More than `failures` in a minute block the
+ * address for a minute (design.md §3). `failures` 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
   const limiter = new RateLimiterMemory({ points: Math.max(failures, 1), duration: 60, blockDuration: 60 })
@@ -25,7 +25,7 @@ export function createLoginLimit(failures: number, store: Store) {
   }
 
   async function consume(address: string, count: number): Promise<void> {
-    // The limiter rejects when the limit is reached: that is no error.
+    // The limiter rejects if the address is over the limit. Here this is not an error.
     await limiter.consume(address, count).catch(() => undefined)
   }
 }

@@ -5,12 +5,12 @@ import { guardServer, tlsOptions } from '../../listener/tls-server.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Accepts MQTT over TLS 1.2 or later and hands over each connection after its handshake. */
+/** Accepts MQTT over TLS 1.2 or later. Passes each connection to `accept` after its TLS handshake. */
 export async function listenMqtt(parts: {
   host: string
   port: number
   certificates: Certificates
-  /** Shared with MQTT over WebSocket. */
+  /** Limits on open connections, shared with the listener of MQTT over WebSocket. */
   bounds: ConnectionBounds
   proxyProtocol: boolean
   accept: (socket: TLSSocket, remoteAddress: string) => void

@@ -3,29 +3,32 @@ import { TLSSocket } from 'node:tls'
 import { readAhead } from '../../listener/node-internals.ts'
 import { packetType } from './wire.ts'
 
-/** If a buffer more than half full is not emptied in this time, its subscriber has stopped reading; milliseconds. */
+/** A peer has stopped reading if its buffer is more than half full, and is not emptied in this time; milliseconds. */
 const frozenMs = 10_000
-/** Retained and queued messages wait while more than this is on its way, bytes. */
+/** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
-/** Bytes that a small packet counts for beside its own: a million answers of two bytes take more than two megabytes. */
+/**
+ * Each packet smaller than this counts for this many bytes more, because every write takes memory beside its bytes: a
+ * million answers of two bytes take more than two megabytes.
+ */
 const writeCostBytes = 64
 const pubackBytes = 4
 
 /**
- * The bytes on their way to one peer: bounded, and no caller waits for them. The first packet is sent at once. Packets
- * that come before the network has taken the first are written together afterwards, as streams do. No packet needs a
- * timer, and only a small one needs a callback. `stuck` is called with a reason when the peer has stopped reading.
+ * The bounded buffer of the bytes for one peer. `write` never waits. The socket sends the first packet at once. Until
+ * the network has taken that packet, the socket collects further packets, and then writes them together. No packet
+ * needs a timer, and only a small packet needs a callback. Calls `stuck` with a reason if the peer has stopped reading.
  *
- * A class, not a closure: there are thousands of instances, and each packet uses another one. The fields of an object
- * lie together in memory. Fetching fields that lie apart would cost more than the work.
+ * A class, not a closure: one message to thousands of peers uses thousands of instances. The fields of an object lie
+ * together in memory. The variables of a closure may lie apart, and fetching them would take longer than the work.
  */
 export class Outgoing {
-  /** Bytes that may be sent in one go: messages that can wait must not fill a small buffer. */
+  /** `paced` waits while more bytes than this are buffered: messages that can wait must not fill a small buffer. */
   readonly paceBytes: number
   readonly #socket: Duplex
   readonly #limitBytes: number
   readonly #stuck: (detail: string) => void
-  /** A TLS socket with an empty buffer encrypts bytes before `write` returns: they may change afterwards. */
+  /** True for a TLS socket: with an empty buffer it encrypts bytes before `write` returns, and no copy is needed. */
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
@@ -40,23 +43,23 @@ export class Outgoing {
     socket.on('drain', () => this.close())
   }
 
-  /** Bytes written and not yet taken by the network. */
+  /** Bytes in the buffer: written, and not yet taken by the network. */
   get pendingBytes(): number {
     return this.#socket.writableLength
   }
 
-  /** Whether a packet of so many bytes may be written: not while the buffer is full. */
+  /** Whether the buffer has room for a packet of this many bytes. */
   hasRoom(bytes: number): boolean {
-    if (!this.#socket.writable) return true // the peer is gone: nothing piles up
+    if (!this.#socket.writable) return true // the peer is gone: `write` discards the packet
     const waiting = this.#socket.writableLength
-    // The first packet always fits: a buffer smaller than the largest message must not lock anyone out.
+    // An empty buffer takes a packet of any size. Otherwise a message above the limit could never be sent.
     return waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes
   }
 
-  /** Writes one packet that there is room for. `isLent`: the caller is about to change the bytes. */
+  /** Writes one packet. Call it only if `hasRoom` is true. `isLent`: the caller may change the bytes after the call. */
   write(bytes: Buffer, isLent = false): void {
     const socket = this.#socket
-    if (!socket.writable) return // the peer is gone, and its packets are still being worked on
+    if (!socket.writable) return // the peer is gone, but the hub still answers its earlier packets
     const before = socket.writableLength
     if (before + this.#smallWrites * writeCostBytes + bytes.length > this.#limitBytes / 2) {
       this.#frozenTimer ??= setTimeout(this.#stuck, frozenMs, `not read for ${frozenMs} ms`).unref()
@@ -72,7 +75,7 @@ export class Outgoing {
     }
   }
 
-  /** Resolves when more may be written without piling up, at once where nothing waits. */
+  /** Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. */
   async paced(isOpen: () => boolean): Promise<void> {
     while (isOpen() && this.#socket.writableLength > this.paceBytes) {
       await new Promise<void>((resolve) => {
@@ -82,7 +85,7 @@ export class Outgoing {
     }
   }
 
-  /** Call it when everything is written, or nothing more will be written: callers that wait go on. */
+  /** Call this when the buffer is empty or the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
   close(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
@@ -93,8 +96,9 @@ export class Outgoing {
 }
 
 /**
- * Takes the PUBACKs at the front of the bytes that a socket has read, before they enter its stream: subscribers send
- * hardly anything else. `take` is called for each PUBACK, and answers false if the PUBACK cannot be taken yet.
+ * Takes the PUBACKs at the front of the bytes that a socket has read, before the bytes enter the socket's stream. This
+ * saves CPU time, because subscribers send hardly anything else. Calls `take` for each PUBACK. If `take` returns false,
+ * this PUBACK and all bytes after it enter the stream.
  */
 export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
   readAhead(socket, (chunk) => {

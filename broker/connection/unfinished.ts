@@ -3,22 +3,28 @@ import { createHalfReceived } from '../../listener/half-received.ts'
 import { createPublishRate } from '../../listener/publish-rate.ts'
 import type { ConnectionEvents } from './connection-events.ts'
 
-/** Before log-in and afterwards: bytes of all packets that are unfinished or wait, and free pieces of each packet. */
+/**
+ * Limits before log-in and after it. `bytes`: for the unfinished and waiting packets of all connections together.
+ * `pieces`: one packet may arrive in this many pieces of any size.
+ */
 const before = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const after = { bytes: 64 * 1024 * 1024, pieces: 1024 }
-/** Tiny pieces that a credential may send in a second: `perEvent` times the publish rate, at least `perSecond`. */
+/**
+ * A credential may send this many pieces of less than 64 bytes per second: `perEvent` times the publish rate, which
+ * counts events per second, but at least `perSecond`.
+ */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
 
-/** The room for packets that are unfinished or wait, of all connections together. */
+/** Bounds the memory that the unfinished and waiting packets of all connections take. */
 export function createUnfinished(publishRate: number) {
   const beforeLogIn = createHalfReceived(before.bytes, before.pieces)
   const afterwards = createHalfReceived(after.bytes, after.pieces)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * publishRate)
-  // Without a publish rate there is no rate of pieces either.
+  // A publish rate of 0 means no limit. Then tiny pieces are not limited either.
   const pieceRate = createPublishRate(publishRate === 0 ? 0 : tinyRate)
 
   return {
-    /** The events of a connection that are about room for packets. */
+    /** The calls with which a connection counts the memory of its packets. */
     eventsOf: (connection: {
       principal: Principal | undefined
     }): Pick<ConnectionEvents, 'collect' | 'hold'> => ({

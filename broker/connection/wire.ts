@@ -1,4 +1,4 @@
-/** Control packet types of MQTT 3.1.1 §2.2.1 that this broker names. */
+/** Control packet types, MQTT 3.1.1 §2.2.1. */
 export const packetType = {
   connect: 1,
   connack: 2,
@@ -32,11 +32,11 @@ export function lowerQos(a: Qos, b: Qos): Qos {
   return a < b ? a : b
 }
 
-/** One PUBLISH, encoded once per QoS and flags however many subscribers it goes to. */
+/** A message as PUBLISH packets. All subscribers with the same QoS and flags share one encoding. */
 export interface Publish {
   /**
-   * The packet for a subscriber of `qos`; `packetId` is required above QoS 0. The bytes of the packet are lent: the
-   * next call may write another identifier into them.
+   * The encoded packet. `packetId` is required at QoS 1 and 2. The caller must use or copy the bytes before the next
+   * call, which may write another packet identifier into the same buffer.
    */
   packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
 }
@@ -46,9 +46,9 @@ export interface PublishFlags {
   dup?: boolean
 }
 
-/** Prepares the encodings of a message. `topic` is at most 65,535 bytes of UTF-8. */
+/** Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. */
 export function preparePublish(topic: string, payload: Buffer): Publish {
-  /** By the flags of the fixed header. */
+  /** The encodings made so far. The index is the flags of the fixed header (DUP, QoS, RETAIN). */
   const encodings: (Encoding | undefined)[] = []
   return {
     packet(qos, flags, packetId = 0) {
@@ -60,7 +60,7 @@ export function preparePublish(topic: string, payload: Buffer): Publish {
       }
       const { bytes, idAt } = encoding
       if (qos === 0) return bytes
-      // The packets of two subscribers differ in two bytes: thousands of copies would keep the garbage collector busy.
+      // Only these two bytes differ between subscribers. Thousands of copies would keep the garbage collector busy.
       bytes[idAt] = packetId >> 8
       bytes[idAt + 1] = packetId & 0xff
       return bytes
@@ -88,7 +88,7 @@ function encodePublish(flags: number, topic: string, payload: Buffer): Encoding 
   return { bytes, idAt }
 }
 
-/** Remaining Length, MQTT 3.1.1 §2.2.3. */
+/** Encodes the Remaining Length of a packet, MQTT 3.1.1 §2.2.3. */
 export function encodeLength(length: number): Buffer {
   const bytes: number[] = []
   let rest = length
@@ -107,7 +107,7 @@ export function encodePubrel(packetId: number): Buffer {
   return Buffer.of((packetType.pubrel << 4) | 2, 2, packetId >> 8, packetId & 0xff)
 }
 
-/** SUBACK with a return code for each filter, 0x80 for refused ones [MQTT-3.8.4-5]. */
+/** SUBACK with a return code for each filter: the granted QoS, or 0x80 for a refused filter [MQTT-3.8.4-5]. */
 export function encodeSuback(packetId: number, returnCodes: readonly number[]): Buffer {
   const length = encodeLength(2 + returnCodes.length)
   return Buffer.from([packetType.suback << 4, ...length, packetId >> 8, packetId & 0xff, ...returnCodes])
@@ -117,7 +117,7 @@ export function encodeUnsuback(packetId: number): Buffer {
   return Buffer.of(packetType.unsuback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-/** CONNACK without a session, for a CONNECT that the connection refuses by itself. */
+/** CONNACK for a CONNECT that the connection refuses without asking Aedes. The session present flag is 0. */
 export function encodeConnackRefusal(returnCode: number): Buffer {
   return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
 }

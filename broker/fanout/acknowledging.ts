@@ -5,7 +5,7 @@ import type { Session } from '../session/session.ts'
 import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
 
-/** Takes PUBACK, PUBREC and PUBCOMP of subscribers. */
+/** Handles PUBACK, PUBREC and PUBCOMP of subscribers. */
 export function createAcknowledging(parts: {
   outgoing: Outgoing
   sending: Sending
@@ -29,7 +29,7 @@ export function createAcknowledging(parts: {
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
       if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
-      // Read on only when half of the window is free: otherwise each acknowledgement would read one message.
+      // Waits until half of the window is free. Otherwise each acknowledgement would cause a read of one message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2
       if (!session.clean && !session.isLive && hasRoom) void catchingUp.read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)
@@ -52,7 +52,7 @@ export function createAcknowledging(parts: {
   }
 }
 
-/** Whether this acknowledgement may come now; any other breaks the protocol [MQTT-4.8.0-1]. */
+/** Whether the client may send this acknowledgement now. Any other breaks the protocol [MQTT-4.8.0-1]. */
 function continues(flight: Flight, type: number): boolean {
   const released = typeof flight === 'object' ? flight.released === true : flight === 'released'
   const qos1 = typeof flight === 'object' ? flight.qos === 1 : flight === 'qos1'

@@ -10,12 +10,15 @@ import type { Outgoing } from '../session/outgoing-qos2.ts'
 import type { Session, SessionBounds } from '../session/session.ts'
 import type { Sendable, Sending } from './sending.ts'
 
-/** Messages that are read from the journal at once. */
+/** Most messages of one call that reads the journal. */
 const pageSize = 50
 
 export type CatchingUp = ReturnType<typeof createCatchingUp>
 
-/** Sends a connected persistent session its backlog, then the journal from its place on, as fast as it acknowledges. */
+/**
+ * Sends a connected persistent session its backlog, then the messages of the journal after its place, as fast as the
+ * client acknowledges them.
+ */
 export function createCatchingUp(parts: {
   journal: Journal
   returnable: Returnable
@@ -30,7 +33,7 @@ export function createCatchingUp(parts: {
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
-  /** Sends waiting messages until the window or the network is full. Each acknowledgement calls it again. Never rejects. */
+  /** Sends waiting messages until `inFlightWindow` is full. Acknowledgements call `read` again. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
     if (!connection || session.isLive || session.reading) return
@@ -40,7 +43,7 @@ export function createCatchingUp(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // Nothing is awaited between this check and the return: the next message is either read or delivered live.
+        // There is no `await` between this check and the return: so no message is missed when the session becomes live.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =
@@ -54,7 +57,7 @@ export function createCatchingUp(parts: {
     }
   }
 
-  /** Sends messages of the backlog. False: stop for now, because an acknowledgement calls `read` again. */
+  /** Sends messages of the backlog. False: `read` must stop, until an acknowledgement calls it again. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
     const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
     const found = await sending.insist(session, connection, () =>
@@ -65,7 +68,7 @@ export function createCatchingUp(parts: {
     for (const [index, message] of found.result.entries()) {
       await connection.paced()
       const owed = waiting[index]
-      // A SUBSCRIBE has changed the backlog meanwhile.
+      // A SUBSCRIBE has changed the backlog meanwhile: `read` begins again with the changed backlog.
       if (!owed || session.backlog[0] !== owed) return true
       if (message && isWanted(owed, message, { ...terms, now: clock() })) {
         if (!(await sending.send(session, connection, message, owed))) return false
@@ -88,9 +91,9 @@ export function createCatchingUp(parts: {
     const end = again ? again.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
-    // The floor is checked after the read, because it may have risen meanwhile.
+    // Checks the floor after the read, because the floor may have risen during the read.
     if (session.upTo + 1 < journal.floor()) {
-      // Messages that are no longer there cannot be counted: they count as one.
+      // Messages that the journal no longer has cannot be counted. Together they count as one lost message.
       lose(session, 'superseded', 1 + returnTo(session, Math.min(journal.floor() - 1, end)))
       return true
     }
@@ -110,11 +113,11 @@ export function createCatchingUp(parts: {
     return true
   }
 
-  /** Chooses messages up to a position as for a session that returns. Returns how many the session has lost. */
+  /** Fills the backlog up to a position, as for a session that returns. Returns the number of lost messages. */
   function returnTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { again } = session
-    // After a crash the queue limit does not count: some of these messages may be in flight.
+    // After a crash the queue limit does not apply, because some of these messages may be in flight.
     const limits = { waiting: again ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },
@@ -133,7 +136,7 @@ export function createCatchingUp(parts: {
   }
 }
 
-/** The first waiting messages, as many as make a page; undefined for a message that is no longer kept. */
+/** Reads the first waiting messages, at most one page. Undefined stands for a message that is no longer kept. */
 async function messagesOf(
   session: Session,
   waiting: readonly Owed[],

@@ -12,48 +12,48 @@ import type { Routes } from '../session/subscriptions.ts'
 import type { HandedOut, Reading } from './reading.ts'
 import { createDeliveryQueue, type Delivery, type Recipient, sendToEach } from './writing.ts'
 
-/** The messages of one commit on their way. */
+/** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
 interface Batch {
   readonly messages: readonly Message[]
   readonly publishes: readonly Publish[]
-  /** The whole commit. */
+  /** All changes of the commit. */
   readonly changes: readonly Change[]
   readonly now: number
-  /** Time of acceptance: `now`, but not before that of the newest message (`journal.timeOf`). */
+  /** Time of acceptance: `now`, but not before the time of the newest message (`journal.timeOf`). */
   readonly at: number
-  /** To be called when the commit is underway: see `Store`. */
+  /** Callback for `store.commit`. The store calls it with the first position when it begins to write the commit. */
   readonly underway: (first: number) => void
-  /** Its first position, if its events went out before they were stored. */
+  /** The first position of the batch, if this node sent the events of the batch before they were stored. */
   early?: number
 }
 
 export type Distribution = ReturnType<typeof createDistribution>
 
 /**
- * Brings accepted messages to all connected subscribers that may have them, without waiting for any of them. The
- * messages of one commit are a batch: `prepare` makes it, the caller commits its `changes`, `deliver` sends it.
- * Sessions that do not keep up read the messages later from the journal.
+ * Sends accepted messages to all connected subscribers that may receive them, and waits for no subscriber. The messages
+ * of one commit are a batch: `prepare` makes the batch, the caller commits its `changes`, `deliver` sends its messages.
+ * Persistent sessions that do not keep up read the messages from the journal later.
  */
 export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { journal, retained, returnable, clock } = parts
-  /** Two queues that do not wait for each other: to QoS 0 and clean sessions, and to persistent sessions. */
+  /** Two queues that do not wait for each other. `live`: at QoS 0, or to clean sessions. `persistent`: all others. */
   const live = createDeliveryQueue()
   const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)
   const waiting = createWaitingBatches()
-  /** Messages that other nodes have appended, and that are not delivered here yet. */
+  /** Messages that other nodes have appended to the journal, and that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
-    // Deliver after the other changes of its commit are applied, above all the retained value.
+    // Delivers the entry when this node has applied the other changes of its commit, above all the retained value.
     if (ofOthers.push(entry) === 1) queueMicrotask(deliverOfOthers)
   })
 
   return {
     /**
-     * Makes a batch of messages that are stored with `alongside`, in one commit. The caller commits it at once, with
-     * `underway`, and then calls exactly one of `deliver` and `takeBack`.
+     * Makes a batch of messages. Its commit also has the changes `alongside`. The caller commits the `changes` of the
+     * batch at once, with `underway` as callback, and then calls exactly one of `deliver` and `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
@@ -71,7 +71,7 @@ export function createDistribution(
     },
 
     /**
-     * Call it when the batch is stored, from position `first` on. Resolves when all subscribers are written to.
+     * Call it when the batch is stored. `first`: position of its first message. Resolves when all messages are sent.
      */
     async deliver(batch: Batch, first: number): Promise<void> {
       waiting.remove(batch)
@@ -86,13 +86,13 @@ export function createDistribution(
         if (!isOut) rest.push(deliveries.live(entry, publishes[nth], entry.position))
       }
       await Promise.all([
-        // Called even if `rest` is empty: it waits for the messages that went out before the commit.
+        // Called even if `rest` is empty, because the call waits until the early messages of the batch are sent.
         live.deliver(rest),
         persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth]))),
       ])
     },
 
-    /** Call it when the commit has failed: the batch is not stored, or that is not certain. */
+    /** Call it when the commit has failed: the batch is not stored, or the outcome is unknown. */
     takeBack(batch: Batch): void {
       waiting.remove(batch)
       if (batch.early === undefined) return
@@ -100,7 +100,7 @@ export function createDistribution(
         retained.settle(message, batch.early + nth, false)
     },
 
-    /** Delivers to open connections only: for messages that need not, or cannot, be stored. */
+    /** Sends messages only to connected clients, at QoS 0: for messages that need not, or cannot, be stored. */
     announce(messages: readonly Message[]): void {
       void live.deliver(messages.map((message) => deliveries.live({ ...message, qos: 0 })))
     },
@@ -110,7 +110,7 @@ export function createDistribution(
 
     sending: deliveries.sending,
 
-    /** Resolves when all that is on its way now has been sent. */
+    /** Resolves when all deliveries that have begun or wait at this moment have ended. */
     sent: async (): Promise<void> => {
       await live.ended()
       await persistent.ended()
@@ -118,8 +118,9 @@ export function createDistribution(
   }
 
   /**
-   * Sends the events of a batch to connected clients for whom nothing is stored, while the disk still writes the
-   * commit. The order is that of the commits. Reports wait: they say that the event is stored.
+   * Sends the events of a batch to live subscribers (QoS 0, or clean session) while the disk still writes the commit.
+   * To keep the order of the commits, does so only for the first waiting batch. Reports wait for the commit, because
+   * they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
     if (!waiting.isForemost(batch)) return
@@ -134,7 +135,7 @@ export function createDistribution(
     void live.deliver(early)
   }
 
-  /** Delivers the messages of other nodes to the clients of this one. */
+  /** Delivers to the clients of this node the messages that other nodes have appended. */
   function deliverOfOthers(): void {
     const entries = ofOthers
     ofOthers = []
@@ -150,8 +151,9 @@ export function createDistribution(
 }
 
 /**
- * Batches of which no message has gone out yet, in the order of their commits. They are an array: a set that grows and
- * shrinks with each event leaves tables behind, which the garbage collector takes for alive together with all in them.
+ * Batches of which no message was sent yet, in the order of their commits. An array, not a set: a set that grows and
+ * shrinks with each event leaves old tables behind. The garbage collector takes these tables, and all batches in them,
+ * for alive.
  */
 function createWaitingBatches() {
   const batches: Batch[] = []
@@ -170,7 +172,7 @@ interface DeliveryParts {
   reading: Reading
   routes: Routes
   handedOut: HandedOut
-  /** The second check of the ACL, at delivery: asked once per message and set of permissions. */
+  /** Checks the ACL at delivery (after the check at SUBSCRIBE): called once per message and set of permissions. */
   mayReceive: Access['mayReceive']
   metrics: Metrics
 }
@@ -178,11 +180,11 @@ interface DeliveryParts {
 /** Makes the deliveries of a message: one to live subscribers, one to persistent sessions. */
 function createDeliveries(parts: DeliveryParts) {
   const { retained, reading, routes, handedOut, mayReceive, metrics } = parts
-  /** Messages on their way to live subscribers, those that wait included, oldest first. */
+  /** Messages that this node is sending, or is about to send, to live subscribers. Oldest first. */
   const sending: { topic: string; position: number }[] = []
 
   return {
-    /** To clients that are connected and subscribed at the moment of sending. */
+    /** Makes the delivery to live subscribers: clients that are connected and subscribed at the moment of sending. */
     live(
       message: Pick<Message, 'topic' | 'payload' | 'qos'>,
       publish: Publish = prepared(message),
@@ -202,7 +204,7 @@ function createDeliveries(parts: DeliveryParts) {
       return { bytes: payload.length, send }
     },
 
-    /** To persistent sessions, by their filters above QoS 0. */
+    /** Makes the delivery to persistent sessions with a matching filter above QoS 0. */
     persistent(entry: Entry, publish = prepared(entry)): Delivery {
       const { topic, position } = entry
       const send = () => {
@@ -221,34 +223,34 @@ function createDeliveries(parts: DeliveryParts) {
       return { bytes: entry.payload.length, send }
     },
 
-    /** Positions of messages of a topic on their way to live subscribers, oldest first. */
+    /** Positions of the messages on a topic that this node is sending, or about to send, live. Oldest first. */
     sending: (topic: string): readonly number[] =>
       sending.filter((each) => each.topic === topic).map(({ position }) => position),
   }
 }
 
-/** The clients that get a message live: each once, at the higher QoS where its filters overlap [MQTT-3.3.5-1]. */
+/** The clients that get a message live: each once, at the highest QoS of its matching filters [MQTT-3.3.5-1]. */
 function recipientsOf(
   { topic, qos }: Pick<Message, 'topic' | 'qos'>,
   routes: Routes,
   mayReceive: Access['mayReceive'],
 ): Recipient[] {
   const permitted = createPermittedCheck(topic, mayReceive)
-  // Compared with undefined: to see whether the object is truthy, V8 would have to fetch it.
+  // Compares with undefined, because V8 would have to fetch the object to see whether it is truthy.
   const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
   const holders = routes.live.match(topic)
   const persistent = routes.persistent.match(topic)
-  // A persistent session with another matching filter above QoS 0 gets the message from the journal.
+  // A persistent session that has another matching filter above QoS 0 gets the message by the `persistent` delivery.
   const recipients = [...holders].filter(
     ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
   )
   if (qos > 0) return recipients
-  // No session gets messages of QoS 0 from the journal.
+  // The `persistent` delivery skips messages of QoS 0. So persistent sessions get these messages live.
   const others = [...persistent]
   return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
 }
 
-/** Sessions share few sets of permissions: the answer is found once for each. */
+/** Returns a check that asks `mayReceive` once per set of permissions, because many sessions share a set. */
 function createPermittedCheck(
   topic: string,
   mayReceive: Access['mayReceive'],

@@ -17,8 +17,8 @@ export type FanOut = Awaited<ReturnType<typeof openFanOut>>
 export type FanOutLimits = KeepingLimits & Partial<typeof defaultBounds>
 
 /**
- * The journal, and the way of its messages to connected clients. The pipeline hands accepted events to it. The broker
- * in front of the pipeline connects clients to it.
+ * Opens the journal, and all parts that bring its messages to connected clients. The pipeline hands accepted events to
+ * the fan-out. The broker, which stands before the pipeline, connects clients to the fan-out.
  */
 export async function openFanOut(
   parts: Parameters<typeof openJournalAndViews>[0] & {

@@ -8,7 +8,7 @@ import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
 import type { Recipient } from './writing.ts'
 
-/** All messages up to this position were handed to the sessions that keep up. */
+/** The node has handed all messages up to the position `upTo` to the sessions that keep up. */
 export interface HandedOut {
   upTo: number
 }
@@ -17,7 +17,8 @@ export type Reading = ReturnType<typeof createReading>
 
 /**
  * Brings the messages of the journal to the connected persistent sessions. A session that keeps up gets each message as
- * it is accepted. A session that falls behind reads messages from the journal, as fast as its client acknowledges them.
+ * soon as the message is stored. A session that falls behind reads messages from the journal, as fast as its client
+ * acknowledges them.
  */
 export function createReading(parts: {
   handedOut: Readonly<HandedOut>
@@ -32,11 +33,11 @@ export function createReading(parts: {
   const { maxOwed } = parts.bounds
 
   return {
-    /** Sends a message to the recipients that keep up, and returns their number. The others find it in the journal. */
+    /** Sends a message to the recipients that keep up. Returns their number. The others read it from the journal. */
     deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): number {
       if (entry.qos === 0) return 0
       let count = 0
-      // One object for all recipients: a delivery makes none.
+      // All recipients share this object, so that a delivery to one of them makes no object.
       const owed: Owed = { position: entry.position, qos: 1, retain: false, dup: false }
       for (const [session, granted] of recipients) {
         if (!session.isLive || entry.position <= session.upTo) continue
@@ -49,10 +50,13 @@ export function createReading(parts: {
       return count
     },
 
-    /** All messages up to here were handed to the sessions that keep up. */
+    /** Position of the last message that this node has handed to the sessions that keep up. */
     delivered: (): number => handedOut.upTo,
 
-    /** The session has a connection: repeats PUBREL for released messages, then sends waiting ones. Never rejects. */
+    /**
+     * Call it when the session has got its connection. Repeats PUBREL for released messages, then sends waiting
+     * messages. Never rejects.
+     */
     begin(session: Session): void {
       for (const { position, released } of session.inFlight.owed()) {
         if (released) session.connection?.send(encodePubrel(packetIdOf(position)))
@@ -69,17 +73,17 @@ export function createReading(parts: {
         if (!before?.dup) waiting.set(each.position, isChosen ? { ...each, isChosen } : each)
       }
       session.backlog = [...waiting.values()]
-      // The `since` position of each new filter keeps older messages out.
+      // New filters bring no older messages from the journal: each filter applies only after its position `since`.
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
 
-    /** The session is not connected any more: notes how far it has got. */
+    /** Call it when the client is no longer connected: notes how far the session has got. */
     stop(session: Session): void {
       if (session.isLive) session.upTo = Math.max(session.upTo, handedOut.upTo)
       session.isLive = false
     },
 
-    /** Its client has gone: drops owed messages above the limit. */
+    /** Call it when the client has gone: drops owed messages above the limit. */
     leave(session: Session): void {
       const limits = { waiting: maxOwed, owed: Math.max(0, maxOwed - session.inFlight.size) }
       const { owed, dropped } = withinLimits(session.backlog, limits)
@@ -89,7 +93,7 @@ export function createReading(parts: {
       metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
     },
 
-    /** How far a session has got. */
+    /** Returns how far a session has got, without QoS 2 messages in flight, which the store has separately. */
     placeOf(session: Session): { upTo: number; owed: Owed[] } {
       const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored)
       return {

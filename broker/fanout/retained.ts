@@ -18,10 +18,10 @@ const burst = 50
 const { inFlightWindow } = defaultBounds
 
 /**
- * Sends the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of the client. A value is looked up
- * at the moment of sending, so that no older value follows a live message. A value that the client got live since it
- * subscribed does not come again. Values for a persistent session above QoS 0 are owed to it, and come in the order of
- * the journal.
+ * Sends a client the retained messages of newly granted filters [MQTT-3.3.1-6], as fast as the client reads. Looks a
+ * value up at the moment of sending, so that the client gets no older value after a live message. Does not repeat a
+ * value that the client has got live after its SUBSCRIBE. For a persistent session, values above QoS 0 go into the
+ * backlog, and the session gets them in the order of the journal.
  */
 export function createRetainedSending(parts: {
   retained: RetainedMessages
@@ -31,7 +31,7 @@ export function createRetainedSending(parts: {
   metrics: Metrics
 }) {
   const { retained, mayReceive, live, log, metrics } = parts
-  /** Filters that wait until the present ones are done. A client that repeats a filter again and again adds nothing. */
+  /** Filters whose values are sent next. A map by filter: a client that repeats a SUBSCRIBE must not make it longer. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   const gotLive = createGotLive(retained)
 
@@ -39,11 +39,11 @@ export function createRetainedSending(parts: {
     granting: gotLive.granting,
     dropped: gotLive.dropped,
 
-    /** The values that a persistent session is owed because of filters that it was just granted. */
+    /** Returns the values that a persistent session has to get because of filters that were just granted. */
     owedFor: (session: Session, filters: ReadonlySet<string>): Owed[] =>
       retainedOwed(session, filters, parts),
 
-    /** Sends the retained messages of filters. Call it when they are granted, and stored if they have to be. */
+    /** Sends the retained messages of filters. Call it when the filters are granted and, if necessary, stored. */
     start(session: Session, filters: ReadonlySet<string>, grant: Grant): void {
       const { connection } = session
       if (!connection || filters.size === 0) return
@@ -58,7 +58,7 @@ export function createRetainedSending(parts: {
   async function run(session: Session, connection: MqttConnection): Promise<void> {
     try {
       for (;;) {
-        // After this turn a value whose commit was on its way at the SUBACK can be found.
+        // Waits one turn of the event loop: then a value whose commit was under way at the SUBACK can be found.
         await nextTurn()
         const filters = asked.get(connection)
         if (!filters || filters.size === 0 || session.connection !== connection) return
@@ -104,9 +104,9 @@ export function createRetainedSending(parts: {
   }
 
   /**
-   * Sends the first items, as many as the connection should take at once, and returns how many. In the first pass it
-   * moves a topic to `underway` if a message is just going out there. When that message is out, the hub knows whether
-   * this client got it. So no older value follows.
+   * Sends the first items, as many as the connection should take at once, and returns how many are done. If this node
+   * is just sending a live message on a topic, the first pass moves the topic to `underway`, for the second pass. By
+   * then the node knows whether the client got that message, and sends no older value after it.
    */
   function send(
     session: Session,
@@ -120,19 +120,19 @@ export function createRetainedSending(parts: {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
       const { topic, filters } = item
-      // Filters given up meanwhile bring nothing more [MQTT-3.10.4-2].
+      // A filter that the client has unsubscribed meanwhile brings no more values [MQTT-3.10.4-2].
       const granted = highest([...filters.keys()].map((filter) => session.subscriptions.get(filter)?.qos))
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
-      // The value is owed to the session: see `owedFor`.
+      // The session gets this value from its backlog: see `owedFor`.
       if (!session.clean && qos > 0) continue
       const sending = live.sending(topic)
       if (underway && sending.length > 0) {
         underway.push(item)
         continue
       }
-      // The value has been published meanwhile, and is still going out.
+      // The value was published meanwhile, and this node is still sending it live.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
@@ -145,11 +145,11 @@ export function createRetainedSending(parts: {
 
 interface Due {
   topic: string
-  /** The new filters that match it. */
+  /** The new filters that match the topic. */
   filters: Map<string, Grant>
 }
 
-/** The topics with a value that the new filters match. */
+/** Returns the topics that have a retained value and match a new filter. */
 function dueOf(filters: ReadonlyMap<string, Grant>, retained: RetainedMessages): Due[] {
   const matching = new Map<string, Due>()
   for (const [filter, grant] of filters) {
@@ -166,7 +166,7 @@ function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
   return qos.reduce((best, each) => (best === undefined || (each !== undefined && each > best) ? each : best))
 }
 
-/** When filters were granted: the moment, and how many messages the client had lost until then. */
+/** `granted`: the moment at which filters were granted. `lost`: how many messages the client had lost until then. */
 interface Grant {
   granted: number
   lost: number
@@ -174,21 +174,21 @@ interface Grant {
 
 /** Finds out which retained values a client has got live since it subscribed. */
 function createGotLive(retained: RetainedMessages) {
-  /** How many live messages did not fit into the outgoing buffer of a connection. */
+  /** Number of live messages that did not fit into the outgoing buffer, by connection. */
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
-    /** The moment before filters are granted, and the losses so far: values that go out later reach the client live. */
+    /** Call it just before filters are granted. The client gets values live if the node sends them after `granted`. */
     granting: (session: Session): Grant => ({
       granted: retained.moment(),
       lost: lostOf(session, session.connection),
     }),
 
-    /** A live message did not fit into the outgoing buffer of the connection. */
+    /** Call it when a live message did not fit into the outgoing buffer of the connection. */
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 
-    /** Whether each of these new filters brought the value live, and the client has lost no message since. */
+    /** Whether the client got the value live by each of these new filters. False if the client lost a message since. */
     has(
       session: Session,
       connection: MqttConnection,
@@ -210,13 +210,13 @@ function createGotLive(retained: RetainedMessages) {
   }
 }
 
-/** Whether the session gets the value from the journal, because of one of its filters. */
+/** Whether the session is persistent, and gets the message of the value from the journal by a filter above QoS 0. */
 function isRead({ clean, subscriptions }: Session, { topic, qos }: RetainedValue): boolean {
   if (clean || qos === 0) return false
   return [...subscriptions].some(([filter, granted]) => granted.qos > 0 && filterMatches(filter, topic))
 }
 
-/** The retained messages that a persistent session is owed above QoS 0 because of filters that it was just granted. */
+/** Returns the retained values above QoS 0 that a persistent session has to get because of filters just granted. */
 function retainedOwed(
   session: Session,
   filters: ReadonlySet<string>,
@@ -224,7 +224,7 @@ function retainedOwed(
 ): Owed[] {
   const owed: Owed[] = []
   for (const [topic, granted] of topicsOf(filters, session, retained)) {
-    // A value that is still on its way into the store comes when it is stored.
+    // Leaves out a value whose commit is under way: the session gets the message when the commit has ended.
     const value = retained.stored(topic)
     if (!value || !mayReceive(session.principal, topic)) continue
     const qos = lowerQos(granted, value.qos)
@@ -237,7 +237,7 @@ function retainedOwed(
   return owed.sort((a, b) => a.position - b.position)
 }
 
-/** The topics with a value that filters of a session match, with the highest QoS. */
+/** Returns the topics that have a retained value and match these filters, with the highest granted QoS above 0. */
 function topicsOf(
   filters: ReadonlySet<string>,
   { subscriptions }: Session,

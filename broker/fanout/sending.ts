@@ -8,17 +8,20 @@ import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import { packetIdOf, type Session } from '../session/session.ts'
 
-/** Between two attempts to read or store a message for a connected client, milliseconds. */
+/** Pause between two tries to read or store a message for a connected client, milliseconds. */
 const retryMs = 500
-/** A client that does not acknowledge a message for so long, while others wait behind it, is cut off; milliseconds. */
+/**
+ * The node cuts off a client that does not acknowledge a message within this time while other messages wait behind that
+ * message; milliseconds.
+ */
 const unacknowledgedMs = 10_000
 
-/** The parts of a message that are needed to send it. */
+/** The parts of a message that the node needs to send it. */
 export type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 export type Sending = ReturnType<typeof createSending>
 
-/** Sends messages to persistent sessions that are connected: each is in flight until it is acknowledged. */
+/** Sends messages to connected persistent sessions. Each is in flight until the client acknowledges it. */
 export function createSending(parts: {
   outgoing: Outgoing
   /** Most messages in flight to one client. */
@@ -29,7 +32,7 @@ export function createSending(parts: {
   const { outgoing, maxInFlight, log, metrics } = parts
   return { send, fits, write, insist }
 
-  /** False: the message must wait, or the connection is gone. */
+  /** Sends a message, at QoS 2 after storing it. False: the message must wait, or the connection is gone. */
   async function send(
     session: Session,
     connection: MqttConnection,
@@ -55,7 +58,7 @@ export function createSending(parts: {
     return inFlight.size < maxInFlight && !inFlight.has(packetIdOf(position))
   }
 
-  /** False: the connection is gone, or cut off because it does not read. */
+  /** Writes a message. False: the connection is gone, or the node has cut it off because the client does not read. */
   function write(session: Session, publish: Publish, owed: Owed): boolean {
     const { connection } = session
     if (!connection?.isOpen) return false
@@ -79,8 +82,8 @@ export function createSending(parts: {
   }
 
   /**
-   * Repeats an attempt until it works, as long as the client is connected. Does not cut the client off: it would only
-   * come back and wait. Undefined: the client has gone. Never rejects.
+   * Repeats an attempt until it succeeds, as long as the client is connected. Does not cut the client off after a
+   * failure, because the client would only come back and wait again. Undefined: the client has gone. Never rejects.
    */
   function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
     const failed = (err: unknown) => {

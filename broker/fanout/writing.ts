@@ -2,30 +2,30 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { lowerQos, type Publish, type PublishFlags, type Qos } from '../connection/wire.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
 
-/** Bytes that go to each subscriber without a break. */
+/** Most bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** Above this many waiting calls, deliveries pause only for full buffers, so that publishers slow down. */
+/** If more calls of `deliver` wait than this, they make only the necessary breaks. So publishers must slow down. */
 const maxWaiting = 8
 
-/** One message for all who get it. */
+/** The delivery of one message to all its recipients. */
 export interface Delivery {
   bytes: number
-  /** Sends the message. At each yielded value a break is possible. */
+  /** Sends the message. At each `yield` the caller may make a break: wait for the next turn of the event loop. */
   send: () => Iterable<void>
 }
 
 /**
- * Deliveries in their order. Most go out at once. Large messages, and messages for thousands, take several turns of the
- * event loop, so that the network can work in between and no fast reader's buffer overflows. Later messages do not
- * overtake them.
+ * Makes deliveries in the order of the calls, most of them at once. Large messages, and messages for thousands of
+ * subscribers, take several turns of the event loop. In between, the network can work, so the buffer of a fast reader
+ * does not overflow. Later messages do not overtake earlier ones.
  */
 export function createDeliveryQueue() {
-  /** The last call whose deliveries take several turns: a later call waits for it. Undefined: there is none. */
+  /** The last unfinished call of `deliver`. The next call waits for it. Undefined: all calls have ended. */
   let last: Promise<void> | undefined
   let waiting = 0
 
   return {
-    /** Resolves when all have been delivered, in this order and after those of earlier calls. */
+    /** Makes the deliveries in this order, after the deliveries of earlier calls. Resolves when all are made. */
     async deliver(deliveries: readonly Delivery[]): Promise<void> {
       const steps = stepsOf(deliveries)
       if (!last && steps.next().done) return
@@ -53,7 +53,7 @@ export function createDeliveryQueue() {
   }
 }
 
-/** Yields at each break. True: the break is needed. */
+/** Makes the deliveries. Yields where a break is possible. True: without this break, buffers may overflow. */
 function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
   let sent = 0
   for (const { bytes, send } of deliveries) {
@@ -69,27 +69,28 @@ function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
 const live = {}
 const fromRetained = { retain: true }
 
-/** So many subscribers are made ready before the hub writes to the first of them. */
+/** The hub makes this many subscribers ready before it writes to the first of them. */
 const groupSize = 16
-/** So many subscribers get a message before the first break. */
+/** This many subscribers get a message before the first break. */
 const withoutBreak = 128
-/** Most messages in flight to a clean session. One more cuts it off. */
+/** Most messages in flight to a clean session. If there is one more, the hub closes the connection. */
 const maxInFlight = 10_000
 
-/** A session that gets a message, and the highest QoS at which it may get it. */
+/** A session that gets a message, and the highest QoS that its matching filters grant. */
 export type Recipient = readonly [session: Session, granted: Qos]
 
 /**
- * Sends a live message for which nothing need be stored (QoS 0, or QoS 1 and 2 to clean sessions) to its recipients, at
- * the granted QoS but not above `highest`.
+ * Sends a live message to its recipients, at the granted QoS but not above `highest`. Live means that the hub stores
+ * nothing for the recipient: at QoS 0, or for a clean session.
  *
- * In groups: all subscribers of a group are made ready, then all are written to. The fields that show whether a
- * subscriber can take a message lie elsewhere in memory for each one. The processor fetches the fields of a whole group
- * at once; between system calls it would have to wait for them every time.
+ * Works in groups of subscribers: first makes all subscribers of a group ready, then writes to all of them. The fields
+ * that show whether a subscriber can take a message lie in a different part of memory for each subscriber. In a loop
+ * over the group, the processor fetches these fields all at once. Between system calls, it would wait for each of them.
  *
- * Pauses between groups once many have the message. The next turn ends the writes while their data are in the cache of
- * the processor. Does not pause before a group at QoS 1 and 2 only: that turn would also take acknowledgements, and
- * the other subscribers would wait.
+ * After the first `withoutBreak` subscribers, makes a break before each group. In the next turn of the event loop, Node
+ * ends the writes of the last group while their data are still in the cache of the processor. Makes no break before a
+ * group with QoS 1 and 2 only: in that turn the hub would also handle acknowledgements, and the other subscribers would
+ * wait longer.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],
@@ -103,7 +104,7 @@ export function* sendToEach(
   }
 }
 
-/** Sends one of the retained messages for which nothing need be stored. */
+/** Sends a retained message for whose recipient the hub stores nothing: at QoS 0, or for a clean session. */
 export function sendRetained(session: Session, publish: Publish, qos: Qos): void {
   const packetId = makeReady(session, publish, qos, fromRetained)
   if (packetId !== undefined) write(session, publish, qos, fromRetained, packetId)
@@ -120,7 +121,7 @@ function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos
   }
 }
 
-/** Prepares a write. Returns the packet identifier, 0 at QoS 0; undefined: the message cannot be sent. */
+/** Prepares a write. Returns the packet identifier (0 at QoS 0), or undefined if the message cannot be sent. */
 function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
   if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
     session.connection?.overflow(qos)

@@ -10,13 +10,14 @@ import type { StoredSessions } from '../session/stored-sessions.ts'
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** Most tries of one log-in. It tries again if another commit has changed the stored session in between. */
+/** Most tries of one log-in to claim its session. A try fails if another commit changes the stored session. */
 const maxTries = 5
 
 /**
- * Finds or makes the session of a client that logs in. A session belongs to the permissions that it was made with
- * (design.md §5): another principal with the same permissions may resume it. While the session exists, a principal with
- * other permissions is refused. If two nodes want the session, the store decides which of them gets it.
+ * Claims the session of a client that logs in: this node takes over the stored session, or makes a new one. A session
+ * belongs to the permissions that it was made with (design.md §5): another principal with the same permissions may
+ * resume it. While the session exists, a principal with other permissions is refused. If two nodes claim a session at
+ * the same time, the store decides which of them gets it.
  */
 export function createClaims(parts: {
   known: KnownSessions
@@ -24,15 +25,15 @@ export function createClaims(parts: {
   records: Records
   stored: StoredSessions
   returning: Returning
-  maxPerCredential: number // persistent ones
+  maxPerCredential: number // most persistent sessions of one credential
 }) {
   const { known, here, records, stored, returning, maxPerCredential } = parts
   const { connected, claiming, leaving } = here
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. Call it when no other connection owns the session, and
-     * `admits` has said yes. Rejects when the session cannot be stored, or the credential has too many.
+     * Resumes the session of a client, or makes a new one. Before the call `admits` must have returned true, and no
+     * other connection may own the session. Rejects with one of the errors below, or if the session cannot be stored.
      */
     async claim(
       clientId: string,
@@ -41,7 +42,7 @@ export function createClaims(parts: {
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       for (let tries = 1; ; tries++) {
-        // Another node may have let a client in by now.
+        // Another node may have logged in a client with this client id since the caller asked.
         if (!admits(clientId, principal)) throw new ForeignSession()
         if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
         try {
@@ -53,7 +54,8 @@ export function createClaims(parts: {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         } finally {
           if (claiming.get(clientId)?.owner === owner) claiming.delete(clientId)
-          // A commit of this node that seemed to have failed may have been applied.
+          // If the record names this node, but the client is not connected here, the store may have applied a commit
+          // of this node without answering.
           if (records.isOwn(known.get(clientId)) && !connected.has(clientId)) stored.repair(clientId)
         }
       }
@@ -75,7 +77,7 @@ export function createClaims(parts: {
     const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
     const record = isResumed ? await records.read(clientId) : undefined
     if (isResumed && record?.version !== before.version) {
-      // Another node has stored or removed the record: this node tries again when it has heard of that.
+      // Another node has stored or removed the record. When the change has arrived here, `claim` tries again.
       await stored.catchUp()
       throw new ConditionFailed(recordKey(clientId))
     }
@@ -90,7 +92,8 @@ export function createClaims(parts: {
       await stored.claim(session, before, removed)
     } catch (error) {
       if (!(error instanceof ConditionFailed)) {
-        // The store may still apply the commit. The record then names this node.
+        // The store may still apply the commit. The record would then name this node, so keep the session as one whose
+        // client has gone.
         noteLosses?.()
         if (record) here.leave(session)
       }
@@ -109,9 +112,10 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential has room for this session. A session that it already has needs no room. A session of another
-   * credential does: two credentials with the same permissions could otherwise pass on sessions without a bound.
-   * `foreseen`: number of other sessions that are about to be made.
+   * Whether the credential may have this session beside its other persistent sessions. A session that the credential
+   * already has needs no room. A session of another credential does: two credentials with the same permissions could
+   * otherwise pass sessions to each other without a limit. `foreseen`: number of other sessions that are about to be
+   * made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)
@@ -129,10 +133,10 @@ export function createClaims(parts: {
   }
 }
 
-/** Another node has let a client with other permissions in under this client id. */
+/** Another node has logged in a client with this client id and other permissions. */
 export class ForeignSession extends Error {}
 
-/** The client has closed the connection that logs in. It may have another session by now, on another node. */
+/** The connection was closed during its log-in. The client may have logged in on another node by now. */
 export class ClientGone extends Error {}
 
 /** The credential has as many persistent sessions as it may have. */

@@ -11,13 +11,16 @@ import { ForeignSession } from './claim.ts'
 
 export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
 
-/** A node asks another one to give up a client id, for a client with these permissions. */
+/**
+ * A node where a client logs in asks the node with the older connection of the same client id to end that connection.
+ * `permission`: that of the client that logs in.
+ */
 interface TakeOver {
   clientId: string
   permission: string
 }
 
-/** The end of a client's connection: by itself, or because a newer connection takes over its client id. */
+/** Handles the end of a connection: it ends by itself, or because a newer connection takes over its client id. */
 export function createConnectionEnd(parts: {
   store: Store
   sessions: Sessions
@@ -31,11 +34,11 @@ export function createConnectionEnd(parts: {
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as TakeOver
     const session = sessions.get(clientId)
-    // The asking node may not know yet that a client with other permissions has the client id (design.md §5).
+    // The asking node may not know yet that a client with other permissions uses this client id (design.md §5).
     if (session?.owner && session.permission !== permission) return 'foreign'
     const processing = [...(session?.processing.values() ?? [])]
     await takeOverHere(clientId)
-    // Wait for QoS 2 messages that are being stored: any node must recognise a message that the client sends again.
+    // Wait until the received QoS 2 messages are stored. If the client sends one again, the asking node recognises it.
     await Promise.allSettled(processing)
     return 'taken over'
   })
@@ -43,7 +46,7 @@ export function createConnectionEnd(parts: {
   return {
     end,
 
-    /** Settles the log-in, the session and the will of a connection that has ended, for whatever reason. */
+    /** Call this when a connection has ended, for any reason. Ends its log-in, and cleans up its session and will. */
     async closed(connection: MqttConnection): Promise<void> {
       const client = clients.of(connection)
       if (!client || !clients.open.delete(client)) return
@@ -55,8 +58,8 @@ export function createConnectionEnd(parts: {
     },
 
     /**
-     * Ends the client's older connection before the new one counts [MQTT-3.1.4-2]. If it is on another node that does
-     * not answer, that node loses the session all the same.
+     * Ends the older connection of a client id, on whatever node, before the hub accepts the new one [MQTT-3.1.4-2]. If
+     * that node does not answer, the log-in goes on: the claim of this node then takes the session from that node.
      */
     async takeOver(clientId: string, principal: Principal): Promise<void> {
       await takeOverHere(clientId)
@@ -82,7 +85,7 @@ export function createConnectionEnd(parts: {
     client.logInDone()
     client.willGone()
     try {
-      // The client got no CONNACK and does not know this new session. The next CONNACK must not call it present.
+      // A new session whose client got no CONNACK must end: the next CONNACK must not say that a session is present.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
       if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)

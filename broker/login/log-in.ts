@@ -20,7 +20,7 @@ interface Login {
   password: Buffer | undefined
 }
 
-/** The beginning of a client's connection, from CONNECT to its session. */
+/** Handles log-ins: from the CONNECT of a client until its session begins to send. */
 export function createLogIn(parts: {
   access: Access
   failures: LoginLimit
@@ -48,7 +48,7 @@ export function createLogIn(parts: {
       }
     },
 
-    /** The CONNACK is out: the session begins to send. */
+    /** Call this when Aedes has sent the CONNACK. The session begins to send messages to its client. */
     ready({ connection, session, logInDone }: Client): void {
       logInDone()
       if (session?.owner !== connection) return
@@ -73,10 +73,10 @@ export function createLogIn(parts: {
     if (isTemporary(principal) && !isPageId(connection.request?.clientId ?? clientId)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
-    // From here on a revocation finds the connection, also while the log-in waits.
+    // From here on, `disconnectUser` closes the connection if the credential is revoked, even while the log-in waits.
     connection.principal = principal
-    // One log-in per client id at a time: a second one waits until the first is done, and takes its session over. It
-    // waits even if the first client has gone, until the store has finished its work for that client.
+    // One log-in per client id at a time: a second log-in waits until the first is done, and then takes over its
+    // session. If the first client has gone, the second log-in still waits until the first is undone in the store.
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
@@ -91,7 +91,7 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.logInDone = logInDone
       else {
-        // The client may have gone while the store worked. Then only this call undoes the log-in.
+        // If the connection closed while the store worked, `closed` knew no session. So this call undoes the log-in.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
@@ -112,7 +112,7 @@ export function createLogIn(parts: {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
     const { clean = true } = connection.request ?? {}
-    // A temporary credential ends within an hour: its client could not come back to the session.
+    // A temporary credential ends within an hour. After that, its client could not resume a persistent session.
     if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)
     }
@@ -131,19 +131,23 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential may use this client id. Anybody may get such a credential from a public page. While a
- * client is connected, others cannot have its id. So strangers must not take the ids of publishers and listeners.
+ * Whether a temporary credential may use this client id. Anybody may get such a credential from a public web page.
+ * While a client is connected, clients with other permissions cannot use its id. So strangers must not take the ids of
+ * publishers and subscribers.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')
 }
 
-/** Refuses log-ins with a return code; each is counted and logged. */
+/** Refuses log-ins: counts and logs each refusal, and returns the return code for the CONNACK. */
 function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; metrics: Metrics }) {
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   return { refuse, refuseOneMore }
 
-  /** Refuses a session too many. Warns rarely: a client that makes a session at each start must not fill the log. */
+  /**
+   * Refuses a log-in because its credential has too many persistent sessions. Warns rarely: a client that uses a new
+   * client id at each start must not fill the log.
+   */
   function refuseOneMore({ connection }: Client, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection

@@ -15,29 +15,32 @@ import type { Received } from '../publish.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 
-/** A will that is to be published, with its client and principal. */
+/** A will, with the client and principal that it is published for. */
 interface SentWill extends Will {
   clientId: string
   principal: Principal
 }
 
-/** A will that outlived its node. */
+/** A stored will of a client whose node is gone. */
 interface StoredWill extends SentWill {
   key: string
-  /** The node its client was connected to. */
+  /** Id of the node that the client was connected to. */
   node: string
 }
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
-/** Wills of the connected clients of one credential, bytes. */
+/** Most bytes (topics and payloads) of the wills of one credential's connected clients. */
 const maxWillBytes = 16 * 1024 * 1024
-/** Most waiting wills of one credential. Above this a log-in with a will is refused: each accepted one is published. */
+/**
+ * Most wills of one credential that wait for its publish rate. If this many wait, the hub refuses a log-in with a will,
+ * because it must publish every will that it has accepted.
+ */
 const maxWaitingWills = 1_000
-/** The error that is not logged again: the pipeline has logged why the will is not stored. */
+/** Thrown if a will is not stored. It is not logged here, because the pipeline has already logged the cause. */
 const notStored = new Error('the will is not stored')
 
-/** Publishes the will of each connection that ends without DISCONNECT; if its node has gone, another node does. */
+/** Publishes the will of each connection that ends without DISCONNECT. If its node is gone, another node does so. */
 export async function createWills(parts: {
   store: Store
   nodes: Nodes
@@ -54,23 +57,23 @@ export async function createWills(parts: {
   const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
   const inLock = await createLock(store, 'wills')
-  /** The keys of left-over wills that this node has begun to publish. */
+  /** The keys of the left-over wills that this node is publishing. A will is left over if its node is gone. */
   const begun = new Set<string>()
   /** How many wills of each credential wait for its publish rate. */
   const waiting = createSums()
 
   return {
-    /** Stores the will of a connection. Returns its key. */
+    /** Stores the will of a connection. Resolves with the key of the will. */
     store: ({ clientId, principal }: Session, will: Will): Promise<string> =>
       stored.put({ clientId, principal, ...will }),
 
-    /** Publishes the wills that a dead node left behind. */
+    /** Call this once, at the start of the node. Publishes all left-over wills. */
     async start(): Promise<void> {
       state = 'started'
       await keepTrying(allLeftOver)
     },
 
-    /** Publishes the wills of nodes that are gone. */
+    /** Call this when another node is gone. Publishes all left-over wills. Without `start` it does nothing. */
     async publishLeftOver(): Promise<void> {
       if (state === 'started') await keepTrying(allLeftOver)
     },
@@ -85,7 +88,7 @@ export async function createWills(parts: {
     /** How many wills of a credential wait for its publish rate. */
     waiting: waiting.of,
 
-    /** Stops publishing: wills that wait, or that failed, are left for the next start, or for another node. */
+    /** Stops publishing. Wills that wait or have failed stay in the store, for another node or the next start. */
     close(): void {
       state = 'closed'
     },
@@ -106,15 +109,15 @@ export async function createWills(parts: {
     )
   }
 
-  /** One node at a time: if two nodes try, the second finds no will left. */
+  /** Publishes a left-over will. One node at a time: if two nodes try, the second finds that the will is gone. */
   async function leftOver(will: SentWill, key: string): Promise<void> {
     await inLock((held) => publishOnce(will, key, held))
     begun.delete(key)
   }
 
   /**
-   * Publishes a will. The will waits for the publish rate like any PUBLISH of its credential, in the order of arrival.
-   * Resolves when the will has been tried once, or when it has to wait.
+   * Calls `publish` for a will when the publish rate allows it. The will waits in one queue with the PUBLISHes of its
+   * credential. Resolves after the first try, or at once if the will has to wait.
    */
   async function atPublishRate({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
@@ -134,7 +137,7 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // The credential has ended since the log-in: the will is removed, and not published.
+    // The credential has ended since the log-in: remove the will, and do not publish it.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
       return
@@ -143,7 +146,7 @@ export async function createWills(parts: {
     if (!(await accept({ ...will, isWill: true, ...now, alongside }))) throw notStored
   }
 
-  /** Tries once, and then in the background until it is done. */
+  /** Resolves after the first try. If that try fails, repeats `attempt` in the background until it succeeds. */
   async function keepTrying(attempt: () => Promise<void>): Promise<void> {
     const failed = (err: unknown) => {
       if (err !== notStored) log.error({ err }, 'will not published yet')
@@ -158,19 +161,19 @@ export async function createWills(parts: {
 }
 
 /**
- * Wills in the store, one per connection: when a client takes its session over, the end of the old connection must not
- * remove the new will.
+ * The wills in the store. Each connection has its own key, not each client: if a client connects again, the end of its
+ * older connection must not remove the will of the newer one.
  */
 function createStoredWills(store: Store, nodes: Nodes) {
   return {
-    /** Stores the will of a connection. Returns its key. */
+    /** Stores the will of a connection. Resolves with the key of the will. */
     async put({ payload, ...will }: SentWill): Promise<string> {
       const key = `will/${encodeURIComponent(will.clientId)}/${randomUUID()}`
       await store.commit([{ put: key, value: encodeValue({ node: nodes.self, ...will }, payload) }])
       return key
     },
 
-    /** The wills of connections that ended with their node. Only the leader gets any, because it publishes them. */
+    /** The wills of connections whose node is gone. Empty on every node except the leader, which publishes them. */
     async leftOver(): Promise<StoredWill[]> {
       if (!nodes.isLeader()) return []
       const wills: StoredWill[] = []
@@ -181,21 +184,24 @@ function createStoredWills(store: Store, nodes: Nodes) {
       return wills
     },
 
-    /** Whether a will is still to be published: a node that took this one for dead may have published it. */
+    /** Whether a will is still stored. A node that took this node for dead may have published and removed it. */
     async isDue(key: string): Promise<boolean> {
-      // An attempt without an answer may still be applied. After this commit no earlier commit is applied any more.
+      // An earlier commit that got no answer may still take effect, but not after this commit.
       await store.commit([{ tell: 'settled', value: '' }])
       return (await store.get(key)) !== undefined
     },
   }
 }
 
-/** Bounds the wills of a credential: those of its connected clients, and those that wait to be published. */
+/** Bounds the wills of a credential: the bytes for its connected clients, and the number that wait for its rate. */
 export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access['mayPublish']) {
   const kept = createSums()
 
   return {
-    /** Takes room for the will of a connection, if it has one. A will that is going to be denied loses its payload. */
+    /**
+     * Takes room for the will of a connection, if it has one. False: there is no room. If the principal may not publish
+     * on the topic of the will, drops the payload at once, because the will is going to be denied.
+     */
     take(client: Client, principal: Principal): boolean {
       const { request } = client.connection
       if (!request?.will) return true
@@ -213,7 +219,7 @@ export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access
   }
 }
 
-/** A sum for each credential; the sum 0 is not kept. */
+/** Keeps a sum for each user name. A sum of 0 takes no memory. */
 function createSums() {
   const sums = new Map<string, number>()
   return {

@@ -5,10 +5,10 @@ import { choose, isWanted, type Terms } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, SessionBounds } from './session.ts'
 
-/** Messages that are read from the journal at once. */
+/** Most messages of one call that reads the journal. */
 const pageSize = 200
 
-/** How far a session has got, and the messages up to there that it is still owed. */
+/** The messages that a session still has to get: those of the journal after `upTo`, and those in `owed`. */
 interface Place {
   upTo: number
   owed: readonly Owed[]
@@ -20,12 +20,12 @@ interface Backlog {
   owed: Owed[]
   upTo: number
   again: Session['again']
-  /** How many messages were above the limits, and how many are no longer kept. */
+  /** `dropped`: number of messages above the limits. `missing`: number of messages that the journal no longer keeps. */
   dropped: number
   missing: number
 }
 
-/** Chooses the messages of a session whose client comes back: owed ones, and newer ones of the journal. */
+/** Chooses the messages of a session whose client comes back: those that it is owed, and newer ones of the journal. */
 export function createBacklogs(parts: {
   journal: Journal
   returnable: Returnable
@@ -36,8 +36,8 @@ export function createBacklogs(parts: {
 
   return {
     /**
-     * Messages up to `replay` may have been sent, and are sent again. At most `mostAgain` of them are chosen now. The
-     * session reads the others later.
+     * Chooses the backlog of a session. After a crash, messages after `upTo`, up to `replay`, may have been sent, and
+     * are sent again. They go into the backlog until it has `mostAgain` messages. The session reads the others later.
      */
     async choose(
       subscriptions: Session['subscriptions'],
@@ -50,11 +50,11 @@ export function createBacklogs(parts: {
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = withoutGap(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
-      // If more messages may have been sent, the session reads them later, from `first.upTo` on: none is left out.
+      // `isCut`: not all messages to repeat fit into the backlog. The session reads those after `first.upTo` later.
       const isCut = first.upTo < replay
       const again = isCut ? await withoutReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
-      // If more messages go out again than may be owed, `maxOwed` others may still be chosen.
+      // If more than `maxOwed` messages are sent again, up to `maxOwed` new messages are chosen besides.
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
       const chosen = choose(again, since, terms, { waiting: queueLimit, owed: room })
       return {
@@ -69,7 +69,10 @@ export function createBacklogs(parts: {
     stillWanted: (all: readonly Owed[], terms: Terms) => stillWanted(journal, all, terms),
   }
 
-  /** Leaves out messages that are over, so that they count for no limit. Reads them only if a limit may be reached. */
+  /**
+   * Leaves out owed messages that the session no longer gets (`isWanted`), so that these do not count for the limits.
+   * Reads the messages from the journal only if a limit may be reached.
+   */
   async function withoutOver(
     filters: readonly string[],
     { upTo, owed }: Place,
@@ -85,8 +88,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * The journal is incomplete below its floor. Up to the floor the session gets the messages that any returning session
-   * gets, marked DUP.
+   * Moves the place of a session up to `floor`, because below its floor the journal is incomplete. Of the messages
+   * up to `floor`, the session gets those that any returning session gets, with DUP, because they may have been sent.
    */
   function withoutGap(
     filters: readonly string[],
@@ -96,7 +99,7 @@ export function createBacklogs(parts: {
   ): { upTo: number; owed: Owed[]; dropped: number } {
     if (place.upTo >= floor) return { ...place, dropped: 0 }
     const known = new Set(place.owed)
-    // The queue limit does not apply: some of these messages may be in flight.
+    // The queue limit does not apply, because some of these messages may be in flight.
     const limits = { waiting: maxOwed, owed: maxOwed }
     const candidates = returnable.since(place.upTo, filters, floor)
     const { owed, dropped } = choose(place, candidates, terms, limits)
@@ -107,7 +110,7 @@ export function createBacklogs(parts: {
     }
   }
 
-  /** Adds the messages after `upTo`, up to `to`: all may have been sent, so all are sent again. Stops at `most`. */
+  /** Adds the messages after `before.upTo`, up to `to`, to send them again. Stops when `most` messages are owed. */
   async function sentAgain(before: Place, to: number, terms: Terms, most: number): Promise<Place> {
     const owed = [...before.owed]
     const known = new Set(owed.map(({ position }) => position))
@@ -128,7 +131,7 @@ export function createBacklogs(parts: {
   }
 }
 
-/** The owed messages that the session still gets, and how many others are no longer kept. */
+/** Returns the owed messages that the session still gets, and how many messages the journal no longer keeps. */
 async function stillWanted(
   journal: Pick<Journal, 'getFirst'>,
   all: readonly Owed[],
@@ -149,7 +152,10 @@ async function stillWanted(
   return { wanted, missing }
 }
 
-/** Leaves out values of a SUBSCRIBE that the session will read from the journal after `upTo`: each comes once. */
+/**
+ * Leaves out retained values of a SUBSCRIBE that the session will read from the journal later, after `upTo`. So the
+ * client gets each value once.
+ */
 async function withoutReadLater(
   journal: Pick<Journal, 'getFirst'>,
   { upTo, owed }: Place,
@@ -157,7 +163,7 @@ async function withoutReadLater(
 ): Promise<Place> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // The journal brings a value of a data topic however old it is.
+  // When the session reads the journal, it gets the value of a data topic whatever its age: no value counts as expired.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -6,10 +6,10 @@ import type { Owed } from './in-flight.ts'
 import type { Session, Subscription } from './session.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
-/** The highest QoS at which the filters of a session ask for a message; 0 if no filter above QoS 0 does. */
+/** Returns the highest QoS of the filters of a session that match a message; 0 if no filter above QoS 0 matches. */
 export type Asks = (topic: string, position: number) => Qos
 
-/** The terms on which a session gets a message. */
+/** The conditions under which a session gets a message: its filters, its permissions, and the time. */
 export interface Terms {
   asks: Asks
   mayReceive: (topic: string) => boolean
@@ -17,13 +17,13 @@ export interface Terms {
 }
 
 /**
- * The messages of a session that was away: those it was owed, and the newer candidates that its filters ask for
- * (docs/decisions.md, "Sessions and returns"). Above the limits, the oldest that were never sent are dropped; `dropped`
- * is their number.
+ * Chooses the messages of a session that was away: messages that it was already owed, and newer candidates that match
+ * its filters (docs/decisions.md, "Sessions and returns"). Above the limits, drops messages that were never sent, as
+ * `withinLimits` says. `dropped` is the number of dropped messages.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
-  /** Messages accepted since, the newest first. */
+  /** Messages accepted after `place.upTo`, the newest first. */
   candidates: Iterable<Candidate>,
   { asks, mayReceive, now }: Terms,
   limits: Limits,
@@ -37,7 +37,7 @@ export function choose(
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
   const owed = place.owed.map((each) =>
-    // A SUBSCRIBE asked for this retained message. The session would get it without that, too.
+    // The session gets this retained value because of a SUBSCRIBE. It would also get the value without the SUBSCRIBE.
     each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
@@ -47,7 +47,10 @@ export function choose(
   )
 }
 
-/** One object for all sessions: thousands come back at once, and each is owed hundreds of messages. */
+/**
+ * Returns the object for a candidate at a QoS. All sessions share the object, to save memory: thousands of sessions may
+ * come back at once, and each is owed hundreds of messages.
+ */
 function owedOf(candidate: Candidate, qos: Qos): Owed {
   const known = owedAt[qos].get(candidate)
   if (known) return known
@@ -56,25 +59,25 @@ function owedOf(candidate: Candidate, qos: Qos): Owed {
   return owed
 }
 
-/** The objects that sessions share, by QoS. */
+/** The objects of `owedOf`, which sessions share, by QoS. */
 const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
 /**
- * Whether the client still gets a message that it is owed. A message that may have been sent needs no matching filter
- * any more.
+ * Whether the client still gets a message that it is owed: a filter matches, the permissions allow it, and the message
+ * has not expired. A message that may have been sent before needs no matching filter.
  */
 export function isWanted(
   owed: Owed,
   { topic, queue }: Pick<Entry, 'topic' | 'queue'>,
   { asks, mayReceive, now }: Terms,
 ): boolean {
-  // A SUBSCRIBE brings the value of a data topic however old it is.
+  // If a SUBSCRIBE brings the message, only a control event expires: the value of a data topic may be of any age.
   const isOver = owed.retain ? isControlOver(queue, now) : isPast(queue.expires, now)
   const isAsked = owed.dup || asks(topic, owed.retain ? Infinity : owed.position) > 0
   return !isOver && isAsked && mayReceive(topic)
 }
 
-/** Whether a message is a control event that is valid no more. */
+/** Whether a message is a control event that has expired. */
 export function isControlOver({ keep, expires }: Entry['queue'], now: number): boolean {
   return keep === 'every' && isPast(expires, now)
 }
@@ -83,15 +86,16 @@ function isPast(time: number | undefined, now: number): boolean {
   return time !== undefined && time <= now
 }
 
-/** How much a session may be owed: messages that were never sent, and all together. */
+/** Most messages that a session may be owed: `waiting` counts those that were never sent, `owed` counts all. */
 export interface Limits {
   waiting: number
   owed: number
 }
 
 /**
- * Keeps messages that may have been sent, and puts them first. Of the others it drops first the values of a SUBSCRIBE,
- * because the next SUBSCRIBE brings them again, and then the oldest. `dropped` is the number of dropped messages.
+ * Keeps all messages that may have been sent, and puts them first. If there are too many others, first drops retained
+ * values of a SUBSCRIBE, because the next SUBSCRIBE brings them again. Then drops the oldest messages. `dropped` is the
+ * number of dropped messages.
  */
 export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
   const sent = all.filter(({ dup }) => dup)
@@ -103,7 +107,7 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }
 
-/** Makes the `asks` of a session: each filter asks for the messages that were accepted after it was granted. */
+/** Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<Subscription>()
   for (const [filter, subscription] of subscriptions) {

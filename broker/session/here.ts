@@ -4,7 +4,7 @@ import type { Routes } from './subscriptions.ts'
 
 export type SessionsHere = ReturnType<typeof createSessionsHere>
 
-/** The sessions of this node by client id, and the routes to those whose client is connected. */
+/** Holds the sessions of this node by client id, and keeps `routes` up to date with the connected clients. */
 export function createSessionsHere(routes: Routes, hubTime: HubTime) {
   const connected = new Map<string, Session>()
   const claiming = new Map<string, Session>()
@@ -14,23 +14,23 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
 
   return {
     connected: connected as ReadonlyMap<string, Session>,
-    /** Sessions whose clients log in: the store is about to decide whether this node gets them. */
+    /** Sessions whose clients are logging in. The store is about to decide whether this node gets each session. */
     claiming,
-    /** Sessions whose clients have gone. The store does not know that yet. */
+    /** Persistent sessions whose clients have gone. This node has not stored that yet. */
     leaving,
-    /** Sessions whose clients have gone while the store takes in QoS 2 messages that they published. */
+    /** Sessions whose clients have gone, while this node still stores QoS 2 messages that the clients published. */
     receiving: receiving as ReadonlyMap<string, Session>,
     isConnected,
-    /** Sessions whose progress this node knows. */
+    /** All sessions whose progress this node knows and stores. */
     values: (): Session[] => [...connected.values(), ...leaving.values(), ...claiming.values()],
 
-    /** The client has logged in. */
+    /** Call it when the client has logged in. */
     enter(session: Session): void {
       connected.set(session.clientId, session)
       for (const [filter, { qos }] of session.subscriptions) routes.add(filter, session, qos)
     },
 
-    /** The client is connected here no more. */
+    /** Call it when the client is no longer connected to this node. */
     exit(session: Session): void {
       detach(session)
       if (!isConnected(session)) return
@@ -38,7 +38,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
       for (const [filter, { qos }] of session.subscriptions) routes.remove(filter, session, qos)
     },
 
-    /** The client has gone. The store does not know that yet. */
+    /** Call it when the client has gone: notes the time, and that this node still has to store the session. */
     leave(session: Session): void {
       Object.assign(session, hubTime.gone())
       if (!session.clean) leaving.set(session.clientId, session)
@@ -46,14 +46,17 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
 
     keepReceiving,
 
-    /** The session has ended. */
+    /** Call it when the session has ended. */
     forget(clientId: string): void {
       leaving.delete(clientId)
       receiving.delete(clientId)
     },
   }
 
-  /** Keeps a session until its QoS 2 messages are stored: a client that resumes it meanwhile must find them. */
+  /**
+   * Keeps a session in `receiving` until the QoS 2 messages of its client are stored. If the client resumes the session
+   * meanwhile, this node must recognise messages that the client sends again.
+   */
   async function keepReceiving(session: Session): Promise<void> {
     if (session.processing.size === 0) return
     receiving.set(session.clientId, session)

@@ -1,33 +1,37 @@
 import type { Qos } from '../connection/wire.ts'
 
-/** A message that a persistent session gets, and has not acknowledged. */
+/** A message to a persistent session that waits, or that was sent and is not acknowledged yet. */
 export interface Owed {
   readonly position: number
   readonly qos: Qos
-  /** It is a retained value that the client got because it subscribed. */
+  /** The message is a retained value that the client gets because of a SUBSCRIBE. */
   readonly retain: boolean
-  /** It may have been sent before. */
+  /** The message may have been sent before. If so, it is sent with DUP. */
   readonly dup: boolean
-  /** The session would get the value even without the SUBSCRIBE that asked for it. Other values are dropped first. */
+  /** The session would get this retained value without a SUBSCRIBE too, so other retained values are dropped first. */
   readonly isChosen?: boolean
-  /** QoS 2: it lies in the store by itself (`outgoing-qos2.ts`). */
+  /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
-  /** QoS 2: acknowledged by PUBREC, the PUBREL is under way. */
+  /** QoS 2: the client has acknowledged the message by PUBREC, but not yet by PUBCOMP. */
   released?: boolean
 }
 
-/** A message sent to a client. For a clean session this is only the step that the message has reached. */
+/**
+ * A message in flight. For a clean session, only its step: `qos1` waits for PUBACK, `qos2` for PUBREC, `released` for
+ * PUBCOMP.
+ */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
-/** Identifiers of packets are 1 to this [MQTT-2.3.1-1]. */
+/** The highest packet identifier. The lowest is 1 [MQTT-2.3.1-1]. */
 const lastId = 65_535
 
 /**
- * Messages sent to one client and not finished, by packet identifier.
+ * The messages in flight to one client, by packet identifier.
  *
- * Nearly all are QoS 1 messages to clean sessions: their identifiers form a row, and clients acknowledge them in order
- * [MQTT-4.6.0-2]. The first identifier and a count say as much as a map, which each of thousands of clients would fill
- * and empty at every event. Only messages outside the row go to a map.
+ * Nearly all are QoS 1 messages to clean sessions. Their identifiers form a row without gaps (7, 8, 9, …), and clients
+ * acknowledge them in order [MQTT-4.6.0-2]. So it is enough to keep the first identifier and the length of the row: the
+ * node would otherwise fill and empty the maps of thousands of clients at every event. Only messages outside the row go
+ * to a map.
  */
 export class InFlight {
   #first = 0
@@ -64,7 +68,7 @@ export class InFlight {
       this.#shrunk()
       return
     }
-    // This message ends out of order: the messages before it move from the row to the map.
+    // The client acknowledges out of order: the messages before this one move from the row to the map.
     while (this.#first !== id) {
       this.#others ??= new Map()
       this.#others.set(this.#first, 'qos1')
@@ -73,7 +77,7 @@ export class InFlight {
     this.#shift()
   }
 
-  /** Ends the first message of the row, cheaply: the usual acknowledgement. False: this identifier is not the first. */
+  /** Removes the first message of the row: the usual acknowledgement. False: `id` is not the first of the row. */
   endFirst(id: number): boolean {
     if (this.#count === 0 || this.#first !== id) return false
     this.#shift()
@@ -86,7 +90,10 @@ export class InFlight {
     this.#shrunk()
   }
 
-  /** Resolves when at most `count` are left, or at `letGo`: then the caller checks whether it must still wait. */
+  /**
+   * Resolves when at most `count` messages are in flight. A call of `letGo` resolves the promise earlier, so the
+   * caller must check whether it still has to wait.
+   */
   fallsTo(count: number): Promise<void> {
     this.letGo()
     return new Promise((resolve) => {
@@ -95,7 +102,7 @@ export class InFlight {
     })
   }
 
-  /** Ends a wait: the connection is closed, or another caller has begun to wait. */
+  /** Ends the wait in `fallsTo`, because the connection is closed or another caller has begun to wait. */
   letGo(): void {
     this.#waiting?.resolve()
     this.#waiting = undefined

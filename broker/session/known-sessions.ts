@@ -6,37 +6,37 @@ import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './sess
 
 export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
 
-/** The part of a session that every node has in memory; the rest is read from the store when it is needed. */
+/** The summary of a session that every node has in memory. A node reads the rest from the store when necessary. */
 export interface Known {
   readonly clientId: string
   readonly clean: boolean
   readonly permission: string
   readonly username: string
   readonly createdAt: number
-  /** Number of the record as the store has it. */
+  /** Version of the record in the store. */
   readonly version: number
-  /** The run of a node that its client was connected to when the record was stored. */
+  /** The node that the client was connected to when the record was stored. A node gets a new id at each start. */
   readonly node: string | undefined
   readonly disconnectedAt: number | undefined
   readonly offlineAt: number | undefined
 }
 
-/** All sessions of the store: on all nodes, connected or not. */
+/** Reads the summaries of all sessions, of all nodes, and keeps them up to date. */
 export async function openKnownSessions(parts: {
   store: Store
   nodes: Nodes
   hubTime: HubTime
-  /** Offline sessions are forgotten after this time, milliseconds. */
+  /** The hub removes a session that has been offline for this time, milliseconds. */
   expiryMs: number
   clock: () => number
-  /** When the run of a node that is gone ended, in hub time. */
+  /** Returns the hub time (milliseconds) at which a node that is gone ended. Undefined: not known. */
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, Known>()
-  /** Client ids of the persistent sessions, by the user name that used them last. */
+  /** Client ids of the persistent sessions, by the user name that last used each session. */
   const persistent = new Map<string, Set<string>>()
-  /** Sessions with equal permissions share one text, so comparing two texts is comparing two addresses. */
+  /** Permission digests. Sessions with equal permissions share one string object, so V8 compares only two addresses. */
   const permissions = new Map<string, string>()
   const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
   for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
@@ -59,7 +59,7 @@ export async function openKnownSessions(parts: {
     set,
     remove,
 
-    /** Notes that the connection of a session has ended. The store hears of it afterwards. */
+    /** Notes in memory that the connection of a session has ended. The caller stores that afterwards. */
     goOffline({
       clientId,
       disconnectedAt,
@@ -73,7 +73,7 @@ export async function openKnownSessions(parts: {
     onChanged: (listener: (clientId: string, record: SessionRecord | undefined) => void): void =>
       void listeners.push(listener),
 
-    /** The node that the client is connected to, if that is another one and alive. */
+    /** Returns the other living node that the client is connected to. Undefined: there is no such node. */
     nodeOf(clientId: string): string | undefined {
       const node = known.get(clientId)?.node
       return node !== undefined && node !== nodes.self && nodes.isLiving(node) ? node : undefined
@@ -83,16 +83,16 @@ export async function openKnownSessions(parts: {
     gone: (): Known[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
-    /** Whether this node knows that the others take it for dead. */
+    /** Whether the other nodes take this node for dead, as far as this node knows. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
-    /** Whether a session has been away for too long, whether or not it was removed already. */
+    /** Whether a session has been offline for `expiryMs` or longer. The next sweep of the leader removes it. */
     hasExpired(session: Known): boolean {
       const since = offlineSince(session)
       return since !== undefined && hubTime.now() - since >= expiryMs
     },
 
-    /** When a session expires, as of now, by the wall clock; undefined while its client is connected. */
+    /** Estimates when a session will expire, milliseconds since the epoch. Undefined while its client is connected. */
     expiresAt(session: Known): number | undefined {
       const since = offlineSince(session)
       return since === undefined ? undefined : clock() + expiryMs - (hubTime.now() - since)
@@ -128,7 +128,7 @@ export async function openKnownSessions(parts: {
     return own ?? text
   }
 
-  /** Since when a client is offline, in hub time; undefined while it is connected. */
+  /** The hub time at which the client went offline, milliseconds. Undefined while the client is connected. */
   function offlineSince({ node, offlineAt }: Known): number | undefined {
     if (node === undefined) return offlineAt ?? hubTime.now()
     return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())

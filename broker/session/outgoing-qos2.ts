@@ -6,31 +6,31 @@ import type { Session } from './session.ts'
 
 export type Outgoing = ReturnType<typeof createOutgoing>
 
-/** The changes that remove finished messages. Call `putBack` if they could not be stored. */
+/** The changes that remove finished messages from the store. Call `putBack` if their commit has failed. */
 export interface Finished {
   changes: readonly Change[]
   putBack(): void
 }
 
-/** The parts of a message that are needed to send it again when the journal no longer keeps it. */
+/** The parts of a message that the node needs to send it again when the journal no longer keeps it. */
 type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 interface Stored {
   topic: string
   queue: Entry['queue']
   retain: boolean
-  /** When its session began: another session of that client id does not get it. */
+  /** When the session began. A later session with the same client id does not get the message. */
   session: number
 }
 
 /**
- * QoS 2 messages that were sent to persistent sessions: stored before they are sent, and again before they are released
- * [MQTT-4.3.3-1]. A finished message is removed in the commit that stores that the session is no longer owed it. So a
- * message that is still owed is always there.
- * The hub publishes at QoS 1: only the broker on its own has such messages.
+ * Stores the QoS 2 messages to persistent sessions: each message before PUBLISH, and its release before PUBREL
+ * [MQTT-4.3.3-1]. The commit that removes a finished message also stores the progress of its session. So the store
+ * always has each sent QoS 2 message that a session is still owed.
+ * The hub publishes at QoS 1, so only tests, which run the broker alone, have such messages.
  */
 export function createOutgoing(store: Store) {
-  /** Changes that remove finished messages, by client id. They wait here for the next commit of progress. */
+  /** Changes that remove finished messages, by client id. The next commit of progress contains them. */
   const removals = new Map<string, Change[]>()
 
   return {
@@ -46,7 +46,7 @@ export function createOutgoing(store: Store) {
       await store.commit([{ put: keyOf(clientId, position), value: encodeValue(stored, payload) }])
     },
 
-    /** The message as it was stored. */
+    /** Reads a stored message. */
     async get({ clientId }: Session, position: number): Promise<Sent | undefined> {
       const value = await store.get(keyOf(clientId, position))
       if (!value) return undefined
@@ -59,13 +59,13 @@ export function createOutgoing(store: Store) {
       await store.commit([{ put: keyOf(clientId, position) + releasedMark, value: '' }])
     },
 
-    /** Notes that the client has confirmed a message by PUBCOMP, or does not get it any more. */
+    /** Call it when the client has confirmed a message by PUBCOMP, or no longer gets the message. */
     finished({ clientId }: Session, position: number): void {
       const key = keyOf(clientId, position)
       removals.set(clientId, [...(removals.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** Takes the removals of a session, or of all. The caller commits them together with the progress of sessions. */
+    /** Takes out the removals of one session, or of all. The caller commits them with the progress of the sessions. */
     takeFinished(of?: Session): Finished {
       const taken = of ? new Map([[of.clientId, removals.get(of.clientId) ?? []]]) : new Map(removals)
       for (const clientId of taken.keys()) removals.delete(clientId)
@@ -78,7 +78,7 @@ export function createOutgoing(store: Store) {
       }
     },
 
-    /** The messages that were sent in a session and are not finished. */
+    /** Reads the messages that were sent in a session, and that the client has not confirmed by PUBCOMP. */
     async read(clientId: string, createdAt: number): Promise<Owed[]> {
       const prefix = outgoingPrefix(clientId)
       const found = new Map<number, Owed>()
@@ -105,5 +105,5 @@ function keyOf(clientId: string, position: number): string {
   return outgoingPrefix(clientId) + padded(position)
 }
 
-/** An entry with this mark behind the key of a message says that it is released: the message need not be rewritten. */
+/** Key suffix of the entry that says that a message is released. So the message itself need not be rewritten. */
 const releasedMark = '/released'

@@ -10,29 +10,30 @@ import type { Place, SessionRecord } from './session-record.ts'
 
 export type Progress = Awaited<ReturnType<typeof openProgress>>
 
-/** Time between two stored values of a node, milliseconds. */
+/** Interval at which a node stores its progress, milliseconds. */
 const intervalMs = 1_000
-/** Most messages that a value names. */
+/** Most messages that one stored value lists, for all sessions together. */
 const maxInValue = 50_000
 const prefix = 'progress/'
 
-/** By client id, how far sessions have got; null: as their record says. */
+/** How far the sessions have got, by client id. Null: the record of the session says how far. */
 type Unsettled = Record<string, (Place & { createdAt: number }) | null>
 
-/** How far the sessions of one run of a node have got. */
+/** The stored progress of one run of a node (from its start to its end): how far the sessions on this node have got. */
 interface Value {
-  /** Records with a higher number are later than this value. */
+  /** A session record with a higher version is later than this value. */
   version: number
-  /** All sessions of the run are settled up to this position, except those in `unsettled`. */
+  /** The clients have acknowledged all messages up to this position, except for the sessions in `unsettled`. */
   upTo: number
   unsettled: Unsettled
-  /** Set when the run has ended: the position at which the journal ended then, and the hub time. */
+  /** Set when the run has ended. `head`: the end of the journal then. `ran`: the hub time then, milliseconds. */
   end?: { head: number; ran: number }
 }
 
 /**
- * The progress of the persistent sessions that are connected to this node. The node stores it once a second, in place
- * of a record for each acknowledgement. After a crash, messages accepted since the last value go out again.
+ * Stores the progress of the persistent sessions on this node, as one value each second. To store a record at each
+ * acknowledgement would cost too many commits. After a crash, the hub repeats the messages that it accepted after the
+ * last stored value.
  */
 export async function openProgress(parts: {
   store: Store
@@ -44,13 +45,13 @@ export async function openProgress(parts: {
 }) {
   const { store, nodes, journal, hubTime, log, metrics } = parts
   const values = new Map<string, Value>()
-  /** The value that was stored last. */
+  /** The JSON of the value that this node stored last, without its version. */
   let last = ''
   for await (const [key, value] of store.range(prefix)) values.set(runOf(key), JSON.parse(value.toString()))
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this one for gone, and ended its run. The next value is stored even if nothing has changed.
+    // Another node took this node for gone and ended its run. So this node stores its next value in any case.
     if (run === nodes.self) last = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
@@ -58,10 +59,10 @@ export async function openProgress(parts: {
   let timer: NodeJS.Timeout | undefined
 
   return {
-    /** The end of a run, in hub time; undefined if its node is not known to be gone. */
+    /** Returns the hub time at which a run ended, milliseconds. Undefined: this node knows of no end. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
-    /** Stores the value of this node from now on. `takeFinished` gives the removals to commit with the value. */
+    /** Stores the progress every second. `takeFinished` returns the removals of QoS 2 messages for the same commit. */
     start(valueNow: () => Omit<Value, 'end'>, takeFinished: () => Finished): void {
       let isWriting = false
       const writeNow = async () => {
@@ -74,8 +75,8 @@ export async function openProgress(parts: {
     },
 
     /**
-     * How far a session had got by the end of the run that its record names. `replay`: messages accepted up to
-     * there may have been sent, and go out again.
+     * Returns how far a session had got at the end of the run that its record names. Messages after `upTo`, up to
+     * `replay`, may have been sent in that run, and must be sent again.
      */
     placeOf(record: SessionRecord): Place & { replay: number } {
       const { node, clientId, createdAt, version } = record
@@ -90,7 +91,7 @@ export async function openProgress(parts: {
       return { upTo, owed, ...(lost !== undefined && { lost }), replay }
     },
 
-    /** Stores the end of a run: where the journal ends now, and the hub time. */
+    /** Stores that a run has ended, with the present end of the journal and the present hub time. */
     async endRun(run: string): Promise<void> {
       const value = values.get(run) ?? { version: 0, upTo: 0, unsettled: {} }
       if (value.end) return
@@ -99,14 +100,14 @@ export async function openProgress(parts: {
       values.set(run, ended)
     },
 
-    /** Runs of nodes that have ended, and whose value is still stored. */
+    /** Returns the runs that have ended and whose progress is still stored. */
     ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
 
-    /** The change that removes the value of a run to which no session refers. Call `removed` when it is stored. */
+    /** Returns the change that removes the progress of a run that no session names. Call `removed` after the commit. */
     removal: (run: string): Change => ({ del: prefix + run }),
     removed: (run: string): void => void values.delete(run),
 
-    /** Call it when all sessions have left: removes the value of this node. Never rejects. */
+    /** Call it when all connections are closed: removes the progress of this node. Never rejects. */
     async close(): Promise<void> {
       clearInterval(timer)
       if (last === '') return
@@ -134,11 +135,12 @@ export async function openProgress(parts: {
 }
 
 /**
- * How far these sessions have got. Settled sessions are left out. If a session needs more than the rest of `maxInValue`
- * messages, and its record still has its position, it gets null: after a crash it gets more messages twice.
+ * Returns how far these sessions have got. Leaves out a session that is live and has no message in flight. The result
+ * lists about `maxInValue` messages at most. If the messages of a session do not fit in, and its stored record has its
+ * present `upTo`, the session gets null: after a crash its record counts, and the client gets more messages twice.
  */
 export function unsettledOf(sessions: Iterable<Session>, placeOf: (session: Session) => Place): Unsettled {
-  // Without a prototype: any text may be a client id.
+  // Without a prototype, because a client id may be any text, even the name of an inherited property.
   const unsettled: Unsettled = Object.create(null)
   let room = maxInValue
   for (const session of sessions) {

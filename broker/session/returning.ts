@@ -24,7 +24,10 @@ interface Login {
   owner: MqttConnection
 }
 
-/** Brings a session back from its record: chooses the messages that it is owed, once. The log-in stores the choice. */
+/**
+ * Restores a session from its record, and chooses the messages that the session gets. The log-in stores this choice, so
+ * the hub chooses only once.
+ */
 export function createReturning(parts: {
   store: Store
   journal: Journal
@@ -41,18 +44,24 @@ export function createReturning(parts: {
   const backlogs = createBacklogs(parts)
 
   return {
-    /** Makes the session of a client that logs in, new or from its record. `left`: the one it has just left here. */
+    /**
+     * Makes the session of a client that logs in. `left`: the session object of its last connection to this node, if
+     * the node is still storing QoS 2 messages that the client published on that connection.
+     */
     open(login: Login, record: SessionRecord | undefined, left: Session | undefined): Session {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // This node may store its progress before `bringBack` has ended. Until then the session is as in its record.
+      // This node may store the progress before `bringBack` has ended. Until then, the place in the record counts.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session
     },
 
-    /** Fills in a session from its record. The returned function counts and reports losses: call it after commit. */
+    /**
+     * Fills in a session from its record. Returns a function that counts lost messages and reports denied filters: call
+     * it after the commit.
+     */
     async bringBack(session: Session, record: SessionRecord): Promise<() => void> {
       const { dropped, superseded, denials } = await fillIn(session, record, bounds.maxOwed)
       return () => {
@@ -63,8 +72,8 @@ export function createReturning(parts: {
     },
 
     /**
-     * How many messages a session that is away would get now, how many of them may have been sent before, and how many
-     * it has lost.
+     * Counts messages of a session whose client is away. `queued`: messages that the client would get now. `inFlight`:
+     * how many of these may have been sent before. `dropped`: lost messages.
      */
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, owner: undefined })
@@ -76,7 +85,10 @@ export function createReturning(parts: {
     },
   }
 
-  /** `mostAgain`: most messages of the backlog that are sent again after a crash. The others are read later. */
+  /**
+   * Fills in filters, messages and place. `mostAgain`: after a crash, messages to repeat go into the backlog until the
+   * backlog has this length. The session reads the others from the journal later.
+   */
   async function fillIn(
     session: Session,
     record: SessionRecord,
@@ -91,12 +103,12 @@ export function createReturning(parts: {
     const owed = [
       ...sentQos2,
       ...place.owed.map(fromStored).filter(({ position }) => position <= latestHead),
-      // After a crash each of them may have been sent.
+      // A record that names a node is left by a crash: that node may have sent any of these messages.
     ].map((each) => (record.node === undefined ? each : { ...each, dup: true }))
     const chosen = await backlogs.choose(
       session.subscriptions,
       { owed, upTo: Math.min(place.upTo, latestHead), replay: Math.min(place.replay, latestHead) },
-      // A message that was sent at QoS 2 must not be read from the journal later, and sent as a new one.
+      // If the session read a message from the journal that was sent at QoS 2, the node would send it as a new one.
       session.hasSentQos2 ? Infinity : mostAgain,
       termsOf(session, mayReceive, clock()),
     )
@@ -109,7 +121,7 @@ export function createReturning(parts: {
     return { dropped, superseded: chosen.missing, denials }
   }
 
-  /** Reads the identifiers of the QoS 2 messages that the client has published and not released. */
+  /** Reads the packet identifiers of the QoS 2 messages that the client has published, and not released by PUBREL. */
   async function readIncoming({ clientId, createdAt, incoming }: Session): Promise<void> {
     const prefix = incomingPrefix(clientId)
     for await (const [key, value] of store.range(prefix)) {
@@ -117,11 +129,11 @@ export function createReturning(parts: {
     }
   }
 
-  /** Grants the filters of the record again, as far as the session may still have them. */
+  /** Grants the filters of the record again. Returns the filters that the session may no longer have. */
   function grantAgain(session: Session, { subscriptions }: SessionRecord, latestHead: number): Denial[] {
     const denials: Denial[] = []
     for (const [filter, qos, since] of subscriptions) {
-      // A store that was restored from a backup may have lost positions.
+      // If the store was restored from a backup, `since` may lie behind the end of the journal.
       const subscription = { qos, since: Math.min(since, latestHead) }
       const reason = rules.denialOf(session, filter)
       if (reason === undefined) session.subscriptions.set(filter, subscription)

@@ -10,8 +10,10 @@ import { outgoingPrefix } from './outgoing-qos2.ts'
 import type { Session, SessionBounds } from './session.ts'
 
 /*
- * How sessions lie in the store: `session/{clientId}` is the session, `incoming/{clientId}/{packetId}` a received QoS 2
- * packet identifier of it, `outgoing/{clientId}/{position}` a QoS 2 message that was sent.
+ * The keys of a session in the store:
+ * `session/{clientId}`: the record of the session.
+ * `incoming/{clientId}/{packetId}`: the client has published a QoS 2 message with this packet identifier.
+ * `outgoing/{clientId}/{position}`: a QoS 2 message that the hub has sent to the client.
  */
 
 export const recordPrefix = 'session/'
@@ -23,28 +25,28 @@ export interface SessionRecord extends Place {
   principal: Principal
   createdAt: number
   version: number
-  /** The run of a node that its client is connected to. */
+  /** The node that the client is connected to. A node gets a new id at each start. Absent: the client is offline. */
   node?: string
   disconnectedAt?: number
   offlineAt?: number
-  /** The filters of a persistent session, each with the position after which it counts. */
+  /** The topic filters of a persistent session. Each applies to messages after its position `since`. */
   subscriptions: [filter: string, qos: Qos, since: number][]
   dropped: number
 }
 
-/** How far a persistent session has got. */
+/** How far a persistent session has got in the journal. */
 export interface Place {
-  /** The session is to get the messages that were accepted after this position. */
+  /** The session still has to get the messages after this position. */
   upTo: number
-  /** Messages up to `upTo` that it is still owed. */
+  /** Other messages that the session still has to get or to acknowledge: earlier ones, and retained values. */
   owed: StoredOwed[]
-  /** How many owed messages did not fit into the record. They are lost only if the node crashes. */
+  /** Number of owed messages that the record has no room for (`maxOwed`). They are lost only if the node crashes. */
   lost?: number
-  /** After a crash: messages up to this position may have been sent, and not all of them went out again yet. */
+  /** After a crash: the session must get the messages up to this position again, because they may have been sent. */
   replay?: number
 }
 
-/** Position, QoS, and which of `retain` (1), `dup` (2) and `isChosen` (4) hold. */
+/** An owed message in a record. `flags` is the sum of 1 (`retain`), 2 (`dup`) and 4 (`isChosen`). */
 type StoredOwed = [position: number, qos: Qos, flags: number]
 
 export function toStored({ position, qos, retain, dup, isChosen }: Owed): StoredOwed {
@@ -57,8 +59,9 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 }
 
 /**
- * The changes that store a record. Where nodes share the store, they apply only while the store has the record that
- * this node knows: a node that was away does not overwrite a later record, nor bring back a session that has ended.
+ * Returns the changes that store a record. If nodes share the store, the commit applies only while the store has the
+ * record of version `storedVersion`. So a node that lost contact for a while cannot overwrite a later record, nor bring
+ * back a session that has ended.
  */
 export function recordChanges(
   record: SessionRecord,
@@ -76,7 +79,7 @@ export function recordChanges(
   ]
 }
 
-/** The change that removes a record, if no later one is stored. */
+/** Returns the change that removes a record, unless the store has a later version of the record. */
 export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
   const del = recordKey(clientId)
   return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
@@ -90,24 +93,27 @@ export function recordKey(clientId: string): string {
   return `${recordPrefix}${encodeURIComponent(clientId)}`
 }
 
-/** The client id in a key of a session. */
+/** Returns the client id in a key of a session. */
 export function clientIdOf(key: string): string {
   return decodeURIComponent(key.split('/')[1] ?? '')
 }
 
-/** Prefix of the received QoS 2 identifiers of a session. Each value is the time at which the session began. */
+/**
+ * Prefix of the keys that hold received QoS 2 packet identifiers of a client. Each value is the `createdAt` of the
+ * session: a later session with the same client id ignores the entry.
+ */
 export function incomingPrefix(clientId: string): string {
   return `incoming/${encodeURIComponent(clientId)}/`
 }
 
-/** Remembers a received QoS 2 packet identifier until its PUBREL [MQTT-4.3.3-2]. */
+/** Returns the change that stores a received QoS 2 packet identifier. The hub keeps it until PUBREL [MQTT-4.3.3-2]. */
 export function incomingChange({ clientId, createdAt }: Session, packetId: number): Change {
   return { put: incomingPrefix(clientId) + packetId, value: String(createdAt) }
 }
 
 export type Records = ReturnType<typeof createRecords>
 
-/** Sessions as records, and the changes that store or remove them. */
+/** Makes the records of sessions, and the changes that store or remove records. */
 export function createRecords(parts: {
   store: Store
   reading: Pick<Reading, 'placeOf'>
@@ -122,7 +128,7 @@ export function createRecords(parts: {
     isStored,
     recordOf,
     placeOf,
-    /** Whether the store checks changes: it refuses one when the stored record is not the one that this node knows. */
+    /** Whether the store refuses a change if the stored record is not the one that this node knows. */
     areChecked: nodes.isShared,
 
     /** Whether a record says that its client is connected to this node. */
@@ -133,28 +139,28 @@ export function createRecords(parts: {
       return stored && readRecord(stored)
     },
 
-    /** The changes that store a session as it is now, under the next version. */
+    /** Gives the session its next version. Returns the changes that store the session in its present state. */
     changesOf(session: Session): Change[] {
       session.version = versionAfter(session.storedVersion)
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
     },
 
-    /** The changes that store a record in place of the one with this version. */
+    /** Returns the changes that store a record in place of the stored record of version `storedVersion`. */
     replacement: (record: SessionRecord, storedVersion: number): Change[] =>
       recordChanges(record, storedVersion, nodes.isShared),
 
-    /** The next record of a session whose client has gone. */
+    /** Returns the next record of a session, which says that the client is offline from now on. */
     offline({ node: _given, ...record }: SessionRecord): SessionRecord {
       return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
-    /** The changes that remove the record of a session, if no later one is stored. */
+    /** Returns the changes that remove the record of a session, unless the store has a later version of the record. */
     removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
       if (!session || !isStored(session)) return []
       return [recordRemoval(session.clientId, session.version, nodes.isShared)]
     },
 
-    /** The changes that remove all other entries of a session from the store. */
+    /** Returns the changes that remove the QoS 2 entries of a session (`incoming/…` and `outgoing/…`). */
     async leftovers(clientId: string): Promise<Change[]> {
       const changes: Change[] = []
       for (const prefix of [incomingPrefix(clientId), outgoingPrefix(clientId)]) {
@@ -165,23 +171,26 @@ export function createRecords(parts: {
   }
 
   /**
-   * A version greater than `before`, and less than that of the progress that this node stores next. So of two versions
-   * the greater is the later one, even where clocks disagree or a clock was set back.
+   * Returns a version greater than `before`, and less than the version of the progress that this node stores next. So
+   * the greater of two versions is the later one, even if the clocks of nodes disagree or a clock was set back.
    */
   function versionAfter(before = 0): number {
     sequences.heard(before)
     return sequences.next()
   }
 
-  /** Clean sessions are stored only if nodes share the store: the others must know every client id that is in use. */
+  /** A clean session is stored only if nodes share the store: each node must know every client id that is in use. */
   function isStored({ clean }: { clean: boolean }): boolean {
     return !clean || nodes.isShared
   }
 
-  /** How far a session has got. Of too many owed messages it has the first, which may be sent before the next value. */
+  /**
+   * Returns how far a session has got, with at most `maxOwed` owed messages. If there are more, returns the first ones,
+   * because the node may send these before it stores the next progress.
+   */
   function placeOf(session: Session): Place {
     const { upTo, owed } = reading.placeOf(session)
-    // A message that was sent at QoS 2 must not be found again in the journal.
+    // Keeps all if QoS 2 messages were sent: the session must not find a sent message in the journal again.
     const most = session.hasSentQos2 ? Infinity : maxOwed
     const lost = Math.max(0, owed.length - most)
     return {

@@ -5,77 +5,87 @@ import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * The session of a client that is connected to this node (MQTT 3.1.1 §3.1.2.4). For every other session the store has a
- * record, and the memory has a `Known` (`known-sessions.ts`).
+ * A session (MQTT 3.1.1 §3.1.2.4) whose client is connected to this node, is logging in, or has just left. Of any other
+ * session, the store has a record, and this node has a summary in memory (`Known` in `known-sessions.ts`).
  */
 export interface Session {
   readonly clientId: string
   readonly clean: boolean
-  /** Digest of the permissions that the session was made with. A client needs the same ones to continue it. */
+  /** Digest of the permissions under which the session was made. A client needs the same permissions to resume it. */
   readonly permission: string
   readonly createdAt: number
   principal: Principal
-  /** Granted filters. */
+  /** The subscriptions that the hub has granted, by topic filter. */
   readonly subscriptions: Map<string, Subscription>
-  /** Version of the record that this node wrote last. Each record has a higher version than the record before. */
+  /** Version of the record that this node last tried to store. Each record has a higher version than the former one. */
   version: number
-  /** Version of the record that is certainly stored. Undefined: none is. */
+  /** Version of the record in the store, as far as this node knows. Undefined: the store has no record. */
   storedVersion: number | undefined
-  /** `upTo` in the record that is certainly stored. */
+  /** `upTo` in the last record that this node has certainly stored. */
   storedUpTo: number | undefined
-  /** The connection that has logged in under this client id, from before its CONNACK on. */
+  /** The connection that has logged in under this client id. Set before the node sends CONNACK. */
   owner: MqttConnection | undefined
-  /** The same connection as `owner`, once it may receive messages. */
+  /** The same connection as `owner`. Set after CONNACK, when the client may receive messages. */
   connection: MqttConnection | undefined
-  /** The outgoing side of `connection`: a delivery needs no other part of the connection. */
+  /** The outgoing side of `connection`. A delivery needs no other part of the connection. */
   outgoing: Outgoing | undefined
-  /** Messages sent and not finished, by packet identifier. */
+  /** The messages in flight to the client, by packet identifier. */
   readonly inFlight: InFlight
-  /** QoS 2 messages received and not released, by packet identifier. */
+  /** Packet identifiers of QoS 2 messages that the client has published, and not yet released by PUBREL. */
   readonly incoming: Set<number>
-  /** QoS 2 messages on their way into the store, by packet identifier; a take-over does not start them anew. */
+  /**
+   * QoS 2 messages of the client that this node is storing, by packet identifier. If the client reconnects meanwhile
+   * and sends such a message again, the node does not store the message twice.
+   */
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
-  /** For a persistent session: messages up to here are done, except those in flight or in the backlog. */
+  /**
+   * Position in the journal. Up to this position, the persistent session has only the messages in `inFlight` and in
+   * `backlog` left to finish. While the session is live, `HandedOut.upTo` counts if it is higher.
+   */
   upTo: number
-  /** True: the session gets messages as they are accepted. False: it gets its backlog, then the journal from `upTo`. */
+  /**
+   * True: the node sends each message as soon as the hub has accepted it. False: the node first sends the backlog, then
+   * the messages of the journal after `upTo`.
+   */
   isLive: boolean
-  /** Owed messages that were not sent on this connection, in this order. */
+  /** Messages that the session has to get and that were not yet sent on this connection, in the order of sending. */
   backlog: Owed[]
   /**
-   * Set after a crash. Up to `upTo` the session gets again all that may have been sent. From there to `head`, the end
-   * of the journal at log-in, it gets the messages of any returning session. Undefined: the backlog holds all of them.
+   * Set if a crash left more messages to repeat than the backlog may hold. Up to `again.upTo`, the session reads the
+   * journal and gets every message again that may have been sent. From there to `again.head` (the end of the journal at
+   * log-in) it gets only the messages that any returning session gets.
    */
   again: { upTo: number; head: number } | undefined
-  /** QoS 2 messages were sent to it. The hub publishes at QoS 1: only the broker on its own sends any. */
+  /** Whether the node has sent QoS 2 messages to the client. The hub publishes at QoS 1, so only tests send any. */
   hasSentQos2: boolean
-  /** The pass over the journal that sends to this session now. Undefined: none does. */
+  /** Identifies the call of `read` (`fanout/catching-up.ts`) that sends to this session now. Undefined: none runs. */
   reading: object | undefined
-  /** Messages lost to the queue limit, or because they are no longer kept. */
+  /** Number of messages that the session lost: to the queue limit, or because the journal no longer keeps them. */
   dropped: number
-  /** When the connection ended: milliseconds since the epoch, and as the hub counts its time (`hub-time.ts`). */
+  /** When the connection ended: in milliseconds since the epoch, and in hub time (`offlineAt`, see `hub-time.ts`). */
   disconnectedAt: number | undefined
   offlineAt: number | undefined
 }
 
-/** A granted filter. */
+/** A granted topic filter. */
 export interface Subscription {
   qos: Qos
-  /** Messages accepted after this position count. */
+  /** The filter applies to messages after this position in the journal. */
   since: number
-  /** An UNSUBSCRIBE is on its way into the store. Messages accepted before that still count. */
+  /** This node is storing an UNSUBSCRIBE. Until that is stored, the filter still applies. */
   isEnding?: boolean
 }
 
-/** How many messages a persistent session may have that its client has not acknowledged. */
+/** Limits for the number of messages that a persistent session still has to get, or to acknowledge. */
 export interface SessionBounds {
-  /** Messages that were never sent. */
+  /** Most waiting messages that were never sent. */
   queueLimit: number
-  /** Messages that it is owed while it is away. */
+  /** Most messages that the session is owed while its client is away, whether they were sent before or not. */
   maxOwed: number
-  /** How far the delivery of waiting messages runs ahead of the client's acknowledgements. */
+  /** Most messages in flight while the node sends the backlog, or messages that it reads from the journal. */
   inFlightWindow: number
-  /** Messages in flight. Above this the session reads further ones from the journal. Not above `maxOwed`. */
+  /** Most messages in flight. Above this number, the session reads messages from the journal. Not above `maxOwed`. */
   maxInFlight: number
 }
 
@@ -89,11 +99,11 @@ export function createSession(of: {
   principal: Principal
   createdAt: number
   owner: MqttConnection | undefined
-  /** The QoS 2 messages that its client sends, if it was connected to this node a moment ago. */
+  /** QoS 2 messages of the client's last connection to this node, if this node is still storing some of them. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
-  // Fields are named one by one, so that all sessions have one hidden class, whatever made `of`.
-  // The fields that each delivery reads come first, and so lie together.
+  // Each field is named here, so V8 gives all sessions the same hidden class, whichever code made `of`. The fields that
+  // each delivery reads come first, because they then lie together in memory.
   return {
     outgoing: undefined,
     permission: of.permission,
@@ -123,20 +133,20 @@ export function createSession(of: {
   }
 }
 
-/** Gives a session its connection, which has logged in on this node. From now on the client may receive through it. */
+/** Gives a session its connection after CONNACK. From now on the node may send messages to the client. */
 export function attach(session: Session, connection: MqttConnection): void {
   session.connection = connection
   session.outgoing = connection.outgoing
 }
 
-/** No connection of this node has the session any more. */
+/** Takes its connection away from a session. */
 export function detach(session: Session): void {
   session.owner = undefined
   session.connection = undefined
   session.outgoing = undefined
 }
 
-/** A packet identifier not in use [MQTT-2.3.1-2]; there is one, because `inFlight` is bounded. */
+/** Returns an unused packet identifier [MQTT-2.3.1-2]. There always is one, because `inFlight` is bounded. */
 export function nextPacketId(session: Session): number {
   do {
     session.lastPacketId = (session.lastPacketId % 65_535) + 1
@@ -144,7 +154,10 @@ export function nextPacketId(session: Session): number {
   return session.lastPacketId
 }
 
-/** The packet identifier of a message to a persistent session. It is the same after a crash, and on another node. */
+/**
+ * Returns the packet identifier of a message to a persistent session. The identifier follows from the position of the
+ * message, so it is the same after a crash and on another node.
+ */
 export function packetIdOf(position: number): number {
   return 1 + ((position - 1) % 65_535)
 }

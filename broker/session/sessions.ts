@@ -10,12 +10,12 @@ import { eachOf, type StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Most tries of one removal. It tries again if the session was stored in between. */
+/** Most tries of one removal. `drop` tries again if another commit has stored the session meanwhile. */
 const maxTries = 5
 
 /**
- * The sessions of the clients that are connected to this node. A session begins with a log-in (`login/claim.ts`). It
- * ends here, or another node takes it over; if both happen at once, the store decides.
+ * The sessions of the clients that are connected to this node. A session begins with a log-in (`login/claim.ts`). Later
+ * this node ends the session, or another node claims it. If both happen at once, the store decides.
  */
 export function createSessions(parts: {
   known: KnownSessions
@@ -33,7 +33,7 @@ export function createSessions(parts: {
     if (claiming.has(clientId)) return
     if (session) changedElsewhere(session, record)
     else if (record && records.isOwn(record)) {
-      // The store applied a commit of this node without answering: the record has to be made right.
+      // The store applied a commit of this node, but the answer got lost: this node has to correct the record.
       const left = leaving.get(clientId)
       if (left) left.storedVersion = record.version
       else stored.repair(clientId)
@@ -46,7 +46,10 @@ export function createSessions(parts: {
     values: () => connected.values(),
     ...ended,
 
-    /** The connection is gone: a clean session ends [MQTT-3.1.2-6], a persistent one waits for its client. */
+    /**
+     * Call it when the connection has ended. A clean session then ends as well [MQTT-3.1.2-6]. A persistent session is
+     * stored, and waits for its client.
+     */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
       letGo(session)
@@ -64,7 +67,7 @@ export function createSessions(parts: {
       try {
         await drop(clientId)
       } catch (error) {
-        // Another node has the session by now.
+        // Another node has claimed the session meanwhile.
         if (!(error instanceof ConditionFailed)) throw error
       }
     },
@@ -74,7 +77,7 @@ export function createSessions(parts: {
       await eachOf([...connected.values()].filter(records.isStored), stored.store)
     },
 
-    /** Forgets a session and all it is owed. The caller closes its connection. False when there is none. */
+    /** Removes a session with all its messages. The caller closes the connection. False: there is no such session. */
     drop,
   }
 
@@ -90,7 +93,7 @@ export function createSessions(parts: {
         return true
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-        // Another commit stored the session since it was read. If the client has logged in by now, it keeps the session.
+        // Another commit has stored the session after `record` was read. A client that has logged in keeps its session.
         if (connected.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
       }
@@ -100,16 +103,16 @@ export function createSessions(parts: {
 
   function changedElsewhere(session: Session, record: SessionRecord | undefined): void {
     session.storedVersion = record?.version
-    // This is a commit of this node that seemed to have failed.
+    // The store has applied a commit of this node that seemed to have failed.
     if (records.isOwn(record)) return
-    // Another node takes this one for dead, and has ended its clean sessions. They go on when this node is back.
+    // Another node took this node for dead and removed its clean sessions. `claimAgain` stores the sessions again.
     if (!record && session.clean && known.isTakenForDead()) return
     const { owner } = session
     letGo(session)
     owner?.cut('takeover', 'another connection with the same client id')
   }
 
-  /** Its client is connected here no more. */
+  /** Removes the session from the connected ones, and notes how far the session has got. */
   function letGo(session: Session): void {
     reading.stop(session)
     here.exit(session)
@@ -118,7 +121,7 @@ export function createSessions(parts: {
 
 export type EndedSessions = ReturnType<typeof createEndedSessions>
 
-/** Ends expired sessions, and those whose node is gone. One node does it for all. */
+/** Ends expired sessions, and sessions whose node is gone. The leader does this for all nodes. */
 export function createEndedSessions(parts: {
   store: Store
   isLeader: () => boolean
@@ -131,10 +134,10 @@ export function createEndedSessions(parts: {
   return {
     endGone,
 
-    /** Forgets sessions that have been offline for too long. Returns how many. */
+    /** Removes sessions that have been offline for too long, and returns their number. */
     async sweep(): Promise<number> {
       if (!isLeader()) return 0
-      // When some nodes went, the end of their sessions may not have been stored.
+      // When another node ended, this node may have failed to store the end of the sessions of that node.
       await endGone()
       const all = [...known.values()]
       const expired = all.filter(known.hasExpired)
@@ -147,7 +150,7 @@ export function createEndedSessions(parts: {
     },
   }
 
-  /** Notes how far the sessions of nodes that are gone have got, and ends their clean ones. */
+  /** For nodes that are gone: stores how far their persistent sessions have got, and removes their clean sessions. */
   async function endGone(): Promise<void> {
     if (!isLeader()) return
     const gone = known.gone()

@@ -11,9 +11,9 @@ export type StoredSessions = ReturnType<typeof createStoredSessions>
 type Removable = Pick<Known, 'clientId' | 'clean' | 'version'>
 
 /**
- * The records of this node's sessions in the store. Each commit names the record that it replaces: if another node has
- * changed that record in between, the store refuses the commit with `ConditionFailed`. If a commit fails in another
- * way, its record is made right later.
+ * Stores and removes the records of this node's sessions. Each commit names the version of the record that it replaces.
+ * If another node has changed the record meanwhile, the store refuses the commit with `ConditionFailed`. If a commit
+ * fails in another way, this node does not know whether it was applied, and corrects the record later.
  */
 export function createStoredSessions(parts: {
   store: Store
@@ -28,10 +28,10 @@ export function createStoredSessions(parts: {
   const repair = createRepair(settle)
 
   return {
-    /** Stores a session as it is. */
+    /** Stores a session in its present state. */
     store: storeRecord,
 
-    /** Stores the session of a client that logs in, in place of the one before. Then its client is connected here. */
+    /** Stores the session of a client that logs in, in place of `before`, and adds it to the connected sessions. */
     async claim(session: Session, before: Known | undefined, removed: readonly Change[]): Promise<void> {
       const changes = changesOf(session)
       const record = recordOf(session)
@@ -47,14 +47,14 @@ export function createStoredSessions(parts: {
       here.enter(session)
     },
 
-    /** Resolves when this node knows what all nodes have stored until now. */
+    /** Resolves when this node has heard of all commits that the other nodes made before the call. */
     async catchUp(): Promise<void> {
       await store.commit([{ tell: 'caught up', value: '' }])
     },
 
     remove,
 
-    /** Makes the record of a client id right, a little later. */
+    /** Corrects the stored record of a client id, about a second later. */
     repair: repair.add,
 
     close: repair.close,
@@ -71,7 +71,7 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // After these errors the store does not know yet that the client has gone. The record is stored again later.
+      // After these errors the store may still name this node for a client that has gone. `repair` stores it again.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error
@@ -83,8 +83,8 @@ export function createStoredSessions(parts: {
   }
 
   /**
-   * Whether the store still names this node for a leaving session, because a commit seemed to have failed. If
-   * not, another node stores how far the session has got.
+   * Whether the store still names this node for a leaving session. If so, the store has applied an earlier commit
+   * that seemed to have failed. If not, another node has claimed the session, and now stores its progress.
    */
   async function isStillOwn(session: Session): Promise<boolean> {
     try {
@@ -98,7 +98,7 @@ export function createStoredSessions(parts: {
     }
   }
 
-  /** Makes the stored record of a client id right. If its client is on another node, that node does it. */
+  /** Corrects the stored record of a client id. If the client is connected to another node, that node does it. */
   async function settle(clientId: string): Promise<void> {
     if (here.claiming.has(clientId)) return repair.add(clientId)
     const session = here.connected.get(clientId) ?? here.leaving.get(clientId)
@@ -111,12 +111,12 @@ export function createStoredSessions(parts: {
       await store.commit(records.replacement(offline, record.version))
       known.set(offline)
     } catch (error) {
-      // Another node has the session by now.
+      // Another node has claimed the session meanwhile.
       if (!(error instanceof ConditionFailed)) throw error
     }
   }
 
-  /** Removes a session, if `record` is still its latest. Rejects if the session was stored in between. */
+  /** Removes a session if `record` is still its newest record. Otherwise rejects with `ConditionFailed`. */
   async function remove(record: Removable): Promise<void> {
     const { clientId } = record
     const removed = record.clean ? [] : await records.leftovers(clientId)
@@ -135,8 +135,8 @@ export function createStoredSessions(parts: {
 }
 
 /**
- * Commits of one holder wait for each other, because each names the record that it replaces. Changes in quick
- * succession share a commit.
+ * Makes the commits of one holder (a session) one after another, because each names the record that it replaces. Calls
+ * during a commit share the next commit.
  */
 function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) {
   const storing = new Map<Holder, { current: Promise<void>; next?: Promise<void> }>()
@@ -160,7 +160,10 @@ function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) 
   }
 }
 
-/** Works on each item in a commit of its own: a refused commit stops no other. Rejects with the first other failure. */
+/**
+ * Calls `work` for all items at once; each call makes a separate commit. Ignores calls that the store refuses with
+ * `ConditionFailed`. Rejects with the first other error, when all calls have ended.
+ */
 export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const results = await Promise.allSettled(all.map(work))
   const isFailure = (result: PromiseSettledResult<void>) =>
@@ -170,8 +173,8 @@ export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => P
 }
 
 /**
- * Repairs records that may differ from memory, because the store did not answer. Tries `settle` every second until it
- * has made the record of each client id right.
+ * Corrects records that may differ from the memory of this node, because the store did not answer. Calls `settle` for
+ * their client ids every second, until each call has succeeded.
  */
 function createRepair(settle: (clientId: string) => Promise<void>) {
   const due = new Set<string>()

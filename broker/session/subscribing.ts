@@ -16,21 +16,22 @@ import type { Routes } from './subscriptions.ts'
 /** The return code of a refused filter [MQTT-3.9.3-2]. */
 const refused = 0x80
 
-/** A packet of more filters may cost as much as a large PUBLISH: one filter costs some microseconds. */
+/** A packet with more filters than this is paced like a large PUBLISH: each filter costs some microseconds. */
 const manyFilters = 10
 
 export type Subscribing = ReturnType<typeof createSubscribing>
 
 /**
- * Answers SUBSCRIBE and UNSUBSCRIBE. Each filter is decided on its own, and the granted ones are stored. Then one
- * SUBACK has a return code for every filter of the packet, repeated ones too [MQTT-3.8.4-5].
+ * Answers SUBSCRIBE and UNSUBSCRIBE. Decides about each filter of a SUBSCRIBE separately, and stores the granted
+ * filters. Then sends one SUBACK with a return code for every filter of the packet, also for repeated filters
+ * [MQTT-3.8.4-5].
  */
 export function createSubscribing(parts: {
   grants: Grants
   reading: Reading
   retainedSending: RetainedSending
   rules: FilterRules
-  /** Paces packets, small ones and large ones. */
+  /** Limits how many packets are taken per turn of the event loop: `large` is for packets with many filters. */
   pacing: Record<'small' | 'large', Pacing>
   log: Log
   metrics: Metrics
@@ -38,7 +39,7 @@ export function createSubscribing(parts: {
   const { grants, reading, retainedSending, rules, pacing, log, metrics } = parts
 
   return {
-    /** The events of a connection that are about SUBSCRIBE and UNSUBSCRIBE. */
+    /** Returns the handlers for the SUBSCRIBE and UNSUBSCRIBE packets of a connection. */
     eventsOf(client: Client): Pick<ConnectionEvents, 'requesting' | 'subscribe' | 'unsubscribe'> {
       const { connection } = client
       const isOver = () => !connection.isOpen
@@ -58,7 +59,7 @@ export function createSubscribing(parts: {
     },
   }
 
-  /** Never rejects: a client whose subscription cannot be stored is cut off without an answer. */
+  /** Never rejects: if the subscription cannot be stored, closes the connection without an answer. */
   async function subscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
     const { connection } = session
     const denials: Denial[] = []
@@ -75,14 +76,14 @@ export function createSubscribing(parts: {
     })
     rules.report(session, denials)
     if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
-    // For a clean session nothing is awaited, so that SUBACK goes out before the first message of the subscription.
+    // For a clean session there is no `await`: SUBACK must go out before the first message of the subscription.
     const granting = grants.store(session)
     if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
     connection?.send(encodeSuback(packetId, returnCodes))
     retainedSending.start(session, granted, since)
   }
 
-  /** Never rejects. */
+  /** Never rejects: if the end of the subscription cannot be stored, closes the connection without an answer. */
   async function unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
     const { connection } = session
     const names = filters.map(({ filter }) => filter)
@@ -94,7 +95,7 @@ export function createSubscribing(parts: {
     connection?.send(encodeUnsuback(packetId))
   }
 
-  /** Grants the filter in memory, or takes it away and says why. */
+  /** Grants the filter in memory. If the rules deny it, removes the filter instead, and returns the reason. */
   function grant(session: Session, filter: string, qos: Qos): string | undefined {
     const reason = rules.denialOf(session, filter)
     if (reason === undefined) grants.add(session, filter, qos)
@@ -118,18 +119,18 @@ export function createSubscribing(parts: {
 
 export type Grants = ReturnType<typeof createGrants>
 
-/** The filters of sessions, in memory and in the store. */
+/** Adds and removes the filters of sessions, in memory and in the store. */
 export function createGrants(parts: {
   routes: Routes
   here: SessionsHere
   journal: Journal
-  /** Stores a session as it is. */
+  /** Stores a session in its present state. */
   storeSession: (session: Session) => Promise<void>
 }) {
   const { routes, here, journal, storeSession } = parts
 
   return {
-    /** Grants a filter in memory, from now on; `store` makes it last. */
+    /** Grants a filter in memory, for messages accepted from now on. Call `store` afterwards. */
     add(session: Session, filter: string, qos: Qos): void {
       const before = session.subscriptions.get(filter)
       if (before?.qos === qos && !before.isEnding) return
@@ -141,7 +142,7 @@ export function createGrants(parts: {
 
     remove,
 
-    /** Removes filters of a persistent session once that is stored. If storing fails, rejects and keeps the filters. */
+    /** Stores that filters have ended, then removes them from memory. If the store fails, keeps them and rejects. */
     async end(session: Session, filters: readonly string[]): Promise<void> {
       const ending = filters.flatMap((filter) => session.subscriptions.get(filter) ?? [])
       for (const subscription of ending) subscription.isEnding = true

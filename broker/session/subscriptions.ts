@@ -2,8 +2,8 @@ import type { Qos } from '../connection/wire.ts'
 import type { Session } from './session.ts'
 
 /**
- * Topic filters and who holds them, as a tree of levels: finding the holders of a topic costs the depth
- * of the topic, not the number of filters.
+ * Topic filters and their holders, as a tree of topic levels. So the time to find the holders of a topic depends on the
+ * depth of the topic, not on the number of filters.
  */
 export function createSubscriptions<Holder>() {
   const nobody: ReadonlyMap<Holder, Qos> = new Map()
@@ -29,7 +29,7 @@ export function createSubscriptions<Holder>() {
       removeBelow(root, filter.split('/'), 0, holder)
     },
 
-    /** Each holder once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */
+    /** Returns each holder with a matching filter once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */
     match(topic: string): ReadonlyMap<Holder, Qos> {
       if (!root.children?.size) return nobody
       const found: Map<Holder, Qos>[] = []
@@ -51,7 +51,7 @@ export function createSubscriptions<Holder>() {
 
 export type Routes = ReturnType<typeof createRoutes>
 
-/** The filters of the sessions that are connected to this node. */
+/** The filters of the sessions whose clients are connected to this node. */
 export function createRoutes() {
   const persistent = createSubscriptions<Session>()
   const live = createSubscriptions<Session>()
@@ -69,7 +69,7 @@ export function createRoutes() {
   }
 }
 
-/** A node gets a map only when it needs it: an empty map is larger than the rest of a node. */
+/** A node of the tree. Its maps are made when needed: an empty map takes more memory than the rest of the node. */
 interface Node<Holder> {
   children: Map<string, Node<Holder>> | undefined
   holders: Map<Holder, Qos> | undefined
@@ -95,7 +95,7 @@ function collect<Holder>(
   found: Map<Holder, Qos>[],
 ): void {
   const wildcards = !(reserved && depth === 0)
-  if (wildcards) addHolders(node.children?.get('#'), found) // also the parent level itself, §4.7.1.2
+  if (wildcards) addHolders(node.children?.get('#'), found) // `a/#` matches `a` as well, §4.7.1.2
   const level = levels[depth]
   if (level === undefined) {
     addHolders(node, found)

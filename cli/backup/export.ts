@@ -48,7 +48,7 @@ async function exportTo(file: string, place: Place): Promise<{ result: unknown }
   }
 }
 
-/** Reads the store itself. This code is loaded only here, so that other commands start sooner. */
+/** Reads the store without a node. Loads the code for this only here, so that other commands start sooner. */
 async function linesOfStopped() {
   const { openStopped } = await import('../../admin/backup/stopped.ts')
   const { lines, close } = await openStopped(process.env, process.cwd())

@@ -39,7 +39,7 @@ export const importOfFile: LocalCommand = {
 
 async function importFrom(file: string, place: Place): Promise<Done> {
   try {
-    // Checks the file before it asks the node: the node would stop for a file that it cannot use.
+    // Checks the file before asking the node, because the node would restart even for a file that it cannot use.
     const about = await checkFile(file)
     return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
   } catch (error) {
@@ -64,7 +64,7 @@ function waiting(file: string, about: About, dataDir: string): Done {
   return { result: { ...shown(file, about), waits: true, waitsIn: join(dataDir, waitingName) } }
 }
 
-/** Hands the file to a running node, and waits until it has started with it. */
+/** Hands the file to a running node, and waits until the node has restarted and imported the file. */
 async function offer(file: string, about: About, { socketPath, who }: Place): Promise<Done> {
   const dataDir = dirname(socketPath)
   // First asks whether there is a node.
@@ -98,13 +98,14 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
   return { error: { code: 'node.unreachable', message } }
 }
 
-/** A copy that belongs to the user of the node, and is on disk. */
+/** Copies the file into the data directory. The copy belongs to the user of the node, and is on disk at the end. */
 async function copyInto(dataDir: string, file: string): Promise<void> {
   const path = join(dataDir, offeredName)
   await rm(path, { force: true })
   const copy = await open(path, 'wx', 0o600)
   try {
-    // Changes the owner through the handle: another user may write in the directory, and replace the name.
+    // Changes the owner through the file handle and not by name: another user may write in the directory, and could put
+    // another file under the name.
     const { uid, gid } = await stat(dataDir)
     if (process.getuid?.() === 0) await copy.chown(uid, gid)
     await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))

@@ -13,7 +13,10 @@ export const stoppedOption: CommandOption = {
     'no node runs: use the store of this environment (HUB_CONFIG, HUB_DATA_DIR, HUB_REDIS_URL as for a node)',
 }
 
-/** Refuses a URL: an export holds keys and password hashes, and must not be sent over the network. */
+/**
+ * Returns where to export or import. Refuses a URL, because an export holds keys and password hashes, which must not be
+ * sent over the network.
+ */
 export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Place {
   if (url !== undefined) throw usage('this works on the machine of a node only, without --url and HUBCTL_URL')
   return { socketPath, stopped: input.flag('stopped'), who }

@@ -11,7 +11,7 @@ const pollMs = 1_000
 /** A token that ends within this time is exchanged before it is used, milliseconds. */
 const marginMs = 30_000
 
-/** A hub over HTTPS, as the user who logged in there. `ca` replaces the CA that was given at the log-in. */
+/** Sends commands to a hub over HTTPS, as the user who logged in there. `ca` replaces the CA of the log-in. */
 export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
@@ -20,7 +20,7 @@ export function openRemote(url: string, ca: string | undefined) {
     return 'error' in answer ? answer : resultOf(answer, url)
   }
 
-  /** Asks again and again for new events. Resolves with the reason when a request fails. */
+  /** Asks for new events every second. Resolves with the reason when a request fails. */
   async function readLines(
     command: string,
     { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
@@ -43,7 +43,7 @@ export function openRemote(url: string, ca: string | undefined) {
     }
   }
 
-  /** Asks with a valid token. Exchanges it shortly before it ends, or when the hub refuses it. */
+  /** Sends a command with a valid token. Exchanges the token shortly before it ends, or when the hub refuses it. */
   async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
     const kept = await readLogIn(url)
     if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
@@ -88,7 +88,7 @@ export function resultOf(answer: Answer, url: string): Result {
     : { error: failureOf(answer, url) }
 }
 
-/** The reason why a hub did not carry out a command, in its own words if it gave any. */
+/** The reason why a hub did not carry out a command, in the words of the hub if it gave a reason. */
 export function failureOf(answer: Answer, url: string): CallFailure {
   const { status, body, retryAfter } = answer
   const { message } = Object(body)

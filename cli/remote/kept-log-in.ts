@@ -60,7 +60,7 @@ function pathOf(url: string): string {
   return join(directory(), `${encodeURIComponent(new URL(url).host)}.json`)
 }
 
-/** A relative path in XDG_CONFIG_HOME is ignored (XDG Base Directory Specification). */
+/** The directory of the log-ins. A relative path in XDG_CONFIG_HOME is ignored (XDG Base Directory Specification). */
 function directory(): string {
   const { XDG_CONFIG_HOME: base = '' } = process.env
   return join(isAbsolute(base) ? base : join(homedir(), '.config'), 'hubctl')

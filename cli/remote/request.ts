@@ -13,7 +13,7 @@ export interface Answer {
 
 /** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
 const timeoutMs = 60_000
-/** Longest answer, bytes: that of a hub with 100,000 sessions is shorter. */
+/** Longest answer, bytes. The answer of a hub with 100,000 sessions is shorter. */
 const maxBytes = 256 * 1024 * 1024
 /** Longest wait that a hub may ask for, seconds. */
 const maxRetryAfter = 3_600
@@ -71,7 +71,10 @@ export async function send(
   }
 }
 
-/** Bounds the wait: after a nonsense answer hubctl must neither ask without a pause nor wait for ever. */
+/**
+ * The seconds in a `Retry-After` header, within bounds: if the value is nonsense, hubctl must neither ask without a
+ * pause nor wait for ever.
+ */
 function secondsIn(retryAfter: string | undefined): number {
   const seconds = Number(retryAfter)
   return seconds >= 1 ? Math.min(seconds, maxRetryAfter) : 1

@@ -13,7 +13,7 @@ type Outcome = { session: Session } | { refused: Answer } | { error: CallFailure
 
 const path = '/auth/session'
 const cookieName = '__Secure-hub-session'
-/** Without this header the hub takes the request for one of a foreign page. */
+/** Without this header the hub refuses the request, because a page of another site may have sent it. */
 const asPage = { 'x-hub-page': 'hubctl' }
 
 /** Logs in as the web pages do. `/auth/login` will be retired with the HTTPS API of publishers, so it is not used. */

@@ -9,10 +9,10 @@ export function isPersonThere(): boolean {
 
 /** Asks a person on the terminal. `isSecret`: the typed text is not shown. */
 export async function askPerson(question: string, { isSecret = false } = {}): Promise<string> {
-  // In this mode readline echoes typed text, not the terminal. For a secret its output drops everything.
+  // With `terminal: true`, readline prints the typed text, not the terminal. For a secret, `output` drops this text.
   const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : process.stderr
   const lines = createInterface({ input: process.stdin, output, terminal: true })
-  // Asks only now, because from here on the terminal does not show typed text.
+  // Prints the question only now, because from here on the terminal does not show typed text.
   if (isSecret) process.stderr.write(question)
   const given = new Promise<never>((_, reject) => {
     lines.once('SIGINT', () => reject(usage('given up')))
@@ -27,7 +27,7 @@ export async function askPerson(question: string, { isSecret = false } = {}): Pr
   }
 }
 
-/** The first `count` lines of the standard input. For scripts: a person at a terminal is asked instead. */
+/** Reads the first `count` lines of the standard input. For scripts: `askPerson` asks a person at a terminal. */
 export async function readInput(count: number): Promise<string[]> {
   const chunks: Buffer[] = []
   let length = 0

@@ -17,7 +17,7 @@ export const programOptions: readonly CommandOption[] = [
   { flags: '--yes', summary: 'do not ask before something is taken away for good' },
 ]
 
-/** Which hub is asked, and how its answer is printed. */
+/** The values of the program options: which hub to ask, and how to print its answer. */
 export interface How {
   socketPath: string
   /** Address of the hub, if the command goes over HTTPS instead of through the socket. */
@@ -63,7 +63,7 @@ export function createProgram(
   }
 }
 
-/** The command to run with the given options. */
+/** The command to run. A command with `without` is replaced if the named option is not given. */
 function chosen(command: Command | LocalCommand, input: Input): Command | LocalCommand {
   const without = 'asks' in command ? command.without : undefined
   return without && input.optional(without.option) === undefined ? without.does : command

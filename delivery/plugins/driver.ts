@@ -9,27 +9,28 @@ export interface PluginItem {
   action: string
   /** The event as published. */
   event: Record<string, unknown>
-  /** The entry of the event's `plugins`, or one with the type alone where the target enables itself. */
+  /** The entry for this target in the event's `plugins`. If the target enabled itself, an object with only the type. */
   plugin: Record<string, unknown>
-  /** Of the publisher. */
+  /** Institution of the publisher. */
   institutionId: string
 }
 
 /** The facts about one attempt, for the driver. */
 interface DeliveryContext {
-  /** The same for every attempt of an item. */
+  /** Id of the message: the same for every attempt of an item. */
   messageId: string
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   attempt: number
   /** Aborts at the deadline, and when the hub stops. */
   signal: AbortSignal
 }
 
-/** Hands items on to one plugin target. */
+/** Delivers items to one plugin target. */
 export interface PluginDriver {
   /**
-   * Tries once. Resolves with nothing when the target has the item. Rejects when the hub is to try again, after a pause
-   * that grows. An `Outcome` says more: that the target refuses this item, or when to come back.
+   * Tries once to deliver an item. Resolves with undefined when the target has taken the item. Rejects if the hub is to
+   * try again, after a pause that grows with each failure. An `Outcome` says more, for example that the target refuses
+   * this item, or how long the hub is to wait.
    */
   deliver(item: PluginItem, context: DeliveryContext): Promise<Outcome | undefined>
   /** Called when the hub stops. */
@@ -43,7 +44,7 @@ export type CreateDriver = (
   hub: { log: Log },
 ) => PluginDriver | Promise<PluginDriver>
 
-/** Loads the driver in a file. Throws when there is none. */
+/** Loads the driver in a file. Throws if the file cannot be loaded or has no driver. */
 export async function loadDriver(path: string): Promise<CreateDriver> {
   const loaded: unknown = await import(pathToFileURL(path).href).catch((error: unknown) => {
     throw new Error(`the plugin driver ${path} cannot be loaded`, { cause: error })

@@ -4,18 +4,18 @@ import type { Outcome, Target } from '../target.ts'
 import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
 import { type PluginTarget, queueOf } from './targets.ts'
 
-/** Time for one attempt, milliseconds. */
+/** Longest time of one attempt, milliseconds. */
 export const attemptMs = 20_000
-/** Time for a driver to close, milliseconds. */
+/** Longest time that the hub waits for a driver to close, milliseconds. */
 const closeMs = 2_000
-/** Characters that are kept of the reason for which an attempt failed. */
+/** Most characters of the reason why an attempt failed. The rest is cut off. */
 const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
 export async function createPlugins(parts: {
   targets: readonly PluginTarget[]
   driverOf: (target: PluginTarget) => Promise<CreateDriver>
-  /** Time for one attempt, milliseconds. */
+  /** Longest time of one attempt, milliseconds. */
   deadlineMs?: number
   log: Log
 }) {
@@ -29,7 +29,7 @@ export async function createPlugins(parts: {
   return {
     queues: targets.map((target) => ({ name: queueOf(target.type), target })),
 
-    /** The queue an item of this action belongs to; undefined: there is no such target. */
+    /** The queue of an action: `plugins.dts` for `plugins.dts.event`. Undefined: there is no such target. */
     queueOfAction(action: string): string | undefined {
       const queue = action.replace(/\.event$/, '')
       return queue !== action && drivers.has(queue) ? queue : undefined
@@ -60,7 +60,7 @@ export async function createPlugins(parts: {
 async function close(driver: PluginDriver): Promise<void> {
   const ending = new AbortController()
   const late = setTimeout(() => ending.abort(new Error('not closed in time')), closeMs)
-  // An async function, so that an exception that a driver throws at once becomes a rejection.
+  // An async function turns an exception that the driver throws synchronously into a rejection.
   const closed = async () => driver.close?.()
   try {
     await Promise.race([closed(), whenAborted(ending.signal)])
@@ -69,7 +69,10 @@ async function close(driver: PluginDriver): Promise<void> {
   }
 }
 
-/** Third parties write drivers. Whatever a driver does, this resolves, soon after the deadline at the latest. */
+/**
+ * Makes one attempt. Third parties write drivers, so this resolves whatever a driver does, at the latest at the
+ * deadline.
+ */
 async function attempt(
   driver: PluginDriver,
   pluginItem: PluginItem,
@@ -86,7 +89,7 @@ async function attempt(
     deadlineMs,
   )
   stopping.addEventListener('abort', stop, { once: true })
-  // An async function, so that an exception that a driver throws at once becomes a rejection.
+  // An async function turns an exception that the driver throws synchronously into a rejection.
   const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
   try {
     return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))
@@ -105,7 +108,7 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** Makes an outcome of whatever a driver returned. */
+/** Turns the value that a driver returned into an outcome. The value may be anything. */
 function readOutcome(returned: unknown): Outcome {
   const { result, status, reason, retryAfterMs } = Object(returned ?? {})
   const code = Number.isInteger(status) ? status : null

@@ -3,27 +3,28 @@ import { isRecord } from '../../event/json.ts'
 import type { EventKind } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
 
-/** A plugin target of the configuration. Its further fields belong to its driver. */
+/** A plugin target, as the operator configures it. The fields that are not listed here belong to its driver. */
 export interface PluginTarget {
   type: string
   autoEnable?: boolean
   url?: string
-  /** File of the driver; without it items are posted to `url`. */
+  /** File of the driver. Without a driver, the hub posts the items to `url`. */
   driver?: string
   [field: string]: unknown
 }
 
 const maxWarnings = 20
 
-/** A target that gets an event, with the entry of the event's `plugins` that says so. */
+/** A target that gets an event. `plugin` is the entry for this target in the event's `plugins`. */
 interface Enabled {
   type: string
   plugin: Record<string, unknown>
 }
 
 /**
- * The targets an event is for, each once (service.md §4.2, design.md §10): those that its `plugins` name, and for
- * music on the playing topic those that enable themselves. One entry with `isDeactivated` keeps a target out.
+ * The targets that get an event, each once (service.md §4.2, design.md §10). They are the targets that the event's
+ * `plugins` name. Music on the playing topic also goes to targets with `autoEnable`. A single entry with
+ * `isDeactivated` excludes its target.
  */
 export function enabledTargets(
   event: HubEvent,
@@ -40,12 +41,15 @@ export function enabledTargets(
   })
 }
 
-/** The queue of a target. */
+/** The name of the queue of a target: `plugins.dts` for type `dts`. */
 export function queueOf(type: string): string {
   return `plugins.${type}`
 }
 
-/** Warnings about entries without a target: only the first `maxWarnings`, since an event may have thousands. */
+/**
+ * Warnings about entries in `plugins` that name no configured target. Returns only the first `maxWarnings`, because an
+ * event may have thousands of entries.
+ */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
   const entries = entriesOf(event)
   if (entries.length === 0) return []
@@ -69,7 +73,7 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }
 
-/** Checks `plugins` here, because the schemas of control and data events do not check the field. */
+/** The entries of `plugins`. Checked here, because the schemas of control and data events do not check the field. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const plugins = 'plugins' in event ? event.plugins : undefined
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []

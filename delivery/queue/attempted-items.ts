@@ -4,10 +4,13 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
 import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-records.ts'
 
-/** An item remembers so many of its newest attempts. */
+/** An item keeps this many of its newest attempts. */
 const maxAttempts = 20
 
-/** Changes an item after an attempt. Called under the lock of the queue. The same commit stores `alongside`. */
+/**
+ * Changes an item after an attempt. The caller holds the lock of the queue. `alongside`: further changes for the same
+ * commit.
+ */
 export function createAttemptedItems(parts: {
   store: Store
   inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
@@ -16,7 +19,7 @@ export function createAttemptedItems(parts: {
   const { store, inMemory, payload } = parts
 
   return {
-    /** Removes a delivered item, also from the dead letters if it was given up meanwhile. */
+    /** Removes a delivered item. If the item became a dead letter during the attempt, removes that letter. */
     async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
       const queue = inMemory.get(name)
       const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
@@ -26,7 +29,10 @@ export function createAttemptedItems(parts: {
       inMemory.takeLetters(name, letters)
     },
 
-    /** Notes an attempt in vain. With `asideUntil`, sets the item aside until then, or leaves it aside. */
+    /**
+     * Records a failed attempt in the item. With `asideUntil`, also sets the item aside until then, out of the order of
+     * the queue.
+     */
     postpone: (
       name: string,
       item: WorkItem,
@@ -42,7 +48,7 @@ export function createAttemptedItems(parts: {
         ...(how.asideUntil !== undefined && { asideUntil: how.asideUntil }),
       })),
 
-    /** Sets the item aside without noting another attempt. */
+    /** Sets the item aside until `asideUntil`, without recording an attempt. */
     setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
       change(name, item, [], (now) => ({ ...now, asideUntil })),
   }

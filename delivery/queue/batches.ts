@@ -1,7 +1,10 @@
-/** Limits of one commit that changes many items of a queue, because other commits wait for it. */
+/** Most items and bytes of one commit. Larger changes are split, because other commits wait for each commit. */
 const most = { items: 500, bytes: 1024 * 1024 }
 
-/** Reads payloads, or messages with their payloads, and yields as many at a time as one commit takes. */
+/**
+ * Calls `read` for each element of `all`, one after another. `read` finds a payload, or a message with its payload.
+ * Yields the results in portions, each small enough for one commit.
+ */
 export async function* inBatches<Of, Found extends Buffer | { payload: Buffer }>(
   all: readonly Of[],
   read: (of: Of) => Promise<Found | undefined>,

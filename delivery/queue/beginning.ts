@@ -7,29 +7,32 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Puts earlier messages in front of a new queue, in the order of the journal. The sequence of such an item is the
- * position of its message. So a node that begins once more, or at the same time as another, makes the same items.
- * Called under the lock of the queue, while nothing is sent from the queue.
+ * Puts earlier messages in front of the items of a new queue, in the order of the journal. The sequence of such an item
+ * is the position of its message. So a node that starts over, or two nodes that do this at the same time, make the same
+ * items. The caller holds the lock of the queue, and the hub sends nothing from the queue meanwhile.
  */
 export function createBeginning(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   inMemory: Pick<QueuesInMemory, 'queueOf' | 'add' | 'take'>
   newItem: NewItem
-  /** Items that one queue may hold. */
+  /** Most items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
-  /** Takes the newest messages for which there is room. The commits apply only while condition `beginning` is met. */
+  /**
+   * Adds items for the newest of `messages`, as many as the queue has room for. `beginning` is a condition of each
+   * commit: if it fails, the commit changes nothing.
+   */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { inOrder } = inMemory.queueOf(name)
     const placed = inOrder.filter(isFromBefore)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Items of these messages that wait already. They are moved into the order of the positions, because a message that
-    // a node accepted before it heard of the queue may belong between them.
+    // Items that already wait for some of these messages. They move into the order of positions, because earlier
+    // messages may belong between them: those that another node accepted before it knew the queue.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
@@ -61,7 +64,7 @@ export function createBeginning(parts: {
         ...items.map(({ item, payload }) => itemChange(name, item, payload)),
       ])
       inMemory.take(name, moved)
-      // Another node may have added the same items at the same time.
+      // Skip items that another node has added at the same time.
       for (const { item } of items) if (!currentOf(inMemory.queueOf(name), item)) inMemory.add(name, item)
     }
     appended(name)

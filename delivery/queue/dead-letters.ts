@@ -13,10 +13,10 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/** Most tries to commit a portion. A try fails if another node has removed one of its items meanwhile. */
+/** Most tries of one commit. A try fails if another node has removed one of its items or letters meanwhile. */
 const maxTries = 3
 
-/** How items become dead letters, and dead letters items again. Called under the lock of the queue. */
+/** Turns items into dead letters, and dead letters into items again. The caller holds the lock of the queue. */
 export function createDeadLetters(parts: {
   store: Store
   inMemory: QueuesInMemory
@@ -28,10 +28,10 @@ export function createDeadLetters(parts: {
   const { store, inMemory, payload, newItem, clock, appended } = parts
 
   return {
-    /** Gives items up: they become dead letters. */
+    /** Gives items up: turns them into dead letters. */
     giveUp,
 
-    /** Gives up everything that waits in a queue, oldest first. Returns how many items. */
+    /** Gives up all waiting items of a queue, oldest first. Returns their number. */
     async giveUpAll(name: string, reason: string): Promise<number> {
       const { inOrder, aside } = inMemory.get(name)
       const items = [...inOrder, ...aside]
@@ -39,7 +39,7 @@ export function createDeadLetters(parts: {
       return items.length
     },
 
-    /** Puts dead letters at the end of the queue again: all, or the one of `messageId`. Returns how many. */
+    /** Turns dead letters into new items: all letters of a queue, or those of event `messageId`. Returns how many. */
     replay: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
   }
 
@@ -67,7 +67,8 @@ export function createDeadLetters(parts: {
       ])
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has settled some items or removed the queue. This node has heard of it by now, and tries again.
+      // Another node has settled some items or removed the queue. This node has received that change by now, and tries
+      // again with the items that are left.
       return giveUpPortion(name, payloads, why, tries - 1)
     }
     inMemory.take(name, waiting)
@@ -98,7 +99,8 @@ export function createDeadLetters(parts: {
       return replayed
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has replayed or removed one of the letters. This node has heard of it by now, and tries again.
+      // Another node has replayed or removed one of the letters. This node has received that change by now, and tries
+      // again with the letters that are left.
       return replayed + (await replay(name, messageId, tries - 1))
     }
   }

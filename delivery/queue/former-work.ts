@@ -2,21 +2,21 @@ import type { Change, Store } from '../../store/store.ts'
 import { deadPrefix, encodeWork, workPrefix } from './work-records.ts'
 
 /*
- * How the previous release stored work: an item or dead letter is JSON with the number of its body. The body itself is
- * stored as `work-body/{number}`, and several items can share it.
+ * The keys of the previous release: under the same prefixes as today, an item or dead letter is JSON with the number of
+ * its body, which is the payload. The body is a separate entry, `work-body/{number}`. Several items can share one body.
  */
 
 const bodyPrefix = 'work-body/'
 const openBrace = '{'.charCodeAt(0)
 
-/** The changes that convert work of the previous release to this release, in which each item has its own payload. */
+/** Yields the changes that give every item and dead letter of the previous release its own copy of the payload. */
 export async function* formerWork(store: Store): AsyncGenerator<Change[]> {
   for (const prefix of [workPrefix, deadPrefix]) {
     for await (const [key, value] of store.range(prefix)) {
-      // A value of this release begins with a position.
+      // Skip values of this release: they begin with a position, not with a brace.
       if (value[0] !== openBrace) continue
       const { body, ...item } = JSON.parse(value.toString())
-      // An item without a body becomes a dead letter when it is tried.
+      // If the body is missing, the item gets no payload. The first attempt then turns the item into a dead letter.
       const payload = await store.get(bodyPrefix + String(body).padStart(16, '0'))
       yield [{ put: key, value: encodeWork(0, item, payload) }]
     }

@@ -1,8 +1,8 @@
-/** How much a queue may hold. */
+/** How many items and dead letters each queue may hold, and for how long. */
 export interface WorkLimits {
-  /** Items of one queue. */
+  /** Most items that wait in one queue. */
   perQueue: number
-  /** Age at which an item is given up, milliseconds. */
+  /** An item that waits for longer than this becomes a dead letter, milliseconds. */
   ageMs: number
   deadLettersPerQueue: number
   deadLetterAgeMs: number
@@ -17,11 +17,11 @@ export const workLimits = {
 /** How many deliveries may be under way at once: in total, and to one endpoint. */
 export interface Slots {
   healthy: { total: number; perEndpoint: number }
-  /** Queues that fail have slots of their own, so that they take none from the others. */
+  /** For queues whose endpoint fails. These queues use up no slots of healthy queues. */
   failing: { total: number; perEndpoint: number }
 }
 
-/** An owner that is alone gets half of each number (`concurrency.ts`). */
+/** Owners are institutions and plugin targets. A single owner gets half of each number (`concurrency.ts`). */
 export const slots: Slots = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },

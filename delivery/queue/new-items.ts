@@ -7,7 +7,10 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
   return {
     newItem,
 
-    /** Plans the changes that store new items with their event. `shown` gets each item when it is stored. */
+    /**
+     * Plans the changes that store the items of a group in the commit of their event. After the commit, `shown` is
+     * called with each item.
+     */
     append(
       { content, items }: WorkGroup,
       messageId: string,

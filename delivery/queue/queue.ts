@@ -2,47 +2,47 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /** One queue in memory. */
 export interface Queue {
-  /** The items that are tried one after the other, in the order of acceptance. */
+  /** The items that the hub tries one after the other, in the order of acceptance. */
   inOrder: WorkItem[]
-  /** The items that were set aside, because the endpoint refused them too often. */
+  /** The items that the hub set aside, because the endpoint refused them too often. The hub tries them out of order. */
   aside: WorkItem[]
-  /** In the order in which they were given up. */
+  /** Dead letters, in the order in which the hub gave them up. */
   dead: DeadLetter[]
   dropped: number
-  /** The highest sequences that the queue ever held: `before` of items older than the queue, `since` of the others. */
+  /** The highest sequence that the queue ever held: `before` for items older than the queue, `since` for the others. */
   highest: { before: number; since: number }
 }
 
-/** No item is set aside for longer, milliseconds. A time further ahead comes from a clock that was set back. */
+/** Longest time for which an item is aside, milliseconds. If `asideUntil` is further ahead, the clock was set back. */
 const maxAsideMs = 3_600_000
 
-/** Up to this number, `takeFrom` looks for the items one by one. */
+/** `takeFrom` searches for up to this many items one by one. For more items, it filters the whole queue once. */
 const few = 20
 
-/** The items of a queue that can be next. */
+/** The items of a queue from which the hub chooses its next attempt. */
 export interface Waiting {
-  /** The first item in order. */
+  /** The first item of `inOrder`. */
   head?: WorkItem
   /** The item that comes after `head`. */
   second?: WorkItem
-  /** An item that was set aside, and whose time has come. */
+  /** Of the items that were set aside and may be tried again now, the one with the earliest `asideUntil`. */
   due?: WorkItem
-  /** The item whose time comes first, of all that were set aside. */
+  /** Of all items that were set aside, the one with the earliest `asideUntil`. */
   aside?: WorkItem
 }
 
 /** An item or a dead letter. */
 type Numbered = Pick<WorkItem, 'sequence'>
 
-/** A queue as operators see it. */
+/** The numbers of a queue that operators see. */
 export interface QueueLength {
   pending: number
-  /** How many of the pending items were set aside. */
+  /** How many of the pending items the hub has set aside. */
   aside: number
   deadLetters: number
-  /** Since when the oldest item waits, ISO 8601. */
+  /** When the oldest waiting item was put into the queue, ISO 8601. Null: no item waits. */
   oldest: string | null
-  /** Items and dead letters lost to the limits of the queue since the start. */
+  /** Items and dead letters that this node has dropped since its start to keep to the limits of the queue. */
   dropped: number
 }
 
@@ -54,14 +54,17 @@ export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
   return inOrder.length + aside.length + dead.length === 0
 }
 
-/** Whether an item is older than its queue: its sequence is then a journal position. A clock makes greater ones. */
+/**
+ * Whether an item is older than its queue. The sequence of such an item is a position in the journal. All other
+ * sequences are made from the clock, and are greater than 1e15.
+ */
 export function isFromBefore({ sequence }: Numbered): boolean {
   return sequence < 1e15
 }
 
 /**
- * Whether an event still waits in a queue; undefined: it does not. `behind` is the event at the head of the queue.
- * It is null if this event is at the head itself, or was set aside.
+ * Looks for an event among the waiting items of a queue. Undefined: the event does not wait. `behind` is the id of the
+ * event at the head of the queue. It is null if this event is itself the head, or was set aside.
  */
 export function holds({ inOrder, aside }: Queue, messageId: string): { behind: string | null } | undefined {
   const isIt = (item: WorkItem) => item.messageId === messageId
@@ -71,7 +74,10 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
-/** Adds an item at the end of a queue. An item older than the queue is added ahead of all newer items. */
+/**
+ * Adds an item at the end of a queue. An item older than the queue goes ahead of all newer items, ordered by sequence.
+ * An item that was set aside goes to `aside`.
+ */
 export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
   const age = isFromBefore(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
@@ -85,7 +91,7 @@ export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void 
 
 /** Removes the items with these sequences, and returns them. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  // Nearly always there are few, near the front of a queue that may be long.
+  // Usually only a few items near the front of a long queue are removed. Then a search is faster than a filter.
   if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
   queue.inOrder = queue.inOrder.filter(({ sequence }) => !sequences.has(sequence))
@@ -101,22 +107,26 @@ function takeOne({ inOrder, aside }: Queue, sequence: number): WorkItem[] {
   return []
 }
 
-/** The items with these sequences that still wait, as they are now. */
+/** The waiting items with these sequences, in their current state. */
 export function itemsIn({ inOrder, aside }: Queue, sequences: ReadonlySet<number>): WorkItem[] {
   return [...inOrder, ...aside].filter(({ sequence }) => sequences.has(sequence))
 }
 
-/** An item as it is now; undefined when it does not wait any more. */
+/** The current state of an item. Undefined: the item does not wait any more. */
 export function currentOf({ inOrder, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
-  // Do not search for a new item: most callers ask for one, and the queue may be long.
+  // A sequence above the highest belongs to a new item, which the queue does not have yet. Most calls are about new
+  // items, and a search through a long queue is slow.
   if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return inOrder.find(isIt) ?? aside.find(isIt)
 }
 
-/** Orders dead letters alike in memory and after a restart, also letters given up in the same millisecond. */
+/**
+ * Sorts dead letters by the time when they were given up. Letters of the same millisecond sort by sequence, so that the
+ * order is the same after a restart.
+ */
 export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
-  // Times in ISO 8601 sort as texts, which is faster: the lists are long.
+  // ISO 8601 times sort correctly as texts. Parsing the times of a long list would be slow.
   if (a.givenUpAt !== b.givenUpAt) return a.givenUpAt < b.givenUpAt ? -1 : 1
   return bySequence(a, b)
 }
@@ -129,7 +139,7 @@ export function sequencesOf(items: readonly Numbered[]): ReadonlySet<number> {
   return new Set(items.map(({ sequence }) => sequence))
 }
 
-/** Inserts a dead letter in order, which is nearly always at the end. */
+/** Inserts a dead letter at its place in the order, which is nearly always the end. */
 export function addLetterTo({ dead }: Queue, letter: DeadLetter): void {
   dead.splice(dead.findLastIndex((other) => byGivingUp(other, letter) < 0) + 1, 0, letter)
 }
@@ -138,7 +148,10 @@ export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): v
   queue.dead = queue.dead.filter(({ sequence }) => !sequences.has(sequence))
 }
 
-/** The oldest items beyond a limit, without the head of the queue: an attempt with the head may be under way. */
+/**
+ * The oldest items, as many as the queue has above `limit`. The head of the queue is never among them, because an
+ * attempt with the head may be under way.
+ */
 export function beyondLimit({ inOrder, aside }: Queue, limit: number): WorkItem[] {
   const excess = Math.max(0, inOrder.length + aside.length - limit)
   const oldest = [...aside, ...inOrder.slice(1, 1 + excess)].sort(bySequence)
@@ -151,7 +164,8 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
   const [head, second] = inOrder
-  // Take the item whose time comes first. So all nodes take the same one, and an item tried in vain comes last.
+  // Take the item with the earliest `asideUntil`, so that all nodes take the same one. A failed attempt gives its item
+  // a later time, so the other items come first.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {
@@ -162,7 +176,7 @@ export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
   }
 }
 
-/** The item whose time comes first, of items that were set aside. */
+/** Of items that were set aside, the one with the earliest `asideUntil`. */
 function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
   return aside.reduce<WorkItem | undefined>(
     (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
@@ -178,7 +192,7 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Replaces an item by its changed state. Moves it from `inOrder` to `aside` if the change has set it aside. */
+/** Replaces an item by its changed state. Moves the item to `aside` if the change has set the item aside. */
 export function replaceIn({ inOrder, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
@@ -203,7 +217,7 @@ export function lengthOf({ inOrder, aside, dead, dropped }: Queue): QueueLength 
   }
 }
 
-/** The smallest number. `Math.min` cannot take a long list. */
+/** The smallest number. `Math.min(...numbers)` would throw for a long list: too many arguments. */
 export function smallest(numbers: readonly number[]): number | undefined {
   return numbers.reduce<number | undefined>(
     (least, one) => (least === undefined || one < least ? one : least),

@@ -19,9 +19,9 @@ import { deadPrefix, decodeItem, decodeLetter, parseKey, readWork, workPrefix } 
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * Loads the queues into memory, and keeps them as they are stored: this node changes them, and so do the commits of
- * other nodes. The journal keeps the messages that items name. `heard` gets every sequence that is in use, `appended`
- * each queue to which another node appends an item.
+ * Loads the queues into memory, and follows the commits of other nodes. The caller applies the commits of this node
+ * through the returned functions. The journal learns which messages the items name, and keeps them. `heard` is called
+ * with every sequence in use, `appended` with each queue to which another node appends an item.
  */
 export async function loadQueues(
   store: Store,
@@ -41,10 +41,10 @@ export async function loadQueues(
   return {
     queues,
 
-    /** A queue to read only: an empty queue if none has this name. */
+    /** A queue, for reading only. Returns an empty queue if none has this name. */
     get: (name: string): Queue => queues.get(name) ?? emptyQueue(),
 
-    /** A queue to change. */
+    /** A queue, for changing. Adds an empty queue if none has this name. */
     queueOf,
 
     add,
@@ -77,7 +77,7 @@ export async function loadQueues(
     if (isEmpty(queue) && queue.dropped === 0) queues.delete(name)
   }
 
-  /** Applies the changes of other nodes, in the order of their commits. */
+  /** Applies the commits of other nodes, in the order of these commits. */
   function takeFromOthers(): void {
     store.onOthers(workPrefix, (change) => {
       const { queue: name, sequence } = parseKey(keyOf(change))

@@ -7,30 +7,30 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange } from './work-records.ts'
 
-/** A message that is to be sent again. */
+/** A message that the hub is to send again, with the event id and details of its new item. */
 type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /**
- * Puts messages of the journal at the end of a queue once more. From its floor on, the journal keeps all messages: an
- * item from there names its message. An item from below the floor gets a copy of the payload. Called under the lock of
- * the queue.
+ * Puts messages of the journal at the end of a queue once more. From its floor on, the journal keeps all messages, so
+ * an item for such a message only names its position. Below the floor, the journal may remove the message, so its item
+ * gets a copy of the payload. The caller holds the lock of the queue.
  */
 export function createRepeating(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor'>
   inMemory: Pick<QueuesInMemory, 'get' | 'add'>
   newItem: NewItem
-  /** Items that one queue may hold. */
+  /** Most items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
-  /** The lock under which all nodes add one portion after another. */
+  /** A lock that all nodes share: only one node at a time adds a portion (the items of one commit). */
   inLock: InLock
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Queues the newest messages that are not queued yet, as many as there is room for. Returns how many it has queued.
-   * Before it changes anything, it calls `first` with the number of messages that it wants to queue.
+   * Adds the newest messages that are not in the queue yet, as many as the queue has room for. Returns how many items
+   * it added. Before it changes anything, calls `first` with the number of messages that it intends to add.
    */
   return async (
     name: string,
@@ -46,13 +46,13 @@ export function createRepeating(parts: {
     return repeated
   }
 
-  /** Adds a portion. Returns how many items it added. */
+  /** Adds a portion, which is one commit. Returns how many items it added. */
   async function add(
     name: string,
     portion: readonly (readonly [Owed, Buffer | undefined])[],
     held: readonly Change[],
   ): Promise<number> {
-    // Another node may have repeated the same messages a moment ago.
+    // Look again at the events that wait: another node may have added the same messages a moment ago.
     const { inOrder, aside } = inMemory.get(name)
     const known = new Set([...inOrder, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
@@ -70,7 +70,7 @@ export function createRepeating(parts: {
     return items.length
   }
 
-  /** The newest messages that are not in the queue yet, as many as there is room for, without their payloads. */
+  /** The newest messages that are not in the queue yet, as many as the queue has room for. Leaves out the payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
     const { inOrder, aside } = inMemory.get(name)
     const waiting = [...inOrder, ...aside]
@@ -93,7 +93,10 @@ export function createRepeating(parts: {
   }
 }
 
-/** The payload of a message that the journal may remove. Undefined if the journal keeps the message. */
+/**
+ * Reads the payload of a message that the journal may remove. Undefined: the journal keeps the message, so no copy is
+ * needed, or has removed the message already.
+ */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,
   { position }: { position: number },

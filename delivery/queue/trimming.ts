@@ -9,7 +9,7 @@ import { deadPrefix, removal, workPrefix } from './work-records.ts'
 /** Whether an attempt with the item is under way at this moment. */
 export type IsBusy = (queue: string, item: WorkItem) => boolean
 
-/** Keeps a queue within its limits: the oldest items leave first. Called under the lock of the queue. */
+/** Drops the oldest items and letters of a queue above its limits. The caller holds the lock of the queue. */
 export function createTrimming(parts: {
   store: Store
   inMemory: QueuesInMemory
@@ -21,7 +21,7 @@ export function createTrimming(parts: {
   const { store, inMemory, giveUp, steadyClock, limits, metrics } = parts
 
   return {
-    /** Keeps to every limit: age and number of items, age and number of dead letters. */
+    /** Applies all limits: age and number of items, age and number of dead letters. */
     async tidy(name: string, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
       const now = steadyClock()
       const { inOrder, aside } = inMemory.get(name)
@@ -30,7 +30,7 @@ export function createTrimming(parts: {
       await giveUp(name, free, 'it waited longer than items are kept')
       await dropExcess(name)
       const { dead } = inMemory.get(name)
-      // In a closed queue, no dead letter is dropped for being too many: they are the last messages of the queue.
+      // Do not drop dead letters of a closed queue for being too many: they are the last messages of the queue.
       const excess = isClosed(name) ? 0 : dead.length - limits.deadLettersPerQueue
       const expired = dead.filter(({ givenUpAt }, index) => {
         return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
@@ -38,7 +38,7 @@ export function createTrimming(parts: {
       await forgetLetters(name, expired)
     },
 
-    /** Keeps to the number of items. */
+    /** Drops the oldest items if the queue has too many. */
     dropExcess,
   }
 

@@ -1,28 +1,34 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Change } from '../../store/store.ts'
 
-/** One delivery that is still to be made. It stays in its queue until it is acknowledged or given up. */
+/**
+ * One message that the hub still has to deliver to one webhook or plugin target. It stays in its queue until the target
+ * acknowledges it, or the hub gives it up or drops it.
+ */
 export interface WorkItem {
-  /** Position in the journal of the message that has the payload; 0: the payload is stored with the item. */
+  /** Position in the journal of the message with the payload. 0: the store holds the payload with the item. */
   position: number
   /**
-   * Orders the items of a queue by acceptance. An item from before the queue began has the position of its message as
-   * its sequence, which is smaller than all others: see `isFromBefore`.
+   * Number that orders the items of a queue by acceptance. If the event is older than the queue, the sequence is the
+   * position of its message in the journal. That is smaller than all other sequences: see `isFromBefore`.
    */
   sequence: number
-  /** Id of the event: receivers recognise repetitions by it. */
+  /** Id of the event, by which receivers recognise repetitions. */
   messageId: string
-  /** Data that this queue adds to the payload. */
+  /** Data that the hub delivers besides the payload: for a webhook, the attributes of the push. */
   details: Details
-  /** Milliseconds since the epoch. */
+  /** When the hub put the item into the queue, milliseconds since the epoch. */
   enqueuedAt: number
-  /** When its event was accepted, milliseconds since the epoch. Set only if the item was made later than that. */
+  /** When the hub accepted the event, milliseconds since the epoch. Set only if the item was made later than that. */
   acceptedAt?: number
-  /** Number of attempts. */
+  /** Number of attempts so far. */
   tries: number
-  /** Answers that blamed the message itself. */
+  /** Number of attempts that ended with `refused`: the answer blamed the message itself. */
   refusals: number
-  /** Set: the item was set aside, and is not tried again before this time, milliseconds since the epoch. */
+  /**
+   * Set: after too many refusals, the hub set the item aside, out of the order of its queue. The hub does not try the
+   * item again before this time, milliseconds since the epoch.
+   */
   asideUntil?: number
   /** The last attempts, oldest first. */
   attempts: Attempt[]
@@ -31,61 +37,67 @@ export interface WorkItem {
 /** Makes an item with the next sequence. */
 export type NewItem = (messageId: string, details: Details) => WorkItem
 
-/** Reads the payload of an item; undefined when it is not stored any more. */
+/** Reads the payload of an item. Undefined: the payload is no longer stored. */
 export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
 
-/** JSON data. Its fields depend on the kind of queue. */
+/** JSON data. The fields for a webhook differ from those for a plugin target. */
 export type Details = Readonly<Record<string, unknown>>
 
-/** One attempt to deliver, as operators and subscribers read it. */
+/** One attempt to deliver an item, as operators and subscribers see it. */
 export interface Attempt {
   messageId: string
-  /** ISO 8601. */
+  /** When the attempt began, ISO 8601. */
   time: string
-  /** Status of the answer; null: there was none. */
+  /** Status of the answer. Null: no answer came, or an answer without a status. */
   status: number | null
-  /** Milliseconds. */
+  /** Milliseconds from the start of the attempt to its outcome. */
   duration: number
-  /** Why it was not acknowledged; null: it was. */
+  /** Why the attempt failed. Null: the target acknowledged the message. */
   reason: string | null
 }
 
-/** An item that was given up. Its payload is stored with it, so that it can be replayed. */
+/** An item that the hub gave up. The store holds its payload with it, so that the hub can send it again (replay). */
 export interface DeadLetter extends Omit<WorkItem, 'position'> {
-  /** ISO 8601. */
+  /** When the hub gave the item up, ISO 8601. */
   givenUpAt: string
   reason: string
 }
 
-/** A message of the journal that was accepted earlier. */
+/** A message of the journal that the hub accepted earlier, and that is to become an item of a queue only now. */
 export interface EarlierMessage {
   position: number
-  /** Milliseconds since the epoch. */
+  /** When the hub accepted the message, milliseconds since the epoch. */
   at: number
-  /** The item that the message becomes in a queue; undefined: the message becomes none. */
+  /** Returns the event id and the details for the item of the message. Undefined: the message becomes no item. */
   describe: (
     message: Pick<Entry, 'payload' | 'institutionId'>,
   ) => Pick<WorkItem, 'messageId' | 'details'> | undefined
 }
 
-/** New work that follows from one event. */
+/** The new items that follow from one event. */
 export interface NewWork {
   messageId: string
-  /** Plans work that is not planned yet for this event and scope. Returns the changes that store it. */
+  /**
+   * Returns the changes of `make()`. If items for this event and `scope` were planned before, returns no changes and
+   * does not call `make`.
+   */
   once: (scope: string, make: () => PlannedWork) => readonly Change[]
   groups: readonly WorkGroup[]
 }
 
-/** Items that are made together, and only once for this event and `scope`. */
+/** Items of one event that one commit stores together. A repetition of the event stores no second group of `scope`. */
 export interface WorkGroup {
   scope: string
   /** The payload of the items: bytes, or a reference to the nth message of the commit that stores the items. */
   content: { nth: number } | { payload: Buffer }
-  /** At least one. */
+  /** At least one item. */
   items: readonly { queue: string; details: Details }[]
 }
 
-/** The changes that store work. `show` is called when they are stored, with the first position of the commit. */
+/**
+ * The changes that store new items. After their commit, the caller passes the first position of the commit to `show`,
+ * which puts the items into the queues in memory.
+ */
 export interface PlannedWork {
   changes: readonly Change[]
   show: (first: number) => void

@@ -19,17 +19,21 @@ import { deadPrefix, readPayload, removal, workPrefix } from './work-records.ts'
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
 /**
- * Durable queues of work, on any store. Items are appended in the commit of the event they follow from. Each later
- * change of an item is stored before it counts. Reads come from memory, payloads from the journal or the store.
+ * Durable queues of items to deliver, on any store. The commit that accepts an event also stores its items. Each later
+ * change of an item is stored first, and only then made in memory. Reads come from memory, except for payloads, which
+ * come from the journal or the store.
  */
 export async function createWorkQueues(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor' | 'named'>
   nodes: NumberedNode
-  /** Whether this node looks after a queue. */
+  /** Whether this node is the one that works off a queue and keeps it within its limits. */
   isOwn: (queue: string) => boolean
   clock: () => number
-  /** The clock for the age of items. It ignores jumps ahead, which would give up a week of messages at once. */
+  /**
+   * The clock for the age of items. It does not follow the system clock when that jumps ahead: after a jump by a week,
+   * all items would become dead letters at once.
+   */
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
@@ -58,14 +62,17 @@ export async function createWorkQueues(parts: {
       listener = callBack
     },
 
-    /** The changes that store new work: once, however often the event is repeated. */
+    /**
+     * Returns the changes that store the new items of an event. If the event is a repetition, leaves out the items that
+     * the hub made before.
+     */
     plan: ({ groups, messageId, once }: NewWork): readonly Change[] =>
       groups.flatMap((group) => once(group.scope, () => append(group, messageId, show))),
 
-    /** The items that can be next. */
+    /** The items of a queue from which the hub chooses its next attempt. */
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
-    /** Whether an event still waits in a queue, and behind which event. */
+    /** Whether an event still waits in a queue, and behind which event. See `holds` in `queue.ts`. */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 
     payload,
@@ -80,25 +87,25 @@ export async function createWorkQueues(parts: {
     giveUpAll: locked(deadLetters.giveUpAll),
     replay: locked(deadLetters.replay),
 
-    // Messages of the journal become items, at the end of a queue or in front of a new one.
+    // Messages of the journal become items, at the end of a queue or in front of the items of a new queue.
     repeat: locked(createRepeating({ ...shared, inLock })),
     begin: locked(createBeginning(shared)),
 
-    /** Removes a queue with all it holds. The same commit stores `alongside`. */
+    /** Removes a queue with all its items and dead letters. The same commit stores `alongside`. */
     drop: locked((name: string, alongside?: readonly Change[]) => drop(store, inMemory, name, alongside)),
 
-    /** The queues that hold something. */
+    /** The names of all queues that have items or dead letters. */
     names: (): string[] => [...inMemory.queues].flatMap(([name, queue]) => (isEmpty(queue) ? [] : [name])),
 
     lengthOf: (name: string): QueueLength => lengthOf(inMemory.get(name)),
 
-    /** How many items and dead letters this node has lost to the limits of their queues. */
+    /** By queue: how many items and dead letters this node has dropped to keep to the limits of the queue. */
     dropped: (): [queue: string, items: number][] =>
       [...inMemory.queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
 
     deadLetters: (name: string): readonly DeadLetter[] => inMemory.get(name).dead,
 
-    /** Keeps every queue that this node looks after within its limits. */
+    /** Brings every queue that this node works off back within its limits. */
     async tidy(isBusy: IsBusy, isClosed: (queue: string) => boolean = () => false): Promise<void> {
       for (const name of [...inMemory.queues.keys()].filter(isOwn)) await tidy(name, isBusy, isClosed)
     },
@@ -109,7 +116,10 @@ export async function createWorkQueues(parts: {
     grown(name)
   }
 
-  /** Called when a queue has a new item: drops items if there are too many. If that fails, the next item repeats it. */
+  /**
+   * Announces that a queue has a new item. If the queue now has too many items, drops the oldest ones. If that fails,
+   * the next new item tries again.
+   */
   function grown(name: string): void {
     appended(name)
     const { inOrder, aside } = inMemory.get(name)
@@ -121,14 +131,17 @@ export async function createWorkQueues(parts: {
     listener(name)
   }
 
-  /** The payload of an item; undefined when it is not stored any more. */
+  /** The payload of an item. Undefined: the payload is no longer stored. */
   async function payload(name: string, item: WorkItem): Promise<Buffer | undefined> {
     if (item.position === 0) return readPayload(store, workPrefix, name, item)
     return (await journal.get(item.position))?.payload
   }
 }
 
-/** Makes a change wait for earlier changes of the same queue. The first argument of the change names the queue. */
+/**
+ * Wraps a function that changes a queue. A call then waits for earlier changes of the same queue on this node. The
+ * first argument names the queue.
+ */
 function createQueueLocks() {
   const { hold } = createLocks()
   return <Of extends [queue: string, ...others: unknown[]], Result>(change: (...of: Of) => Promise<Result>) =>
@@ -136,7 +149,7 @@ function createQueueLocks() {
       hold(of[0], () => change(...of))
 }
 
-/** Removes a queue with all it holds. Called under the lock of the queue. */
+/** Removes a queue with all its items and dead letters. The caller holds the lock of the queue. */
 async function drop(
   store: Store,
   inMemory: QueuesInMemory,
@@ -153,7 +166,8 @@ async function drop(
   ])
   take(name, items)
   takeLetters(name, dead)
-  // Another node may have given up some of the items just before. This node has heard of their letters by now.
+  // Another node may have turned some of the items into dead letters just before this commit. This node has received
+  // these letters by now, and removes them too.
   const dropped = sequencesOf(items)
   const letters = inMemory.get(name).dead.filter(({ sequence }) => dropped.has(sequence))
   if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))

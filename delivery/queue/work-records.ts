@@ -4,17 +4,21 @@ import { type Change, digits, digitsOf, type Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
- * How the store holds work: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` is a dead letter. A
- * value is a position in the journal, followed by the item as JSON. If the position is 0, the payload follows.
+ * The keys in the store: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` is a dead letter. A value
+ * begins with the position in the journal of the message that has the payload. Then comes the item as JSON. If the
+ * position is 0, the payload itself follows after the JSON.
  */
 
 export const workPrefix = 'work/'
 export const deadPrefix = 'work-dead/'
 
-/** Where an item lies: in a queue, or among its dead letters. */
+/** Tells the key of an item from the key of a dead letter. */
 type Prefix = typeof workPrefix | typeof deadPrefix
 
-/** The change that stores an item, which names the nth message of its commit. As text: there may be hundreds. */
+/**
+ * The change that stores an item for the nth message of the same commit. The store puts the position of that message in
+ * front of the value. The value is a text, which is cheaper than a buffer: a commit may store hundreds of items.
+ */
 export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
   return {
     put: keyIn(workPrefix, queue, item),
@@ -23,11 +27,11 @@ export function namingChange(queue: string, { position: _later, ...item }: WorkI
   }
 }
 
-/** Condition of a change: the item or dead letter is still stored. Another node may have removed it. */
+/** Condition of a change: the item or dead letter is still stored, so no other node has removed it. */
 export const stillThere = { when: 'present', onlyOthers: true } as const
 type StillThere = typeof stillThere
 
-/** The change that stores an item, with its payload if the item names no message. */
+/** The change that stores an item. `payload` is needed if the position of the item is 0. */
 export function itemChange(queue: string, item: WorkItem, payload?: Buffer, condition?: StillThere): Change {
   const { position, ...rest } = item
   return { put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload), ...condition }
@@ -46,7 +50,7 @@ export function removal(
   return { del: keyIn(prefix, queue, of), ...condition }
 }
 
-/** The payload that is stored with an item or dead letter; undefined where there is none. */
+/** The payload that is stored with an item or dead letter. Undefined: no payload is stored there. */
 export async function readPayload(
   store: Store,
   prefix: Prefix,
@@ -58,7 +62,7 @@ export async function readPayload(
   return payload && payload.length > 0 ? payload : undefined
 }
 
-/** All stored work, without payloads, each queue in its order. */
+/** Reads all stored items and dead letters without payloads, each queue in the order of its sequences. */
 export async function readWork(store: Store) {
   const items: [queue: string, item: WorkItem][] = []
   const deadLetters: [queue: string, letter: DeadLetter][] = []

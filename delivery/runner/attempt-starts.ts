@@ -6,10 +6,10 @@ import type { Outcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
 
-/** Most attempts that begin in one turn of the event loop: handshakes of hundreds at once would hold up everything. */
+/** Most attempts that start in one turn of the event loop: hundreds of TLS handshakes at once would block the node. */
 const startsPerTurn = 4
 
-/** Decides when an attempt may start: its endpoint must be able to bear it, and a slot must be free. */
+/** Decides when an attempt may start: a slot must be free, and an endpoint that recovers must not be flooded. */
 export function createAttemptStarts(slots: Slots, clock: () => number, stopping: AbortSignal) {
   const healthy = createConcurrency(slots.healthy)
   const failing = createConcurrency(slots.failing)
@@ -17,7 +17,10 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
   const starts = createPacing(startsPerTurn)
 
   return {
-    /** Resolves when an attempt may start, with a function that gives its slot back. Further calls do nothing. */
+    /**
+     * Resolves when an attempt may start, with a function that gives the slot back. Further calls of the function do
+     * nothing.
+     */
     async enter(target: Target, isFailing: boolean): Promise<() => void> {
       // The attempt pauses before it takes a slot, so that others can use the slot meanwhile.
       const pause = slowStart.waitFor(target)
@@ -29,7 +32,7 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
       return leave
     },
 
-    /** Notes the outcome of an attempt, which shows how much the endpoint can bear. */
+    /** Notes the outcome of an attempt. Later attempts to the endpoint start slowly if it has just recovered. */
     ended(target: Target, { result }: Outcome): void {
       if (result === 'acknowledged') slowStart.succeeded(target)
       else slowStart.failed(target)

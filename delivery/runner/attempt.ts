@@ -7,17 +7,17 @@ import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts
 import { createAttemptStarts } from './attempt-starts.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
-/** An attempt that was made. */
+/** A finished attempt: its item, its outcome, and its entry for the list of attempts. */
 export interface Attempted extends Next {
   outcome: Outcome
   attempt: Attempt
 }
 
-/** Tries one item once. Undefined: there was no attempt, or its outcome is to be ignored. */
+/** Returns a function that tries one item once. Undefined: no attempt was made, or its outcome does not count. */
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   targetOf: TargetOf
-  /** Attempts that may be under way at once. */
+  /** Most attempts that may be under way at once. */
   slots: Slots
   clock: () => number
   log: Log
@@ -51,14 +51,14 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // Give the slot back before the rest, which concerns only this node and the store.
+      // Give the slot back now: the rest no longer uses the endpoint, only this node and the store.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
       const ms = performance.now() - started
       metrics.workAttempts.inc({ result: outcome.result })
       metrics.workSeconds.observe(ms / 1000)
-      // The subscription was removed meanwhile: nothing about the attempt may be stored.
+      // The subscription was removed meanwhile, so nothing about the attempt may be stored.
       if (targetOf(name) === 'gone') return undefined
       starts.ended(target, outcome)
       const { status, reason } = outcome

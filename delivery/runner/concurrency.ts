@@ -1,6 +1,6 @@
 /**
- * Bounds the deliveries that run at the same time, in total and for each endpoint. Owners (institutions) share both
- * bounds: a slow owner keeps no other one waiting.
+ * Limits the deliveries that run at the same time, in total and for each endpoint. Owners (institutions or plugin
+ * targets) share both limits, so that an owner with slow endpoints does not block the other owners.
  */
 export function createConcurrency(limits: { total: number; perEndpoint: number }) {
   const whole = createSlots(limits.total)
@@ -23,8 +23,9 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 }
 
 /**
- * Shared slots. An owner gets another slot only while it holds fewer than are free. So one owner alone gets half, and
- * two get a third each. An owner without a slot gets one at once. Held slots are not taken back, so some stay free.
+ * Slots that owners share. An owner gets another slot only while it holds fewer slots than are free. So a single owner
+ * gets half of the slots, and two owners get a third each. The others stay free for owners that hold no slot, because
+ * an owner keeps its slots until its deliveries end.
  */
 function createSlots(size: number) {
   let free = size

@@ -8,9 +8,10 @@ const prefix = 'work-lease/'
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
- * Decides which node works off which queue. All nodes compute the same from the list of living nodes. A node that has
- * begun with a queue keeps the queue until the item under way is finished, or until the node is lost. A single node
- * works off every queue.
+ * Decides which node works off which queue. All nodes compute the same answer from the list of living nodes (`isOwn`).
+ * While that answer changes, a lease in the store keeps two nodes from delivering from one queue: the node that holds
+ * it keeps the queue until its current attempt ends, or until the node is lost. A single node works off every queue,
+ * without leases.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts
@@ -30,11 +31,14 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   return {
     isOwn,
 
-    /** Whether this node may take the next item of a queue that is its own. If so, it holds the queue from then on. */
+    /**
+     * Makes sure that this node holds the lease of a queue of its own (`isOwn`). False: another node holds the lease.
+     */
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // Ask the holder to let go: faster than to wait until it notices that the queue is no longer its own.
+      // Ask the holder of the lease to release it: that is faster than waiting until the holder notices that the queue
+      // is no longer its own.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
@@ -47,10 +51,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
-    /** Lets go of a queue that this node is no longer to work off. */
+    /** Releases the lease of a queue that this node no longer works off. */
     release,
 
-    /** Asks the store which node holds a queue. */
+    /** Reads from the store which node holds the lease of a queue. */
     async refresh(queue: string): Promise<void> {
       if (!nodes.isShared) return
       const holder = await store.get(keyOfQueue(queue))
@@ -58,7 +62,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       else holders.delete(queue)
     },
 
-    /** Calls `listener` when a queue is free or another node asks for it, and `changed` when nodes joined or left. */
+    /**
+     * Calls `listener` when another node has released a lease, or asks this node to release one. Calls `changed` when
+     * nodes have joined or left.
+     */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
       freed = listener
       nodes.onChange(changed)
@@ -76,7 +83,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
   }
 
-  /** Commits a change. False: another node was first, and this node has heard of that by now. */
+  /** Commits a change of a lease. False: another node was first, and this node has received its change by now. */
   async function isDone(change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])
@@ -87,7 +94,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     }
   }
 
-  /** Rendezvous hashing: when a node joins or leaves, only its share of the queues moves. */
+  /**
+   * Whether this node is the one to work off a queue. By rendezvous hashing: when a node joins or leaves, only its
+   * share of the queues moves.
+   */
   function isOwn(queue: string): boolean {
     if (!nodes.isShared) return true
     const [first] = nodes.living().toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))

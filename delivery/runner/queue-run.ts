@@ -1,11 +1,11 @@
 import type { Waiting } from '../queue/queue.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 
-/** How a queue stands at the moment. */
+/** The current state of a queue, as operators see it. */
 export interface QueueRunState {
   state: 'idle' | 'delivering' | 'retrying'
   failures: number
-  /** ISO 8601; null: at once. */
+  /** When the next attempt is due, ISO 8601. Null: the queue does not wait for a time. */
   nextTry: string | null
   lastReason: string | null
 }
@@ -13,7 +13,7 @@ export interface QueueRunState {
 /** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
-  /** Something has changed while the run was under way: it looks at the queue once more before it ends. */
+  /** The queue or its target may have changed: a run under way looks at the queue once more before it ends. */
   isWoken: boolean
   timer?: NodeJS.Timeout
   /** Failed attempts in a row. */
@@ -21,26 +21,26 @@ export interface QueueRun {
   /** When the pause of the queue ends, milliseconds since the epoch. */
   notBefore: number
   lastReason: string | null
-  /** The head was refused too often: try the item behind it, to see whether the endpoint takes other messages. */
+  /** The endpoint refused the head too often: try the next item, to see whether the endpoint takes other messages. */
   probing: boolean
-  /** Probing begins as soon as there is an item behind the head. */
+  /** Like `probing`, but no item waits behind the head yet: probing begins when one arrives. */
   probeOnArrival: boolean
-  /** An item that was set aside was tried last: now the head of the queue is next. */
+  /** The last attempt was with an item that was set aside. Now it is the turn of the head of the queue. */
   triedAside: boolean
-  /** The item that is tried, until its outcome is stored. */
+  /** The item of the attempt under way, until its outcome is stored. */
   current?: WorkItem
 }
 
-/** The item that is tried next. */
+/** The item of the next attempt. */
 export interface Next {
   item: WorkItem
-  /** The head of the queue, which was refused too often: `item` is tried in its stead. */
+  /** Set while probing: the head of the queue, which the endpoint refused too often. `item` is the item behind it. */
   refusedHead?: WorkItem
 }
 
-/** Refusals after which a message steps out of the way of those behind it (design.md §10). */
+/** After this many refusals, the hub may set a message aside, to let those behind it pass (design.md §10). */
 const maxRefusals = 5
-/** Longest pause of a queue: an endless `Retry-After` must not silence it for days. */
+/** Longest pause of a queue, milliseconds: a very long `Retry-After` must not stop the queue for days. */
 export const maxPauseMs = 3_600_000
 
 export function createQueueRun(): QueueRun {
@@ -63,11 +63,11 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
   }
 }
 
-/** The item to try now, or else the time from which there will be one. */
+/** The item to try now. If there is none, `at` is when there will be one, milliseconds since the epoch. */
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
-  // No pause ends so far ahead: the clock was set back. So the pause ends now.
+  // A pause is never this long, so the clock was set back. End the pause now.
   if (run.notBefore > now + maxPauseMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }
   if (due && !(head && run.triedAside)) return { item: due }
@@ -76,24 +76,27 @@ export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | {
   return head ? { item: head } : {}
 }
 
-/** Starts probing at once. Call it when a new item arrives while the head of the queue was refused too often. */
+/** Starts probing at once. Call it when an item arrives behind a head that the endpoint refused too often. */
 export function probe(run: QueueRun): void {
   Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
 }
 
-/** Ends pause and probing: a delivery worked, or there is nothing left to deliver. */
+/** Ends pause and probing: a delivery succeeded, or no item is left to deliver. */
 export function recover(run: QueueRun): void {
   Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
 }
 
-/** Whether a queue has to pause after an attempt in vain. If not, it goes on with another item. */
+/**
+ * Whether a queue has to pause after a failed attempt. If not, the queue goes on with another item at once. Also starts
+ * or ends probing.
+ */
 export function mustPause(
   run: QueueRun,
   { item, refusedHead }: Next,
   isRefused: boolean,
   hasSecond: boolean,
 ): boolean {
-  // The endpoint takes other messages and refuses only this one, so the queue goes on.
+  // This item is aside because the endpoint refuses it but takes other messages. So the queue goes on.
   if (item.asideUntil !== undefined && isRefused) return false
   const isTooOften = isRefused && !refusedHead && item.refusals + 1 >= maxRefusals
   run.probing = isTooOften && hasSecond

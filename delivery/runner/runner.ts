@@ -5,9 +5,12 @@ import { createQueueRun, nextItem, probe, type QueueRun, type QueueRunState, run
 import { createWorkOff } from './work-off.ts'
 
 const tidyMs = 60_000
-/** Pause before a store that failed is asked again, milliseconds. */
+/** Pause of a queue after the store failed, milliseconds. */
 const storeRetryMs = 1_000
-/** Time for deliveries under way to end when the hub stops. Those cut short are repeated after the next start. */
+/**
+ * When the hub stops, deliveries under way have this long to end, milliseconds. The hub then cuts the others short, and
+ * repeats them after its next start.
+ */
 const stopMs = 5_000
 
 /**
@@ -20,7 +23,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
-  // Every attempt under way listens to these signals. Many listeners are no leak, so Node need not warn of one.
+  // Every attempt under way listens to these signals. Without this, Node would warn that so many listeners are a leak.
   setMaxListeners(0, stopping.signal, cutting.signal)
   const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
   let tidying: NodeJS.Timeout | undefined
@@ -34,22 +37,22 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
       tidy()
     },
 
-    /** Ends the pause of a queue, and tries it now. */
+    /** Ends the pause of a queue, and tries the queue now. */
     retryNow(name: string): void {
       runOf(name).notBefore = 0
       wake(name)
     },
 
-    /** Looks at every queue again: their targets may have changed. */
+    /** Looks at every queue again, because targets may have changed. */
     wakeAll,
 
     stateOf,
 
-    /** The queues that are worked off here and are not idle. */
+    /** The states of the queues that this node works off. Queues with nothing to deliver may be missing. */
     states: (): [queue: string, state: QueueRunState][] =>
       [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
-    /** Queues of this node from which it could deliver now, but does not. */
+    /** The queues from which this node could deliver now but does not: see `watchStuckQueues`. */
     standing: (): string[] =>
       queues.names().filter((name) => {
         if (!leases.isOwn(name) || runs.get(name)?.running) return false
@@ -61,7 +64,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
         )
       }),
 
-    /** Starts no more deliveries, and resolves when those under way have ended. After `stopMs` it cuts them short. */
+    /** Starts no more deliveries. Resolves when those under way have ended; cuts them short after `stopMs`. */
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)
@@ -90,7 +93,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
     running.add(begin(name, run))
   }
 
-  /** Works a queue off for now, and sets a timer for its next item. Never rejects. */
+  /** Works a queue off until no item can be tried now. If an item can be tried later, sets a timer. Never rejects. */
   async function begin(name: string, run: QueueRun): Promise<void> {
     try {
       while (run.isWoken) {

@@ -8,13 +8,19 @@ import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 
-/** Settles an attempt: stores its outcome, and decides how the item and its queue go on. */
+/**
+ * Returns a function that stores the outcome of an attempt. It also decides whether the queue goes on or pauses, and
+ * whether an item is set aside.
+ */
 export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
-  /** Further changes to store with an outcome. `isAside`: an item that was set aside was refused; the queue goes on. */
+  /**
+   * Returns further changes to store with an outcome. `isAside`: the endpoint refused an item that was already set
+   * aside, so the queue goes on.
+   */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
-  /** Called when an endpoint wants no more messages. True: the hub sends it nothing more for now. */
+  /** Called when an endpoint wants no more messages. Resolves with true if the hub now sends it nothing more. */
   onGone: (queue: string) => Promise<boolean>
   clock: () => number
   random: () => number
@@ -47,7 +53,7 @@ export function createSettling(parts: {
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
   }
 
-  /** Sets the head of the queue aside. The endpoint took the next message, so the fault is in the head. */
+  /** Sets the head of the queue aside. The endpoint acknowledged the next message, so the fault is in the head. */
   async function stepAside(name: string, head: Attempted['item']): Promise<void> {
     const { messageId, refusals } = head
     log.warn({ queue: name, messageId, refusals }, 'refused message steps aside')
@@ -59,12 +65,12 @@ export function createSettling(parts: {
     const { failures } = run
     const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
     run.notBefore = clock() + ms
-    // Only the first failure in a row is news.
+    // The first failure in a row is a warning. Later ones tell operators nothing new.
     const level = failures === 1 ? 'warn' : 'debug'
     log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
   }
 
-  /** Repeats `store` until it succeeds, because a delivery cannot be undone. Rejects when the runner stops. */
+  /** Calls `store` until it succeeds, because the delivery has happened already. Rejects when the runner stops. */
   async function untilStored<Result>(store: () => Promise<Result>): Promise<Result> {
     const failed = (err: unknown) => log.error({ err }, 'state of a queue not stored')
     const stored = await untilDone(store, { failed, signal: stopping })

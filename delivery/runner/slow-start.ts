@@ -1,39 +1,42 @@
-/** An endpoint counts as down after so many failures in a row, over at least `downMs` milliseconds. */
+/** An endpoint counts as down after this many failures in a row, the first at least `downMs` milliseconds ago. */
 const downFailures = 3
 const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
 const firstRate = 5
 const doublingMs = 1_000
-/** From this rate on no delivery is held back any more. */
+/** From this rate on (deliveries per second), no delivery waits any more. */
 const fullRate = 1_000
-/** Endpoints that are remembered. Beyond that the oldest is forgotten. */
+/** Most endpoints that are kept in memory. Above this number, the oldest is dropped. */
 const maxEndpoints = 10_000
 
 interface Endpoint {
   failures: number
-  /** Milliseconds since the epoch, like `recoveredAt` and `next`. */
+  /** When the first failure in a row happened. Milliseconds since the epoch, like `recoveredAt` and `next`. */
   failingSince: number
   recoveredAt?: number
   /** When the next delivery may start. */
   next: number
 }
 
-/** An endpoint of one owner. Owners that share a host do not wait for each other's failures. */
+/** An endpoint, as one owner uses it. The failures of one owner do not slow down another owner with the same host. */
 interface OwnedEndpoint {
   owner: string
   endpoint: string
 }
 
 /**
- * Protects an endpoint that comes back: deliveries to it start slowly, however many wait (design.md §10). Endpoints
- * that work are not remembered.
+ * Protects an endpoint that recovers: deliveries start at a low rate that grows, however many deliveries wait
+ * (design.md §10). Remembers nothing about endpoints that work.
  */
 export function createSlowStart(clock: () => number) {
   const endpoints = new Map<string, Endpoint>()
   const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
-    /** Milliseconds until a delivery may start. Each call makes the next delivery to the endpoint start later. */
+    /**
+     * Milliseconds until a delivery may start. Each call takes one start, so that the next call for the endpoint gets a
+     * later one.
+     */
     waitFor(target: OwnedEndpoint): number {
       const endpoint = endpoints.get(keyOf(target))
       if (endpoint?.recoveredAt === undefined) return 0

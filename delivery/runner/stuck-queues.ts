@@ -1,19 +1,19 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 
-/** Time between two looks at the queues, milliseconds. */
+/** Time between two checks of the queues, milliseconds. */
 const lookMs = 10_000
-/** A queue stands still if nothing is delivered from it for this time, although it could be, milliseconds. */
+/** A queue counts as stuck if this node could deliver from it for this long but does not, milliseconds. */
 const patienceMs = 30_000
 
 /**
- * Notices queues that stand still: an item could be delivered, but is not. That is a fault of the hub. The queue is
- * logged, counted, and picked up. Returns a function that stops the watch.
+ * Watches for stuck queues: this node could deliver an item but does not, which is a fault in the hub. Logs and counts
+ * a stuck queue, and makes the node work it off again. Returns a function that stops the watch.
  */
 export function watchStuckQueues(parts: {
-  /** The queues of this node from which it could deliver now, but does not. */
+  /** Returns the queues from which this node could deliver now but does not. */
   standing: () => string[]
-  /** Asks the store anew which node has the queue, and works it off. */
+  /** Reads again from the store which node has the lease of the queue, and makes this node try the queue. */
   pickUp: (queue: string) => Promise<void>
   log: Log
   metrics: Pick<Metrics, 'queuesStuck'>
@@ -21,7 +21,7 @@ export function watchStuckQueues(parts: {
   patienceMs?: number
 }): () => void {
   const { standing, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
-  /** By queue: since when it stands still, on the clock of `performance.now()`. */
+  /** By queue: when this watch first saw that nothing is delivered, milliseconds of `performance.now()`. */
   let since = new Map<string, number>()
   const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
   return () => clearInterval(timer)

@@ -6,7 +6,10 @@ import type { Leases } from './leases.ts'
 import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
-/** Works a queue off. Resolves when no item can be tried for now, with the time of the next try if one is due later. */
+/**
+ * Returns a function that works a queue off. The function resolves when no item can be tried now. If an item can be
+ * tried later, the result is that time, milliseconds since the epoch.
+ */
 export function createWorkOff(
   parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],
@@ -43,7 +46,7 @@ export function createWorkOff(
     }
   }
 
-  /** Gives up the items that are left in a closed queue. */
+  /** Gives up all items that wait in a closed queue. */
   async function giveUpAll(name: string, run: QueueRun): Promise<void> {
     if (stopping.aborted || queues.lengthOf(name).pending === 0 || !(await leases.take(name))) return
     const target = targetOf(name)

@@ -16,11 +16,11 @@ const question = 'knows-subscription'
 /**
  * Puts earlier events into the queue of a new webhook: the events accepted since the time that the webhook asked for.
  *
- * The subscription is stored first, with the mark `isBeginning`. From then on new events go into its queue, and nothing
- * is sent. The node that looks after the queue waits until every node puts new events there. Then this node adds the
- * earlier events from the journal, in order, and removes the mark. After a crash the mark is still there: the same node
- * when it is started again, or another node, begins again. It leaves items that are in the queue already as they are,
- * and recognises them by their sequence, which is the position of the message in the journal.
+ * The subscription is stored first, with the mark `isBeginning`. From then on, new events go into its queue, and the
+ * hub sends nothing from the queue. The node that works off the queue waits until every node puts new events into it.
+ * Then this node adds the earlier events from the journal, in order, and removes the mark. If the node crashes before
+ * that, the mark is still there, and the node starts over, or another node does. Items that are in the queue already
+ * stay as they are: their sequence, the position of the message in the journal, shows that they were added.
  */
 export function createBeginnings(parts: {
   store: Store
@@ -28,15 +28,15 @@ export function createBeginnings(parts: {
     /** The position of the last message that this node knows of. */
     head(): number
   }
-  /** The newest events of a livestream that the journal has since a time, in order. */
+  /** Finds the newest events of a livestream that the hub accepted since a time, in the order of the journal. */
   earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   nodes: Nodes
   calls: Calls
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'begun' | 'unchanged' | 'onHeard'>
   queues: Pick<WorkQueues, 'begin'>
-  /** Whether this node looks after the queue of a subscription. */
+  /** Whether this node works off the queue of a subscription. */
   isOwn: (name: string) => boolean
-  /** Why nothing is sent to webhooks any more, or undefined. */
+  /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
   /** Called when the queue of a subscription holds the earlier events. */
   begun: (name: string) => void
@@ -69,7 +69,7 @@ export function createBeginnings(parts: {
     for (const { name } of subscriptions.list()) look(name)
   }
 
-  /** Fills the queue of a subscription if the subscription has the mark and this node looks after the queue. */
+  /** Begins a subscription if it has the mark `isBeginning` and this node works off its queue. */
   function look(name: string): void {
     if (beginning.has(name) || !dueOf(name)) return
     beginning.add(name)
@@ -83,14 +83,15 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    // One subscription at a time: an institution may make hundreds at once, and each loads its events into memory.
+    // Begin one subscription at a time: an institution may add hundreds at once, and each loads its events into memory.
     const attempt = () =>
       oneByOne.hold('', async () => {
         const due = dueOf(name)
         if (due) await begin(due)
       })
     const failed = (err: unknown) => {
-      // No warning if it was paused, removed, or begun by another node meanwhile: this node knows of that by now.
+      // No warning if the subscription was meanwhile paused or removed, or another node has begun it. By now this node
+      // has received that change, and decides again.
       if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
     }
     const isWanted = () => dueOf(name) !== undefined
@@ -117,9 +118,10 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves if every node puts new events into the queue, and this node knows of all earlier ones. Rejects if a node
-   * does not know the subscription yet. A node stores events in the order in which it decides about them. So when it
-   * answers, it has stored all events that it decided about before it heard of the subscription.
+   * Resolves if every node puts new events into the queue, and this node knows of all events accepted before. Rejects
+   * if a node does not answer, or does not know the subscription yet. A node stores events in the order in which it
+   * decides about them. So when a node answers, it has stored all events that it decided about before it knew the
+   * subscription.
    */
   async function untilKnown(name: string, asItIs: Change): Promise<void> {
     await store.commit([asItIs])

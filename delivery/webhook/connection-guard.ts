@@ -3,8 +3,9 @@ import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
 
 /**
- * Makes the DNS look-up of connections to webhooks. Without `allowPrivate` it finds only public addresses, whatever the
- * name led to when the URL was checked (DNS rebinding). An address in the URL itself is not looked up: see `problemOf`.
+ * Makes the DNS look-up function for connections to webhooks. Without `allowPrivate`, the function returns only public
+ * addresses, even if the name has changed its addresses since the hub checked the URL (DNS rebinding). Node does not
+ * look up an IP address in the URL itself: `problemOf` checks such a URL.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options
@@ -29,7 +30,7 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
   }
 
   async function find(name: string): Promise<readonly string[]> {
-    // Only the system knows a name without dots. A name server may be slow to answer that it does not know the name.
+    // Only the operating system knows a name without dots. Name servers may be slow to answer that it is unknown.
     if (allowPrivate && !name.includes('.')) return askSystem(name)
     const addresses = await resolve(name)
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)

@@ -6,19 +6,20 @@ import type { PushSubscriptions } from './subscriptions.ts'
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * Informs the contacts of disabled subscriptions, each contact once, however many nodes there are. A subscription names
- * the node that informs its contact (`toldBy`) until that is done. If that node is lost before, another one takes over.
+ * Informs the contacts of disabled subscriptions, each contact once, however many nodes there are. The field `toldBy`
+ * of a subscription names the node that has to inform the contact, until the contact is informed. If that node is lost
+ * first, another node takes over.
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>
-  /** This node. */
+  /** Id of this node. */
   self: string
   isLiving: (node: string) => boolean
   /** Calls back when nodes have joined or left. */
   onChange: (listener: () => void) => void
-  /** Whether this node looks after the queue of a subscription. */
+  /** Whether this node works off the queue of a subscription. */
   isOwn: (name: string) => boolean
-  /** Undefined: no contact is informed. */
+  /** Informs one contact. Undefined: the hub informs no contacts. */
   send: TellContact | undefined
   log: Log
 }) {
@@ -30,14 +31,17 @@ export function createContacts(parts: {
     /** Disables a subscription, and informs its contact. */
     async disable(name: string): Promise<void> {
       await subscriptions.disable(name, send && self)
-      // The result of `disable` does not matter: an earlier call, whose commit got no answer, may have disabled it.
+      // Ignore the result of `disable`: an earlier call whose commit got no answer may have disabled the subscription.
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 
-    /** Informs the contacts that a lost node did not inform. Each start of a node has another id. */
+    /**
+     * Informs the contacts that lost nodes have not informed. A node gets a new id at each start, so its old id counts
+     * as lost.
+     */
     takeOver,
 
-    /** Informs the contacts that lost nodes did not inform, now and whenever a node is lost. */
+    /** Informs the contacts that lost nodes have not informed, now and whenever a node is lost. */
     start(): void {
       void takeOver()
       onChange(() => void takeOver())

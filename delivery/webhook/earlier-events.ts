@@ -3,7 +3,10 @@ import { radioTopic } from '../../event/topic.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
-/** Finds the events of a livestream that webhooks get, accepted since a time: the newest `most`, in order. */
+/**
+ * Finds the events of a livestream that webhooks get and that the hub accepted since a time. Returns the newest `most`,
+ * in the order of the journal.
+ */
 export function createEarlierEvents(
   journal: {
     latestOf(
@@ -24,7 +27,10 @@ export function createEarlierEvents(
   }
 }
 
-/** The same item as when the event was accepted. In the former release, only the payload may name the institution. */
+/**
+ * Makes the same item as the planner makes for a new event. A message of the previous release may name the institution
+ * only in its payload.
+ */
 function describe(
   { name }: EventKind,
   livestreamId: string,

@@ -1,6 +1,6 @@
 import type { Details } from '../queue/work-item.ts'
 
-/** The attributes of an event outside its data (design.md §10). */
+/** The attributes of a push, sent beside the data of the event (design.md §10). */
 export interface PushAttributes extends Details {
   event: string
   livestreamId: string
@@ -12,7 +12,7 @@ export function pushBody(push: {
   data: Buffer
   attributes: Details
   messageId: string
-  /** Milliseconds since the epoch. */
+  /** When the hub accepted the event, milliseconds since the epoch. */
   publishedAt: number
   subscription: string
 }): Buffer {

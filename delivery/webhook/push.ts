@@ -8,7 +8,7 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** Name of the event in a test message. Receivers filter by this name (service.md §1), so a test changes no screen. */
+/** Name of the event in a test message. Receivers filter by name (service.md §1), so they do not show a test. */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
@@ -16,7 +16,7 @@ export function createPush(parts: {
   subscriptions: Pick<PushSubscriptions, 'find'>
   post: Post
   tokenFor: (audience: string, account: string) => Promise<string>
-  /** Why nothing is sent to webhooks any more, or undefined. */
+  /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
   clock: () => number
 }) {
@@ -25,10 +25,10 @@ export function createPush(parts: {
   return {
     targetOf,
 
-    /** Why nothing is sent from a queue any more, or undefined. */
+    /** Why the hub sends nothing from a queue any more. Undefined: the queue is not closed. */
     whyClosed: whyQueueClosed,
 
-    /** Why a new item of a queue would not be sent: the queue is closed, or an operator paused it. Else undefined. */
+    /** Why the hub would not send a new item of a queue: it is closed, or an operator paused it. Else undefined. */
     whyNotSent(queue: string): string | undefined {
       const { pausedAt, pausedBy } = subscriptions.find(queue) ?? {}
       const paused =
@@ -36,7 +36,7 @@ export function createPush(parts: {
       return whyQueueClosed(queue) ?? paused
     },
 
-    /** Sends a test message once, past the queue. */
+    /** Sends a test message once, directly instead of through the queue. */
     async test(subscription: PushSubscription, signal: AbortSignal): Promise<Attempt> {
       const { topicId: livestreamId, institutionId } = subscription
       const messageId = `test-${randomUUID()}`
@@ -54,7 +54,10 @@ export function createPush(parts: {
     },
   }
 
-  /** The target of a queue. `gone`: the webhook was removed. Undefined: there is none, or it gets nothing for now. */
+  /**
+   * The target of a queue. `gone`: the webhook was removed. Undefined: the queue belongs to no webhook, or the hub
+   * sends the webhook nothing for now.
+   */
   function targetOf(queue: string): ReturnType<TargetOf> {
     const subscription = subscriptions.find(queue)
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined

@@ -1,19 +1,19 @@
 import { quote } from '../../event/error.ts'
 import { isInstitutionUrn, isLivestreamUrn } from '../../event/urn.ts'
 
-/** How the queue of a subscription can stand, as operators see it. */
+/** The states of a subscription's queue by which operators can select. */
 const states = ['idle', 'beginning', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const
 
-/** The subscriptions that an operator asks for. An absent field excludes none. */
+/** The criteria by which an operator selects subscriptions. An absent field excludes no subscription. */
 interface Selection {
   institution?: string | undefined
   livestream?: string | undefined
   state?: string | undefined
-  /** At most so many. */
+  /** Most subscriptions that are listed. */
   limit?: number | undefined
 }
 
-/** The selection that is asked for, or why it is not valid. Nothing of `asked` is checked yet. */
+/** Checks the criteria that an operator sent. Returns them, or an error that says what is wrong. */
 export function readSelection(asked: Record<string, unknown>): Selection | { error: string } {
   const { institution, livestream, state, limit } = asked
   if (!isAbsentOr(isInstitution, institution)) {
@@ -27,12 +27,12 @@ export function readSelection(asked: Record<string, unknown>): Selection | { err
   return { institution, livestream, state, limit }
 }
 
-/** Whether a text is the external id or title of a livestream, not its URN. Only the node knows these names. */
+/** Whether a text is the external id or title of a livestream, not its URN. The caller has to look such a name up. */
 export function isLivestreamName(livestream: string): boolean {
   return livestream !== '' && !livestream.startsWith('urn:')
 }
 
-/** The subscriptions of a selection, up to its limit. */
+/** The subscriptions that meet the criteria, up to the limit. */
 export function select<One extends { institutionId: string; livestream: { id: string }; state: string }>(
   all: readonly One[],
   { institution, livestream, state, limit = all.length }: Selection,

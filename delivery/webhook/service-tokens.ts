@@ -1,11 +1,11 @@
-/** How long a token is used before a new one is made, milliseconds: well within its validity of an hour. */
+/** The hub uses a token for this long before it makes a new one, milliseconds. A token is valid for an hour. */
 const reuseMs = 10 * 60_000
 const maxKept = 10_000
 
 /** Makes the tokens by which receivers recognise the hub, and reuses them: a signature costs more than a delivery. */
 export function createServiceTokens(
   issue: (audience: string, account: string) => Promise<string>,
-  /** Id of the key that signs now. No token of an earlier key is reused, because receivers may refuse it. */
+  /** Id of the key that signs now. Tokens of earlier keys are not reused, because receivers may refuse them. */
   currentKey: () => string,
   clock: () => number,
 ) {

@@ -1,10 +1,10 @@
 import { type Slots, slots } from '../queue/limits.ts'
 
-/** Test messages at the same time: each holds a connection. */
+/** Most test messages under way at once. Each holds a connection. */
 const tests = 64
-/** One client has at most this many idle connections, and as many that still read the rest of an answer. */
+/** Most idle connections of one client. It may have as many more that still read the rest of an answer. */
 const kept = 64
-/** Two clients, for webhooks and for plugin targets, with two kinds of connections each. */
+/** For two clients (webhooks and plugin targets), each with two kinds of connections: idle, and reading an answer. */
 const keptInAll = 4 * kept
 
 /** Most connections to webhooks and plugin targets at once, idle ones included. */
@@ -12,7 +12,7 @@ export const maxSockets = slots.healthy.total + slots.failing.total + tests + ke
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
-/** Splits `allowed` connections among deliveries, tests and idle ones. Below `maxSockets`, each gets less. */
+/** Splits `allowed` connections among deliveries, tests and idle connections. Below `maxSockets`, each gets fewer. */
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))

@@ -4,22 +4,22 @@ import type { PushSubscription } from './subscription.ts'
 
 export type Standings = Awaited<ReturnType<typeof createStandings>>
 
-/** How deliveries to a webhook stand, as its institution sees it. */
+/** The standing of a webhook: whether deliveries to it succeed, as its institution sees it. */
 interface Standing {
   state: 'active' | 'retrying' | 'disabled'
-  /** Since when, ISO 8601. */
+  /** When this state began, ISO 8601. */
   since: string
   /** Why `state` is not `active`; null if it is. */
   reason: string | null
 }
 
-/** A subscription that has answered only 410 for this time is disabled (design.md §10), milliseconds. */
+/** The hub disables a webhook that has answered only 410 for this time, milliseconds (design.md §10). */
 export const goneMs = 3_600_000
-/** For the owner of a subscription, who sees by this text that a test message will not enable the subscription. */
+/** Shown to the owner of a paused subscription, who can see that a test message will not enable the webhook. */
 const pausedReason = 'paused by the operator'
 /**
- * Most time that one more 410 adds to the hour: the longest pause between two attempts, and the time for an answer. So
- * two answers never make an hour, even if a clock jumps or the hub is down between them.
+ * Most milliseconds that one more 410 adds to `gone.ms`: the longest pause between two attempts, and the time for an
+ * answer. So two answers alone never make an hour, even if a clock jumps or the hub is down between them.
  */
 const maxStepMs = 11 * 60_000
 
@@ -27,19 +27,19 @@ interface Stored extends Omit<Standing, 'state'> {
   state: 'active' | 'retrying'
   /**
    * Set while the webhook answers only 410. `at`: time of the last 410, milliseconds since the epoch. `ms`: how long
-   * it had answered only 410 by then.
+   * the webhook had answered only 410 by then, milliseconds.
    */
   gone?: { at: number; ms: number }
 }
 
 /**
- * How deliveries to each webhook stand: the same on every node, and after a restart. A change is stored together with
- * the outcome it follows from. Nothing is stored for a webhook that has always worked.
+ * Keeps the standing of each webhook: the same on every node, and after a restart. The commit that stores the outcome
+ * of an attempt also stores the changed standing. Nothing is stored for a webhook that has always worked.
  */
 export async function createStandings(parts: {
   store: Store
   clock: () => number
-  /** Whether there is such a subscription. */
+  /** Whether a subscription has this name. */
   isKnown: (name: string) => boolean
 }) {
   const { store, clock, isKnown } = parts
@@ -53,9 +53,9 @@ export async function createStandings(parts: {
   })
 
   return {
-    /** The standing as its institution sees it. */
+    /** The standing of a webhook, as its institution sees it. */
     of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
-      // Clients know only three states (design.md §9): a pause is shown as `disabled`, with a reason of its own.
+      // Clients know only three states (design.md §9). A paused webhook is shown as `disabled`, with another reason.
       if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
       if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
       const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
@@ -63,8 +63,8 @@ export async function createStandings(parts: {
     },
 
     /**
-     * The changes that note the outcome of an attempt, for the commit that stores the attempt. `isAside`: an item that
-     * was set aside was refused, and the queue goes on.
+     * The changes that record the outcome of an attempt, for the commit that stores the attempt. `isAside`: the
+     * endpoint refused an item that was already set aside, so the queue goes on.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)
@@ -79,22 +79,22 @@ export async function createStandings(parts: {
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
-    /** The changes that note the answer to a test message. Another answer than 410, or no answer, clears `gone`. */
+    /** The changes that record the answer to a test message. Any answer but 410, and also no answer, clears `gone`. */
     tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
 
     /** Whether a webhook has answered only 410 for `goneMs`: then the hub believes that the webhook is gone. */
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
-    /** The changes that set a standing back to active, from now on. */
+    /** The changes that make a standing active again, from now on. */
     begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The changes that remove a standing, also one that another node has stored and this node does not know yet. */
+    /** The changes that remove a standing, even one that another node has stored and this node does not know yet. */
     dropped(name: string): Change[] {
       standings.delete(name)
       return [{ del: keyOf(name) }]
     },
 
-    /** Removes standings without a subscription. An outcome that is stored during a removal leaves such a standing. */
+    /** Removes standings without a subscription, left by attempts that ended while their subscription was removed. */
     async tidy(): Promise<void> {
       const left = [...standings.keys()].filter((name) => !isKnown(name))
       for (const name of left) standings.delete(name)
@@ -107,7 +107,7 @@ export async function createStandings(parts: {
     return gone && 'state' in rest ? put(name, rest) : []
   }
 
-  /** Shows the standing at once, stored or not: the outcome that it notes has happened in any case. */
+  /** Shows the standing at once, even if its commit fails, because the recorded outcome has happened. */
   function put(name: string, standing: Stored): Change[] {
     standings.set(name, standing)
     return [{ put: keyOf(name), value: JSON.stringify(standing) }]

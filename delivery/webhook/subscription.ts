@@ -11,24 +11,24 @@ export interface PushSubscription {
   url: string
   contact: string
   institutionId: string
-  /** The account in the tokens of its pushes. Fixed at creation, because receivers compare it (service.md §5). */
+  /** Service account in the tokens of the pushes. Fixed at creation, because receivers compare it (service.md §5). */
   serviceAccount: string
   ackDeadlineSeconds: number
   retryPolicy: string | null
   createdAt: string
-  /** User id. */
+  /** Id of the user who created the subscription. */
   createdBy: string
-  /** The webhook gets the events accepted from this time on, which is before `createdAt`, ISO 8601. */
+  /** The webhook also gets earlier events: those accepted from this time on, which is before `createdAt`. ISO 8601. */
   from?: string
-  /** Set until the queue holds the earlier events, accepted since `from`. Nothing is sent before. */
+  /** Set until the queue holds the earlier events (accepted since `from`). Until then, the hub sends nothing. */
   isBeginning?: true
-  /** Set: the endpoint wants no more messages. The queue waits until the webhook is enabled again. */
+  /** When the hub disabled the webhook, which answered only 410, ISO 8601. Items wait until it is enabled again. */
   disabledAt?: string
-  /** Set: an operator has paused the webhook. The queue waits until an operator resumes it. */
+  /** When an operator paused the webhook, ISO 8601. Items wait until an operator resumes it. */
   pausedAt?: string
-  /** Operating-system user of that operator. */
+  /** Operating-system user of the operator who paused the webhook. */
   pausedBy?: string
-  /** The node that is to inform the contact that the webhook is disabled. */
+  /** Id of the node that has to inform the contact that the webhook is disabled. Undefined once that is done. */
   toldBy?: string
 }
 
@@ -43,7 +43,7 @@ export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20
-/** Longest time from the moment when an event gets its id until it is stored, milliseconds. */
+/** From the moment when an event gets its id, the hub takes at most this time to store the event, milliseconds. */
 const maxStoringMs = 1_000
 
 export function newSubscription(
@@ -65,23 +65,23 @@ export function isSubscriptionName(text: string): boolean {
 }
 
 /**
- * Whether an event was accepted since `from`, the time with which a subscription begins. An event accepted earlier does
- * not count, even if its publisher repeated the event after `from`.
+ * Whether an event was first accepted since `from`, the time with which a subscription begins. The event id contains
+ * the time of the first acceptance. So an older event does not count, even if its publisher repeated it after `from`.
  */
 export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId: string): boolean {
   const acceptedAt = timeOfEventId(eventId) ?? Number.POSITIVE_INFINITY
   return from !== undefined && acceptedAt >= Date.parse(from) - maxStoringMs
 }
 
-/** A subscription as it is after a change; undefined: there was nothing to change. */
+/** A changed subscription. Undefined: there was nothing to change. */
 type Changed = PushSubscription | undefined
 
-/** Notes that the queue of a subscription holds the earlier events. */
+/** Removes the mark `isBeginning`, because the queue now holds the earlier events. */
 export function begun({ isBeginning, ...others }: PushSubscription): Changed {
   return isBeginning && others
 }
 
-/** Notes that nothing is sent to the webhook any more. `toldBy`: the node that informs its contact. */
+/** Marks a webhook as disabled: the hub sends it nothing more. `toldBy`: the node that informs its contact. */
 export function disabled(now: PushSubscription, disabledAt: string, toldBy?: string): Changed {
   if (now.disabledAt !== undefined) return undefined
   return { ...now, disabledAt, ...(toldBy !== undefined && { toldBy }) }
@@ -91,7 +91,7 @@ export function enabled({ disabledAt, toldBy: _nobody, ...others }: PushSubscrip
   return disabledAt === undefined ? undefined : others
 }
 
-/** Notes that nothing is sent to the webhook until an operator resumes it, even if it is enabled meanwhile. */
+/** Marks a webhook as paused: the hub sends nothing until an operator resumes it, even if it is enabled meanwhile. */
 export function paused(now: PushSubscription, pausedAt: string, pausedBy: string): Changed {
   return now.pausedAt === undefined ? { ...now, pausedAt, pausedBy } : undefined
 }
@@ -100,7 +100,7 @@ export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscrip
   return pausedAt === undefined ? undefined : others
 }
 
-/** Hands the duty to inform the contact from node `from` to node `to`. Without `to`: the contact is informed. */
+/** Hands the duty to inform the contact from node `from` to node `to`. Without `to`, the duty is done. */
 export function passed({ toldBy, ...others }: PushSubscription, from: string, to?: string): Changed {
   if (toldBy !== from) return undefined
   return to === undefined ? others : { ...others, toldBy: to }

@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Most subscriptions of one institution, chosen above the number of its livestreams times its partners. */
+/** Most subscriptions of one institution: more than its livestreams times its partners. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */
@@ -32,11 +32,11 @@ export async function createPushSubscriptions(parts: {
     if (before) removeFrom(topics, before)
     if (after) addTo(topics, after)
   })
-  // The lock prevents two faults: disabling brings back a removed subscription, and two additions exceed the limit.
+  // Without this lock, disabling could bring back a removed subscription, and two additions could exceed the limit.
   const inLock = await createLock(store, 'subscription')
 
   return {
-    /** Undefined: the institution has too many. */
+    /** Adds a subscription. Undefined: the institution has too many. */
     add: (request: SubscriptionRequest): Promise<PushSubscription | undefined> =>
       inLock(async (held) => {
         if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
@@ -47,22 +47,22 @@ export async function createPushSubscriptions(parts: {
       }),
 
     /**
-     * Notes that the queue of a subscription holds the earlier events. True if that was not noted before. The same
-     * commit stores `alongside`.
+     * Removes the mark `isBeginning`, because the queue now holds the earlier events. True if the mark was set. The
+     * same commit stores `alongside`.
      */
     begun: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, begun, () => alongside),
 
-    /** A condition that changes nothing: its commit fails if the stored subscription is not what `find` shows now. */
+    /** A condition for a commit, which fails if the stored subscription is not the one that `find` shows now. */
     unchanged: collection.unchanged,
 
-    /** Calls back with each subscription that another node changed, or this node by a commit without an answer. */
+    /** Calls back with each subscription that another node changed, or this node without an answer to its commit. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
     /** The subscriptions of an institution, oldest first: all its users have the same rights (service.md §4.1). */
     ofInstitution,
 
-    /** A subscription of an institution; undefined also if it belongs to another. */
+    /** A subscription of an institution. Undefined also if the subscription belongs to another institution. */
     get: ofInstitutionNamed,
 
     /** A subscription of any institution. */
@@ -70,7 +70,7 @@ export async function createPushSubscriptions(parts: {
 
     list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
 
-    /** The same commit stores `alongside`. False: the institution has no such subscription. */
+    /** Removes a subscription with `alongside` in the same commit. False: the institution has no such subscription. */
     remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       inLock(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)
@@ -79,22 +79,22 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** Stops sending to a webhook. True if it was enabled. `teller`: the node that informs its contact. */
+    /** Stops sending to a webhook. True if the webhook was enabled. `teller`: the node that informs its contact. */
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 
-    /** True if the webhook was disabled. The same commit stores the changes that `alongside` makes. */
+    /** Enables a webhook, and commits `alongside()` with that. True if the webhook was disabled. */
     enable: (name: string, alongside?: () => readonly Change[]): Promise<boolean> =>
       change(name, enabled, alongside),
 
-    /** Stops sending to a webhook until it is resumed, even if it is enabled meanwhile. True if it was not paused. */
+    /** Stops sending to a webhook until `resume`, even if it is enabled meanwhile. True if it was not paused. */
     pause: (name: string, by: string): Promise<boolean> => change(name, (now) => paused(now, isoNow(), by)),
 
-    /** True if the webhook was paused. The same commit stores `alongside`. */
+    /** Ends a pause. The same commit stores `alongside`. True if the webhook was paused. */
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** Node `to` is to inform the contact; without `to`, that is done. False: it was not the task of `from`. */
+    /** Hands the duty to inform the contact to node `to`. Without `to`, ends it. False: `from` had no such duty. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 

@@ -2,24 +2,24 @@ import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** Longest webhook URL. */
+/** Longest webhook URL, characters. */
 export const maxWebhookUrlLength = 2048
 
-/** Time for one DNS question, milliseconds. */
+/** Longest wait for the answer to one DNS query, milliseconds. */
 const dnsTimeoutMs = 2_000
 
-/** All addresses of a name; an empty list where there are none or no name server answers. */
+/** Returns all addresses of a name. An empty list: the name has none, or no name server answered. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
 /**
- * Why events cannot be sent to this URL, or undefined (design.md §10): it must be https and public. A name
- * that does not resolve at the moment is let through: the address is checked again at every connection.
+ * Why the hub may not send events to a URL. Undefined: it may. A URL must be https and public (design.md §10). A name
+ * that cannot be resolved at the moment passes, because the hub checks the address again at every connection.
  */
 export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub, which is refused: the hub would take the push for work of its own. */
+    /** URL of the hub. It is refused, because the hub would take a push to itself for plugin work. */
     own?: string
     resolve?: Resolve
   },
@@ -37,7 +37,7 @@ export async function checkWebhookUrl(
   return 'the name leads to an address that is not public'
 }
 
-/** Why nothing may be sent to a URL, whatever its name leads to. */
+/** Why the hub may not send to a URL, as far as the URL shows it without a DNS look-up. Undefined: no reason. */
 export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
   const { protocol, username, password, port } = url
   if (protocol !== 'https:') return `expected https, not ${protocol.slice(0, 20)}`
@@ -63,24 +63,24 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
 
-/** Whether an address is one of the open internet: not private, loopback, link-local, multicast or reserved. */
+/** Whether an address is on the public internet: not private, loopback, link-local, multicast or reserved. */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
-  // `process` turns an IPv4 address in IPv6 form into IPv4.
+  // `process` turns an IPv4 address in IPv6 form (`::ffff:127.0.0.1`) into IPv4.
   const processed = ipaddr.process(address)
   const isAssigned = processed instanceof ipaddr.IPv4 || processed.match(globalUnicast, 3)
   return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
 }
 
-/** Every virtual machine of Azure reaches the host agent at this address, which looks public. */
+/** Virtual machines of Azure reach the agent of their host at this address. By its range, the address is public. */
 const platformAddress = '168.63.129.16'
 
-/** All of IPv6 that is assigned (RFC 4291 §2.4): an unassigned address would otherwise count as public. */
+/** Prefix (3 bits) of all IPv6 addresses that are assigned (RFC 4291 §2.4). Others would otherwise count as public. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/
 
-/** Asks the name servers directly: a lookup of the system would hold a thread that the store needs. */
+/** Asks the name servers directly: a look-up by the operating system would occupy a thread that the store needs. */
 export async function resolvePublicly(name: string): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: 1 })
   const nothing = (): string[] => []

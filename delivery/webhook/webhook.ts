@@ -8,16 +8,16 @@ import { problemOf, type Resolve } from './webhook-url.ts'
 
 /** Most bytes read of an answer's body. The hub ignores the body, but reuses a connection only after reading it. */
 const maxAnswerBytes = 64 * 1024
-/** Header fields of an answer, bytes. */
+/** Most bytes of the header fields of an answer. */
 const maxHeaderBytes = 16 * 1024
-/** How long an unused connection is kept, milliseconds: shorter than most servers keep it. */
+/** The hub keeps an unused connection for this time, milliseconds: shorter than most servers keep it. */
 const idleMs = 4_000
 const maxIdlePerEndpoint = 4
 
-/** Statuses that acknowledge (design.md §10). 102 comes before the answer proper. */
+/** Statuses that acknowledge a message (design.md §10). 102 is an interim answer, sent before the final one. */
 const acknowledging: ReadonlySet<number> = new Set([102, 200, 201, 202, 204])
 
-/** Posts JSON to a webhook, once; never rejects. */
+/** Makes one attempt to post JSON to a webhook. Never rejects. */
 export type Post = (call: {
   url: string
   body: Buffer
@@ -28,17 +28,17 @@ export type Post = (call: {
 }) => Promise<Outcome>
 
 /**
- * The client for webhooks: https only, no redirects, no private addresses (checked on the connection itself),
- * bounded in time and bytes, with connections kept alive.
+ * The client for webhooks. It uses https only, follows no redirects, and connects to no private address (checked on the
+ * connection itself). It limits time and bytes, and keeps connections alive.
  */
 export function createWebhooks(options: {
   allowPrivate: boolean
-  /** Further CA that is trusted, PEM. */
+  /** A CA that the client trusts besides the usual ones, PEM. */
   ca?: string
-  /** `now-playing-hub/3.0.0` */
+  /** Value of the `User-Agent` header, like `now-playing-hub/3.0.0`. */
   userAgent: string
   resolve?: Resolve
-  /** Most unused connections, and also most connections that still read an answer whose status is known. */
+  /** Most unused connections. Also the most connections that still read an answer after its status is known. */
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
@@ -49,14 +49,14 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // Parse the list once: given as `ca`, Node would parse the whole list again for every connection.
+    // Parse the list of CAs once. If `ca` had the list, Node would parse the whole list again for every connection.
     ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
   })
 
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
     const first = await send(call, deadlineAt)
-    // Try again: the server closed the kept connection before it saw the request. The endpoint may be well.
+    // Try again: the server closed the kept connection before it saw the request, which is no fault of the endpoint.
     return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
   }
 
@@ -111,7 +111,7 @@ export function createWebhooks(options: {
         isSettled = true
         resolve(outcome)
         signal.removeEventListener('abort', abort)
-        // The rest of the request and answer has to end soon, so that the connection can be used again.
+        // The outcome is known. The rest of the exchange must end soon, so that the connection can be used again.
         clearTimeout(timer)
         if (judged.size >= maxKept) {
           sent.destroy()
@@ -164,7 +164,7 @@ function failed(reason: string): Outcome {
   return { result: 'failed', status: null, reason }
 }
 
-/** RFC 9110 §10.2.3: seconds or a date. */
+/** Reads `Retry-After`, which has seconds or a date (RFC 9110 §10.2.3). Returns milliseconds from now. */
 function readRetryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined
   if (/^\d{1,9}$/.test(value)) return Number(value) * 1000
@@ -172,7 +172,7 @@ function readRetryAfter(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** Reads the rest of an answer, up to a limit. */
+/** Reads the rest of an answer. Closes the connection if the answer is longer than `maxAnswerBytes`. */
 function discard(answer: IncomingMessage, sent: ClientRequest): void {
   let bytes = 0
   answer.on('data', (chunk: Buffer) => {
@@ -186,7 +186,7 @@ function isStale(sent: ClientRequest, error: Error): boolean {
   return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
 }
 
-/** Why there was no answer, short and without data of the hub. */
+/** Why no answer came: a short text without internal data of the hub. */
 function describe(error: Error): string {
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
   return `${code}${error.message}`.slice(0, 200)

@@ -10,14 +10,14 @@ export interface EventRow {
   /** When the hub decided about the event, ISO 8601. */
   at: string
   outcome: string | null
-  /** The hub only decided about the event. */
+  /** A dry run: the hub decided about the event, but did not publish it. */
   dryRun?: true
-  /** Of a message: its publisher had sent the event before. */
+  /** Only in the row of a message: the publisher had sent the same event before. */
   isRepetition?: true
   id: string | null
   event: string | null
   institutionId: string | null
-  /** Livestreams. For a refused event, all services that the publisher named. */
+  /** Ids of the livestreams. For a refused event: all services that the publisher named. */
   services: string[]
   /** For an event that was published for only some of its services: the services that were refused. */
   refusedServices?: string[]
@@ -30,7 +30,7 @@ export interface EventRow {
   errors: unknown[]
 }
 
-/** Parses a payload; empty if it is no JSON object. The fields may have any type. */
+/** Parses a payload. Returns an empty object if the payload is no JSON object. The fields may have any type. */
 export function readObject(payload: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(payload.toString())
@@ -63,8 +63,8 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
 }
 
 /**
- * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the published
- * event, if there is one and it is still kept: a report has no title and artist.
+ * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the published event, if
+ * there is one and the journal still has it. It supplies title and artist, which a report does not have.
  */
 export function rowOfReport(
   entry: Entry,
@@ -97,7 +97,10 @@ export interface Named {
   externalId?: string | undefined
 }
 
-/** Whether an event was for a livestream. If `outcome` is `published`, it must have been published for this one. */
+/**
+ * Whether an event was for a livestream. With `outcome` `published`: whether the hub published the event for the
+ * livestream.
+ */
 export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
   return (
     names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))
@@ -108,17 +111,17 @@ function names(services: readonly string[] = [], { id, externalId }: Named): boo
   return services.includes(id) || (externalId !== undefined && services.includes(externalId))
 }
 
-/** Properties of the events that are asked for. */
+/** The properties that the listed events must have. */
 export interface RowFilter {
   outcome?: Outcome | undefined
   playlistItemId?: string | undefined
 }
 
-/** The values of `--outcome`. `refused`: the event has errors. A dry run is an outcome of its own. */
+/** The values of `--outcome`. `refused`: the event has errors. `dry-run`: a dry run, whatever the hub decided. */
 export const outcomes = ['published', 'blocked', 'invalid', 'failed', 'refused', 'dry-run'] as const
 export type Outcome = (typeof outcomes)[number]
 
-/** Whether an event is one of those that are asked for. */
+/** Whether an event has the properties that the filter asks for. */
 export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): boolean {
   if (playlistItemId !== undefined && row.playlistItemId !== playlistItemId) return false
   if (outcome === undefined) return true

@@ -15,34 +15,36 @@ import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
 
-/** An entry may come this much too early in the journal for its time, because clocks of nodes differ, milliseconds. */
+/**
+ * Clocks of nodes differ by at most this, milliseconds. The search covers this time before and after the event's time.
+ */
 const clockToleranceMs = 30_000
 /** A publisher that repeats an event within this time gets the same id again, milliseconds. */
 const repeatedMs = 3_600_000
-/** Limits of the search for one id: messages that are looked at, and the bytes of these messages. */
+/** Limits of the search for one id: number of messages that the search checks, and bytes of these messages. */
 const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
-/** In the search for one id, this many reports of one institution are looked at. */
+/** The search for one id checks at most this many reports of an institution. */
 const maxReports = 500
-/** Positions of reports that are collected at once. */
+/** The search collects this many positions of reports, and then reads these reports together. */
 const positionsAtOnce = 50
 /** Between the last message of an event and its report there may be this many messages of other kinds. */
 const maxBetween = 20
 
-/** An event with its report, as far as they are kept. */
+/** An event and its report, as far as the journal still has them. */
 export interface Found {
   report: Entry | undefined
-  /** One for each livestream. */
+  /** The messages that carry the event: one for each livestream. */
   messages: Entry[]
 }
 
 /** The result of a search. */
 export interface Search {
   found?: Found | undefined
-  /** False if there were too many messages around the time of the event, so that the search left some out. */
+  /** False if the search did not check all messages around the time of the event, because there were too many. */
   isWhole: boolean
 }
 
-/** Messages to look at, in order. A message without `entry` need not be looked at: only its bytes count. */
+/** Messages for the search to check, in order. A message without `entry` need not be checked: only its bytes count. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
 interface Parts {
@@ -50,12 +52,12 @@ interface Parts {
   journal: Journal
 }
 
-/** Finds single events: by the time in their id, or by a position. */
+/** Finds a single event: by its id, which contains a time, or by a position. */
 export function createFind({ store, journal }: Parts) {
   const all = (from: number, end: number) => everything(store, from, end)
 
   return {
-    /** Finds an event by its id. If it was sent several times, finds the first time that it was published. */
+    /** Finds an event by its id. If the event was published several times, finds the first publication. */
     byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
     /** Finds an event of this institution by its id: first in the institution's reports, then in all messages. */
@@ -113,12 +115,16 @@ export function createFind({ store, journal }: Parts) {
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
     }
-    // The same event may have been published just before as well, so only the last messages count.
+    // An earlier publication of the same event may lie just before. Only the last `count` messages belong to this
+    // report.
     return { report, messages: messages.slice(-count) }
   }
 }
 
-/** Where to look for an event that got its id at `at`: shortly after, shortly before, then where it may be repeated. */
+/**
+ * The parts of the journal to search for an event that got its id at the instant `at`, in the order of search: just
+ * after `at`, just before `at`, and the time in which the publisher may have repeated the event.
+ */
 async function* stretches(
   { store, journal }: Parts,
   at: number,
@@ -134,7 +140,7 @@ async function* stretches(
 async function* everything(store: Store, from: number, end: number): Candidates {
   for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
     const { entry, sharedWith } = readEntry(positionIn(key), value)
-    // The message that holds the payload of this one was already looked at.
+    // A message that shares its payload need not be checked: the message that holds the payload came before.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
 }
@@ -158,7 +164,10 @@ async function* entriesAt(journal: Journal, positions: readonly number[]): Candi
   }
 }
 
-/** All messages of the event of one message. The first one holds the payload, and stays as long as any other. */
+/**
+ * All messages of the event to which the message at `position` belongs. The first of them holds the payload, so the
+ * journal keeps the first message as long as any other.
+ */
 async function sharingWith({ store, journal }: Parts, position: number): Promise<Entry[]> {
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
@@ -186,6 +195,6 @@ async function reportBehind(store: Store, { position, payload }: Entry): Promise
 
 /** Whether a message is an event with this id, or its report. */
 function isAbout({ payload }: Entry, id: string): boolean {
-  // The search in the bytes saves parsing every payload.
+  // This search in the bytes comes first, because it saves parsing every payload.
   return payload.includes(`"id":"${id}"`) && readObject(payload).id === id
 }

@@ -22,15 +22,18 @@ export type History = ReturnType<typeof createHistory>
 
 /** The events to list. */
 export interface Query extends RowFilter {
-  /** Accepted messages of a livestream. With `owner` also events of that institution refused for this livestream. */
+  /**
+   * Lists the accepted messages of this livestream. With `owner`, also the events of that institution that the hub
+   * refused for this livestream.
+   */
   livestream?: Named & { owner?: string | undefined }
-  /** All events of these institutions, with any outcome. */
+  /** Lists all events of these institutions, with any outcome. */
   institutionIds?: readonly string[]
-  /** Decided at this instant or later, milliseconds since the epoch. */
+  /** Only events decided at this instant or later, milliseconds since the epoch. */
   since?: number | undefined
-  /** At this position or later. */
+  /** Only events at this position or later. */
   from?: number | undefined
-  /** At an earlier position than this. */
+  /** Only events before this position. */
   before?: number | undefined
   limit: number
 }
@@ -45,25 +48,25 @@ export interface Page {
   next: number | null
 }
 
-/** Events that were decided since the last call, in order. */
+/** An answer of `since`, which explains the fields. */
 interface Since {
   events: EventRow[]
   next: number
   leftOut: number | null
 }
 
-/** Limits of one page: messages that are looked at, and bytes that are read for them and for the events of reports. */
+/** Limits of the work for one page: index entries that are checked, and bytes of payloads that are read. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
-/** Bytes of one page of whole events; a single event may have more. */
+/** A page of messages has at most this many bytes of payloads. A single message may have more. */
 const maxPageBytes = 256 * 1024
-/** Messages that are read at once. */
+/** A list reads this many messages at the same time. */
 const readAtOnce = 10
-/** Events in one answer of `since`. */
+/** Most events in one answer of `since`. */
 const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** The history of events. It is read from the journal on request, so that nothing is stored for it. */
+/** The history of events. The node reads it from the journal when a caller asks, and stores nothing else for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
   const recentReports = createRecentReports(journal)
@@ -76,7 +79,10 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     /** Finds the newer message that kept a message from being retained: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
-    /** A page of events. It may be short although there are more: `next` says so. */
+    /**
+     * Returns a page of events. Only `next` says whether there are more: a page may be short although more events
+     * follow.
+     */
     async list(query: Query): Promise<Page> {
       const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query
       const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
@@ -108,7 +114,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       }
     },
 
-    /** The messages of a livestream, the newest first. */
+    /** Returns a page of the messages of a livestream, the newest first. */
     async messages(
       livestreamId: string,
       { before = Infinity, limit }: { before?: number | undefined; limit: number },
@@ -129,8 +135,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
 
     /**
-     * The newest events that any node decided after a position, in order. `leftOut`: how many more there were (null: no
-     * longer known). `next`: the position to pass in the next call. It never decreases, even on a node that lags.
+     * Returns the newest events that any node decided after a position, in order. `leftOut`: how many more there were
+     * (null: no longer known). `next`: the position to pass in the next call. `next` never decreases, even on a node
+     * that lags.
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())
@@ -140,10 +147,13 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       return { events: reports.map(recentRow), next, leftOut }
     },
 
-    /** Events from this position on were decided at the instant `at` or later. */
+    /**
+     * Returns a position. The events from there on were decided at the instant `at` or later, milliseconds since the
+     * epoch.
+     */
     positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
 
-    /** Calls back with each event as it is decided, on whichever node. Returns the function that ends this. */
+    /** Calls `listener` with each event that any node decides from now on. The returned function ends this. */
     onDecided(listener: (row: EventRow) => void): () => void {
       if (listeners.size === 0) leave = journal.onEach(tell)
       listeners.add(listener)
@@ -153,14 +163,14 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
   }
 
-  /** Makes the row once for all listeners, because publishers wait meanwhile. */
+  /** Makes one row for all listeners, because publishers wait until this function returns. */
   function tell(entry: Entry): void {
     if (!entry.isReport) return
     const row = recentRow(entry)
     for (const listener of listeners) listener(row)
   }
 
-  /** The row of a new report. The event was accepted at the same moment, so it is still in memory. */
+  /** The row of a new report. One commit stored the report and its event, so the event is still in memory. */
   function recentRow(entry: Entry): EventRow {
     const report = readObject(entry.payload)
     const first = firstMessageOf(entry, report)
@@ -172,7 +182,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   }
 }
 
-/** The row of an entry, if the list shows one. */
+/** The row that the list shows for an index entry. Undefined: the list leaves the entry out. */
 async function rowAt(
   { position, isReport }: IndexEntry,
   { livestream, outcome }: Query,
@@ -192,7 +202,9 @@ async function rowAt(
   return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))
 }
 
-/** The next entries. Stops at the first entry that is older than `since` or before `from`. */
+/**
+ * Takes the next entries, at most `readAtOnce`. Stops at the first entry that is older than `since` or before `from`.
+ */
 async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since: number; from: number }) {
   const entries: IndexEntry[] = []
   while (entries.length < readAtOnce) {
@@ -203,13 +215,16 @@ async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since
   return { entries, isLast: false }
 }
 
-/** The published event that a report is about; empty if `message` is not that event. */
+/** Reads the published event of a report from `message`. Returns an empty object if `message` is not that event. */
 function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
   return event.id === report.id ? event : {}
 }
 
-/** Position of the first message of a published event: its messages, one per livestream, stand before its report. */
+/**
+ * Position of the first message of a published event. The messages, one per livestream, stand directly before the
+ * report.
+ */
 function firstMessageOf({ position }: Entry, { outcome, dryRun, services }: Report): number | undefined {
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length

@@ -5,25 +5,32 @@ import { clearedKey, clockBehindKey } from '../retained.ts'
 import { farFutureMs } from '../retained-values.ts'
 import { indexesOf, newestFirst } from './newest.ts'
 
-/** Times of two messages prove which was first only if they are this far apart: clocks differ, milliseconds. */
+/**
+ * Clocks of nodes differ. So the times of two messages prove their order only if they are this far apart, milliseconds.
+ */
 const toleranceMs = 60_000
-/** A message keeps older ones out if its event time is at most this far ahead of the clock, milliseconds. */
+/**
+ * A message with an event time at most this far ahead of the clock certainly keeps out older messages, milliseconds.
+ */
 const defendedMs = farFutureMs - 2 * toleranceMs
-/** For one message, this many earlier messages are looked at. */
+/** For one message, the search checks at most this many earlier messages. */
 const maxLookedAt = 100
-/** For a whole event, this many messages are looked at, but at least `minLookedAt` for each of its messages. */
+/** For a whole event, the search checks this many earlier messages, but at least `minLookedAt` for each message. */
 const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * Finds why a message was never retained: a message with a newer event time came before it. It answers only where
- * stored data prove this, so all nodes say the same. The proof is that, since the newer message,
- * - the whole journal is kept,
- * - no event time was so far ahead that an older one may have replaced it,
- * - the topic was not cleared, and no clock was set back.
+ * Finds out why a message was never retained: it came late, after a message with a newer event time. The answer names
+ * that newer message. There is an answer only if the stored data prove the answer, so all nodes give the same one. The
+ * proof is that, since the newer message,
+ * - the journal has kept all messages,
+ * - no event time was so far ahead of the clock that a message with an older event time may have replaced it,
+ * - nobody cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
-  /** For each message of an event, finds the newer message. Undefined: the message was not late, or no proof exists. */
+  /**
+   * For each message of an event, finds the newer message. Undefined: the message was not late, or there is no proof.
+   */
   return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
     const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
     const found: (Entry | undefined)[] = []
@@ -33,7 +40,8 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states end by themselves. Messages of the previous release (no `institutionId`) are not in order.
+    // Control states are left out, because they end by themselves. Messages of the former release, which have no
+    // `institutionId`, are left out too: their positions do not show the order of acceptance.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined
     let newest: { position: number; time: number } | undefined
@@ -54,7 +62,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
     if (!newest) return undefined
     const positions = await Promise.all([clearedKey(topic), clockBehindKey].map(readPosition))
     if (positions.some((position) => position > (newest?.position ?? 0))) return undefined
-    // The floor is read again at the end, because messages in between may have been removed meanwhile.
+    // Checks the floor again: meanwhile the journal may have removed messages that the search should have seen.
     return newest.position < journal.floor() ? undefined : journal.get(newest.position)
   }
 

@@ -9,10 +9,13 @@ import {
   readIndexEntry,
 } from '../entry.ts'
 
-/** Entries of an index that are read at once: few at first, because most streams have few of the newest entries. */
+/**
+ * Number of entries of an index that are read together. The first page is small, because most of the merged indexes
+ * contribute only few entries.
+ */
 const pageSizes = { first: 10, most: 100 }
 
-/** The index entries below these prefixes before a position, the newest first. */
+/** Yields the index entries below all these prefixes that lie before the position `before`, the newest first. */
 export async function* newestFirst(
   store: Store,
   prefixes: readonly string[],
@@ -37,7 +40,7 @@ export function indexesOf(stream: string): string[] {
   return (['latest', 'every'] as const).map((keep) => indexPrefix({ queue: { keep }, topic: stream }))
 }
 
-/** The index entries below one prefix, the newest first. */
+/** Yields the index entries below one prefix that lie before the position `before`, the newest first. */
 async function* backwards(
   store: Store,
   prefix: string,
@@ -56,8 +59,8 @@ async function* backwards(
 }
 
 /**
- * The position from which on messages were accepted at an instant or later. It is not exact, because the clocks of
- * nodes differ. A binary search finds it in as many reads as the head has bits.
+ * Returns the first position whose message was accepted at the instant `at` or later, milliseconds since the epoch. The
+ * result is not exact, because the clocks of nodes differ. The binary search takes as many reads as `head` has bits.
  */
 export async function positionAt(store: Store, head: number, at: number): Promise<number> {
   let low = 1

@@ -1,11 +1,11 @@
 import type { Journal } from '../journal.ts'
 
-/** Positions of this many reports stay in memory: enough for some seconds, however many events come. */
+/** The positions of this many reports stay in memory: those of some seconds, even at the highest rate of events. */
 const kept = 65_536
 
 /**
- * The positions of the last reports, for clients that ask for new events again and again. For each event this file only
- * notes a position.
+ * The positions of the newest reports, for clients that poll for new events. Each event costs only one number in
+ * memory.
  */
 export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
   const positions = new Float64Array(kept)
@@ -20,8 +20,8 @@ export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
 
   return {
     /**
-     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null: the
-     * position is from too long ago, or from before this node was started.
+     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null: not
+     * known, because the position is too old, or from before the start of this node.
      */
     after(position: number, limit: number): { found: number[]; leftOut: number | null } {
       const first = firstAfter(position)
@@ -31,7 +31,10 @@ export function createRecentReports(journal: Pick<Journal, 'onEach' | 'head'>) {
     },
   }
 
-  /** The number of the first known report after a position. */
+  /**
+   * The index of the first report after a position, among those in memory. The first report since the start has index
+   * 0.
+   */
   function firstAfter(position: number): number {
     let low = Math.max(0, count - kept)
     let high = count

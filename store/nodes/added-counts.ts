@@ -1,11 +1,12 @@
 import type { Store } from '../store.ts'
 
-/** How long counts are collected, so that a flood of them takes few commits, milliseconds. */
+/** How long a node collects counts before it sends them to the other nodes in one commit, milliseconds. */
 const batchMs = 100
 
 /**
- * Makes a function that adds to a count on all nodes: a moment later, every other node calls its `onOthers` with it.
- * The caller does not wait. Counts that the store does not take are lost. On an embedded store nothing happens.
+ * Makes a function that sends a count to all other nodes. About 100 ms later each of them calls its `onOthers` with the
+ * key and the count. The function does not wait for the store. If the commit fails, the counts are lost. On an
+ * embedded store the function does nothing.
  */
 export function createAddedCounts(
   store: Store | undefined,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
-/** Longest wait for an answer, milliseconds. A living node answers at once; a silent node will soon count as gone. */
+/** Longest wait for an answer, milliseconds. A living node answers at once; a silent node soon counts as gone. */
 const timeoutMs = 1_500
 
 export type Calls = ReturnType<typeof createCalls>
@@ -10,7 +10,7 @@ export type Calls = ReturnType<typeof createCalls>
 /** Answers a question of another node; the result must survive JSON. */
 type Handler = (args: unknown) => Promise<unknown> | unknown
 
-/** Questions between nodes, over the log of the store. A single node has no other to ask. */
+/** Lets nodes ask each other questions. Each question and each answer is a `tell` in a commit of the shared store. */
 export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
@@ -27,13 +27,13 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   })
 
   return {
-    /** Sets the function with which this node answers a question. */
+    /** Sets the function with which this node answers the question `name`. */
     serve: (name: string, handler: Handler): void => void handlers.set(name, handler),
 
     /** Asks one node. Resolves with undefined when that node does not answer in time. */
     ask,
 
-    /** The answers of all other living nodes, by node. */
+    /** Asks all other living nodes. Resolves with the answers of those that answer in time. */
     async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
       const others = nodes.living().filter((node) => node !== nodes.self)
       const results = await Promise.all(
@@ -44,7 +44,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   }
 
   async function ask(to: string, name: string, args: unknown): Promise<unknown> {
-    // Answers by itself, because a node does not receive its own `tell`.
+    // This node answers its own question directly, because a node does not receive its own `tell`.
     if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
     let timer: NodeJS.Timeout | undefined

@@ -1,10 +1,10 @@
 import type { SharedStore, Told } from '../store.ts'
 
-/** The part of a shared store that its driver makes. */
+/** A shared store as its driver makes it. `withListeners` adds `onOthers`. */
 type Driver = Omit<SharedStore, 'onOthers'>
 
 export type FollowedStore = SharedStore & {
-  /** Begins to report the changes of other nodes since the store was opened. Call it when everything is loaded. */
+  /** Begins to report the changes that other nodes make after the store was opened. Call it when all is loaded. */
   startFollowing(onGap: (reason: Error) => void): void
 }
 
@@ -28,7 +28,7 @@ export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
   }
 }
 
-/** The first part of a key with its slash, or the channel. */
+/** The `place` of a change, as in `onOthers`: the first part of its key (`retained/`), or its channel. */
 function placeOf(change: Told): string {
   if ('tell' in change) return change.tell
   const key = 'put' in change ? change.put : change.del

@@ -1,22 +1,22 @@
 import { createCollection } from '../collection.ts'
 import type { Store } from '../store.ts'
 
-/** Milliseconds between two writes. A crash loses at most the notes of this time. */
+/** Milliseconds between two writes. A crash loses at most the notes made in this time. */
 const flushMs = 10_000
 
-/** When something was seen last, ISO 8601. */
+/** A note. `lastAt`: when the thing was seen last, ISO 8601. */
 interface Seen {
   lastAt: string
 }
 
 /**
- * Notes when each of many things was seen last. All nodes know the notes, and restarts keep them. A note costs no write
- * of its own: all are written together, every ten seconds.
+ * Notes when each of many things (a credential, for example) was seen last. All nodes know the notes, and the notes
+ * survive restarts. Writes each key at most once in ten seconds, however often the thing is seen.
  */
 export async function createLastSeen<T extends Seen>(parts: {
   store: Store
   name: string
-  /** Older notes are forgotten when a node starts. */
+  /** A starting node deletes the notes from before this time, ISO 8601. */
   since: string
   onStoreFailure: (error: unknown) => void
 }) {
@@ -48,7 +48,7 @@ export async function createLastSeen<T extends Seen>(parts: {
     flushing = flushing.then(async () => {
       for (const [key, seen] of [...own]) {
         own.delete(key)
-        // Another node may know a later time.
+        // Skips the note if another node has stored a later time.
         if (seen.lastAt < (stored.get(key)?.lastAt ?? '')) continue
         await stored.put(key, seen).catch((error: unknown) => {
           if (!own.has(key)) own.set(key, seen)

@@ -2,20 +2,20 @@ import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
-/** Prefix of the members: `member/{slot}` names the node that has the slot. A slot has one node. */
+/** Prefix of the stored members. The entry `member/03` names the node that has slot 3. */
 export const membersPrefix = 'member/'
 
 export interface Member {
   node: string
-  /** For operators. */
+  /** The name of the node for operators. */
   name: string
-  /** How often this node has joined: commits of an earlier membership of the same node are refused. */
+  /** How often the node has joined. With it, Redis can refuse commits of an earlier membership of the same node. */
   number: number
 }
 
 export type Members = Awaited<ReturnType<typeof loadMembers>>
 
-/** The members by slot, as this node knows them. */
+/** Loads the members into memory, by slot. `set` and `delete` change only the memory. */
 export async function loadMembers(store: FollowedStore) {
   const members = new Map<number, Member>()
   for await (const [key, value] of store.range(membersPrefix))
@@ -29,7 +29,10 @@ export async function loadMembers(store: FollowedStore) {
     of: (node: string): [slot: number, member: Member] | undefined =>
       [...members].find(([, member]) => member.node === node),
 
-    /** The first slot that a node may take: a free one, or one with its own id, from an attempt that got no answer. */
+    /**
+     * The first slot that a node may take: a free slot, or a slot that has the id of this node already. Redis may have
+     * stored the id in an earlier attempt without answering.
+     */
     freeFor(node: string): number | undefined {
       const slots = Array.from({ length: maxNodes }, (_, slot) => slot)
       return slots.find((slot) => (members.get(slot)?.node ?? node) === node)
@@ -39,7 +42,7 @@ export async function loadMembers(store: FollowedStore) {
     isFirst: (slot: number, counts: (node: string) => boolean): boolean =>
       [...members].every(([other, { node }]) => other >= slot || !counts(node)),
 
-    /** Rejects with `ConditionFailed` if another member has the slot by now. */
+    /** Removes a member from the store. Rejects with `ConditionFailed` if the slot no longer has this member. */
     async remove(slot: number, member: Member): Promise<void> {
       await store.commit([removal(slot, member)])
       if (members.get(slot)?.node === member.node) members.delete(slot)

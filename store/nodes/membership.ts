@@ -9,15 +9,16 @@ import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
 /**
- * The living nodes. Commits decide which node has a slot and when a node is gone, because all nodes see commits in the
- * same order. The commits of a node apply only while the node is a member. A node that was away for too long is
- * refused until it has caught up with the others and joined again.
+ * Knows the living nodes, and makes this node one of them. Commits decide which node has a slot and when a node is
+ * gone, because all nodes see commits in the same order. Redis applies commits of a node only while the node is a
+ * member. The other nodes remove a node that is silent for too long. The commits of the removed node fail until it has
+ * caught up and joined again.
  */
 export async function createMembership(parts: {
   store: FollowedStore
   /** Host and process, for operators. */
   name: string
-  /** Remembers the id of this node, so that the next start tells the others that it is gone. */
+  /** Path of a file with the id of this node. The next start reads it, and removes the former id from the members. */
   idFile: string
   log: Log
   heartbeatMs?: number
@@ -62,7 +63,7 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Only now that this node is a member: if there is no other node, it clears up behind its former self.
+      // Called after `take`: if there is no other node, this node must be a member to clean up after its former self.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })
@@ -103,7 +104,7 @@ export async function createMembership(parts: {
   }
 }
 
-/** Ignores that others have removed the member before. */
+/** Ignores the error if another node has already removed the member. */
 function isGoneAlready(error: unknown): void {
   if (!(error instanceof ConditionFailed || error instanceof Fenced)) throw error
 }

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 
-/** The nodes that share one store, as one of them sees them. */
+/** The nodes that share one store, as this node knows them. */
 export interface Nodes {
   /** Id of this node: a new one at every start. */
   readonly self: string
@@ -8,7 +8,7 @@ export interface Nodes {
   readonly name: string
   /** Whether other nodes may share the store. */
   readonly isShared: boolean
-  /** A number below `maxNodes` that no other living node has. */
+  /** The slot of this node: a number from 0, below `maxNodes`, that no other living node has. */
   slot(): number
   isLiving(node: string): boolean
   /** The slot of a living node. */
@@ -16,15 +16,15 @@ export interface Nodes {
   /** The ids of all living nodes, this one included, in the order of their slots. */
   living(): readonly string[]
   nameOf(node: string): string
-  /** Whether this node does the work that one node does for all: true on exactly one living node. */
+  /** Whether this node is the leader: the one living node that does the work which only one node must do. */
   isLeader(): boolean
-  /** Calls back when another node is gone. All nodes learn this between the same two commits. */
+  /** Calls back when another node is gone. All nodes learn this at the same place in the order of commits. */
   onGone(listener: (node: string) => void): void
   /** Calls back when nodes have joined, or are gone. */
   onChange(listener: () => void): void
-  /** Calls back when this node, taken for dead by the others, is back. It must claim again everything that it holds. */
+  /** Calls back when this node has joined again after the others took it for dead. It must then claim its sessions. */
   onReturn(listener: () => void): void
-  /** Joins the others; call it when everything is loaded and followed. */
+  /** Makes this node a member. Call it when everything is loaded and the store is followed. */
   join(): Promise<void>
   leave(): Promise<void>
 }
@@ -32,13 +32,13 @@ export interface Nodes {
 /** A node, for code that needs only its slot. */
 export type NumberedNode = Pick<Nodes, 'slot'>
 
-/** Makes a key that no other living node has. Slot 0, as on an embedded store, uses `key` as it is. */
+/** Makes a key that no other living node has: with slot 3, `key #3`. With slot 0, as on an embedded store, `key`. */
 export function ownKey(key: string, nodes: NumberedNode | undefined): string {
   const slot = nodes?.slot() ?? 0
   return slot === 0 ? key : `${key} #${slot}`
 }
 
-/** Most nodes that can share a store: sequences have room for no more. */
+/** Most nodes that can share a store. Sequences (`sequences.ts`) have no room for more. */
 export const maxNodes = 64
 
 /** The only node of an embedded store. */

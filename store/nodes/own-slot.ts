@@ -4,17 +4,20 @@ import type { FollowedStore } from './followed-store.ts'
 import { keyOfSlot, type Member, type Members } from './members.ts'
 import { maxNodes } from './nodes.ts'
 
-/** The slot of this node, which makes it a member. A node that is taken for dead loses it, and takes one again. */
+/**
+ * The slot of this node. A node with a slot is a member. If the other nodes take this node for dead, it loses its slot,
+ * and takes a slot again when it can reach the store.
+ */
 export function createOwnSlot(parts: {
   store: FollowedStore
   members: Members
   self: string
-  /** For operators. */
+  /** The name of this node for operators. */
   name: string
   log: Log
   /** Called when this node has become a member. */
   taken: () => void
-  /** Called when this node was taken for dead, and is a member again. */
+  /** Called when this node is a member again after the others took it for dead. */
   returned: () => void
 }) {
   const { store, members, self, name, log, taken, returned } = parts
@@ -33,7 +36,7 @@ export function createOwnSlot(parts: {
 
     take,
 
-    /** Joins again, after the store was out of reach for so long that this node was taken for dead. Never rejects. */
+    /** Joins again after the other nodes took this one for dead. Never rejects. */
     comeBack(): Promise<void> {
       own = undefined
       comingBack ??= joinAgain().finally(() => {
@@ -42,7 +45,7 @@ export function createOwnSlot(parts: {
       return comingBack
     },
 
-    /** Takes no slot any more. */
+    /** Forgets the slot, and never takes one again. */
     async leave(): Promise<void> {
       isLeaving = true
       await comingBack
@@ -50,7 +53,7 @@ export function createOwnSlot(parts: {
     },
   }
 
-  /** Takes the first free slot. If two nodes want the same slot, the first commit gets it. */
+  /** Takes the first free slot. If two nodes want the same slot, the node whose commit comes first gets it. */
   async function take(): Promise<void> {
     for (let attempts = 0; !isLeaving; attempts++) {
       if (attempts > maxNodes) throw new Error('no slot could be taken')

@@ -1,14 +1,14 @@
 import { maxNodes, type NumberedNode } from './nodes.ts'
 
-/** Sequences reserved for each of `maxNodes` nodes per millisecond. */
+/** How many sequences each of `maxNodes` nodes can make in a millisecond without running ahead of its clock. */
 const perNode = 64
 
 export type Sequences = ReturnType<typeof createSequences>
 
 /**
- * Rising numbers that sort by time. No two nodes make the same number, because it consists of the milliseconds, a
- * counter and the slot of the node. A new number sorts behind all that its node has heard of, even if the clocks of
- * two nodes disagree or one was set back (Lamport).
+ * Makes sequences: rising numbers that sort by time. A sequence consists of the milliseconds since the epoch, a counter
+ * and the slot of the node, so no two nodes make the same sequence. As with a Lamport clock, a new sequence is greater
+ * than all sequences that its node has seen, even if the clocks of two nodes disagree or a clock was set back.
  */
 export function createSequences(clock: () => number, nodes: NumberedNode) {
   let last = 0
@@ -17,19 +17,19 @@ export function createSequences(clock: () => number, nodes: NumberedNode) {
       last = Math.max(last + 1, clock() * perNode)
       return last * maxNodes + nodes.slot()
     },
-    /** Notes a sequence that any node has made: all that are made from now on are greater. */
+    /** Notes a sequence that another node may have made. From now on `next` returns only greater sequences. */
     heard(sequence: number): void {
       last = Math.max(last, Math.floor(sequence / maxNodes))
     },
   }
 }
 
-/** A sequence as part of a key. Sixteen digits hold every safe integer, so that keys sort as numbers. */
+/** A sequence as part of a key: sixteen digits, enough for every safe integer. Keys then sort by sequence. */
 export function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
 }
 
-/** The difference between two sequences that are made `ms` milliseconds apart. */
+/** The difference between two sequences that are `ms` milliseconds apart. */
 export function sequencesIn(ms: number): number {
   return ms * perNode * maxNodes
 }

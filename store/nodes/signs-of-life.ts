@@ -7,31 +7,31 @@ import type { createOwnSlot } from './own-slot.ts'
 /** Time between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * Most signs of this node that may arrive after the last sign of another node. With one more, the other node is gone.
- * Signs are counted, not timed, so that an unreachable store or a wrong clock makes no node look dead.
+ * Another node is gone if it gives no sign while the store takes more than this many signs of this node. This node
+ * counts signs instead of seconds, because an unreachable store or a wrong clock must not make a node look dead.
  */
 const patience = 5
-/** Most signs of this node without an answer. While the store is out of reach, they must not pile up. */
+/** Most signs of this node that wait for an answer: they must not pile up while the store is out of reach. */
 const maxUnderway = 5
 
 const channel = 'alive'
 
-/** Gives signs of life of this node, and removes the members that give none. */
+/** Gives signs of life of this node (a `tell` each), and removes the members that give none. */
 export function createSignsOfLife(parts: {
   store: FollowedStore
   members: Members
   self: string
   own: ReturnType<typeof createOwnSlot>
-  /** Called with the nodes that were silent, and are members no longer. */
+  /** Called with the nodes that this node has removed from the members because they were silent. */
   buried: (nodes: readonly string[]) => void
   log: Log
   intervalMs: number | undefined
 }) {
   const { store, members, self, own, buried, log, intervalMs = usualIntervalMs } = parts
-  /** For each other node: signs of this node that arrived since the last sign of the other. */
+  /** For each other node: how many signs of this node the store has taken since the last sign of that node. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
-  /** Signs of this node that are not answered yet. */
+  /** How many signs of this node the store has not answered yet. */
   let underway = 0
   let hasCounted = false
   let isBurying = false
@@ -53,7 +53,8 @@ export function createSignsOfLife(parts: {
   }
 
   /**
-   * Gives a sign, also while earlier ones are not answered: on a slow network each group of commits must carry one.
+   * Gives a sign, even if the store has not answered earlier signs yet: on a slow network, each group of commits must
+   * carry a sign.
    */
   async function beat(): Promise<void> {
     if (underway === maxUnderway) return
@@ -61,7 +62,7 @@ export function createSignsOfLife(parts: {
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
-      // Signs that were answered together count once, because those of the others may be late for the same reason.
+      // Signs that the store answers together count once: the signs of other nodes may be late for the same reason.
       if (hasCounted || isBurying) return
       hasCounted = true
       for (const [, { node }] of members.all()) {
@@ -86,7 +87,7 @@ export function createSignsOfLife(parts: {
     } finally {
       isBurying = false
     }
-    // Reported only when all are removed: one of them may have had the lowest slot, which makes a node the leader.
+    // Called when all are removed: until then, a silent node may have the lowest slot, and thus be the leader.
     if (silent.length > 0) buried(silent.map(([, { node }]) => node))
   }
 }

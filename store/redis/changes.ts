@@ -13,22 +13,24 @@ import {
 import { timeOf } from '../stored-value.ts'
 
 /*
- * The changes of a group of commits are one sequence of bytes. The node sends the bytes once, the script reads them and
- * keeps them unchanged in the log, and the other nodes read them from there. Each change is
+ * How a group of commits is encoded. The changes of the group are one sequence of bytes. The node sends the bytes to
+ * the commit script. The script reads them, and puts them unchanged into the log, where the other nodes read them. Each
+ * change has these parts (in brackets: how many bytes):
  *
- *     kind 1 · bytes of the key 4 · bytes of the value 4 · horizon 8 · key · event time 8 · value
+ *     kind (1) · length of the key (4) · length of the value (4) · horizon (8) · key · event time (8) · value
  *
- * with numbers in big endian and NaN where there is no order. Event time and value together are the value
- * that is stored. The kind says where a change has a number: key, value or both. The digits there are an offset, which
- * the script and the readers add to the first number of the group.
+ * Numbers are big endian. Horizon and event time are NaN if the change has no order. Redis stores event time and value
+ * together as one value. The kind says whether the key, the value or both have a number (`Numbered`). The 16 digits of
+ * this number are an offset: the script, and each reader of the log, add the first number of the group to the offset.
  *
- * The conditions of the group are separate bytes, which only the script reads. Each commit that has conditions is
+ * The conditions of the group are a second sequence of bytes, which only the script reads. Each commit with conditions
+ * has these parts:
  *
- *     number of its first change, counted from 1, 4 · how many changes 4 · how many conditions 4 · the conditions
+ *     index of its first change in the group, from 1 (4) · how many changes (4) · how many conditions (4) · conditions
  *
- * and each condition
+ * Each condition has these parts:
  *
- *     kind 1 · bytes of the key 4 · bytes of the value 4 · event time 8 · key · value
+ *     kind (1) · length of the key (4) · length of the value (4) · event time (8) · key · value
  */
 
 /** `key`, `value` and `both`: a put with a number in its key, in its value or in both. */
@@ -38,7 +40,7 @@ export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNew
 const headBytes = 17
 const timeBytes = 8
 
-/** A group of commits as the script takes it; `taken`: how many numbers the group takes. */
+/** Encodes a group of commits for the script. `taken`: how many numbers the group takes. */
 export function encodeGroup(commits: readonly (readonly Change[])[]): {
   changes: Buffer
   conditions: Buffer
@@ -53,7 +55,7 @@ export function encodeGroup(commits: readonly (readonly Change[])[]): {
   return { changes: Buffer.concat(parts), conditions: encodeConditions(commits), taken }
 }
 
-/** How many changes a commit has, without each `check`, which is only a condition. */
+/** How many changes a commit has. Does not count a `check`, which is only a condition. */
 export function countOf(changes: readonly Change[]): number {
   let count = 0
   for (const change of changes) if (!('check' in change)) count++
@@ -120,7 +122,7 @@ function bytesOf(value: Buffer | string): Buffer {
   return typeof value === 'string' ? Buffer.from(value) : value
 }
 
-/** The changes of a group whose index, from 1, `isWanted` accepts; `base`: the first number that the group took. */
+/** Decodes those changes of a group whose index (from 1) `isWanted` accepts. `base`: the first number of the group. */
 export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: number) => boolean): Told[] {
   const told: Told[] = []
   for (const { kind, key, value } of readChanges(bytes, base, isWanted)) {
@@ -131,7 +133,7 @@ export function decodeChanges(bytes: Buffer, base: number, isWanted: (number: nu
   return told
 }
 
-/** The same changes, as the records that they leave in the store. */
+/** Like `decodeChanges`, but returns the records that the changes leave in the store. */
 export function decodeRecords(
   bytes: Buffer,
   base: number,
@@ -163,12 +165,12 @@ function* readChanges(bytes: Buffer, base: number, isWanted: (number: number) =>
   }
 }
 
-/** The key as it is stored: the number replaces the offset that the change carries. */
+/** The key as Redis stores it: with the number in place of the offset. */
 function numberedKey(kind: number, key: string, base: number): string {
   return kind === kinds.value ? key : key.slice(0, -digits) + numberAt(key.slice(-digits), base)
 }
 
-/** The value as it is stored: the number replaces the offset here too. */
+/** The value as Redis stores it: with the number in place of the offset. */
 function numberedValue(kind: number, value: Buffer, base: number): Buffer {
   if (kind === kinds.key) return value
   const number = numberAt(value.toString('latin1', 0, digits), base)

@@ -8,16 +8,16 @@ export interface RedisServer {
   /** `redis://[user:password@]host[:port][/database]`, or `rediss://…` for TLS. */
   url?: string | undefined
   sentinels?: readonly RedisAddress[]
-  /** Under which name the Sentinels know the server. */
+  /** The name under which the Sentinels know the server. */
   name?: string
   cluster?: readonly RedisAddress[]
-  /** User name and password, if given, replace those of the URL. */
+  /** User name and password. If given, they replace those of the URL. */
   username?: string
   password?: string
   sentinelPassword?: string
   /** Uses TLS even if the URL does not ask for it. */
   tls?: boolean
-  /** Path of the PEM file of a CA to trust in place of the known ones; implies `tls`. */
+  /** Path of the PEM file of a CA to trust instead of those that Node.js knows; implies `tls`. */
   ca?: string
 }
 
@@ -27,8 +27,8 @@ interface RedisAddress {
 }
 
 /**
- * Makes clients of ioredis, which is loaded only here. A client reconnects by itself, and neither keeps nor repeats
- * a command. The caller decides about a command without an answer, because only the caller knows its meaning.
+ * Returns a function that makes clients of ioredis. Only this function loads ioredis. A client reconnects by itself. It
+ * neither queues nor repeats commands: only the caller knows whether repeating a command does harm.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')
@@ -48,7 +48,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
-    // Connects again, because after a failover the old master may stay reachable as a replica.
+    // Reconnects when Redis refuses a write: after a failover the old master may still be reachable, as a replica.
     reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
   }
 
@@ -62,7 +62,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         slotsRefreshTimeout: timeoutMs,
-        // Keeps the names of nodes instead of addresses, because certificates are issued to names.
+        // Connects to the names of cluster nodes instead of IP addresses, because certificates are issued to names.
         ...(tls && { dnsLookup: (address, found) => found(null, address) }),
       })
       cluster.on('+node', hearAllErrors)
@@ -84,8 +84,9 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
 }
 
 /**
- * Adds an error listener to every socket, because ioredis handles only the first error of a socket. Otherwise a second
- * error ends the process, as when a server complains of a TLS handshake that was given up because of its certificate.
+ * Adds an error listener to every socket, because ioredis handles only the first error of a socket. A second error
+ * would end the process. Example: ioredis rejects the certificate of the server, and the server then reports the broken
+ * TLS handshake.
  */
 function hearAllErrors(redis: Redis): Redis {
   const heard = new WeakSet<Duplex>()
@@ -95,14 +96,14 @@ function hearAllErrors(redis: Redis): Redis {
     heard.add(socket)
     socket.on('error', () => {})
   }
-  // The socket is made later in the same turn.
+  // ioredis makes the socket after this event, in the same turn of the event loop.
   redis.on('connecting', () => setImmediate(hear))
   redis.on('error', hear)
   redis.on('close', hear)
   return redis
 }
 
-/** The server as a message may name it: without user and password. */
+/** The name of a server for messages, without user and password. */
 export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
   const list = (addresses: readonly RedisAddress[]) =>
     addresses.map(({ host, port }) => `${host}:${port}`).join(', ')
@@ -113,7 +114,7 @@ export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
 }
 
 function partsOf(url = 'redis://localhost') {
-  // Not the error of `URL`, which shows the URL with its password.
+  // Throws an error without the URL, because the error of `new URL` shows the URL with its password.
   if (!URL.canParse(url)) throw new Error('the URL of Redis is malformed')
   const { protocol, hostname, port, pathname, username, password } = new URL(url)
   return {

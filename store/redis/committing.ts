@@ -9,13 +9,13 @@ import { createSentGroups } from './sent.ts'
 import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
 
 /**
- * The commits of this node. Waiting commits go to Redis as one group with a number, and are settled in the order of the
- * calls. While the store is followed, a group is settled when the reader of the log reaches it.
+ * Sends the commits of this node to Redis, and settles them in the order of the calls. Waiting commits go to Redis as
+ * one group, which has a number. While the store is followed, a group settles when the reader of the log reaches it.
  */
 export function createCommitting(parts: {
   sending: ReturnType<typeof createSending>
   timeoutMs: number
-  /** Undefined while the store is not followed. */
+  /** The reader of the log. Undefined while the store is not followed. */
   log: () => LogReader | undefined
 }) {
   const { sending, timeoutMs, log } = parts
@@ -33,11 +33,11 @@ export function createCommitting(parts: {
   }
   let number = 0
   let writing: Promise<void> | undefined
-  /** The membership that fences later groups. */
+  /** The last membership that this node entered: later groups apply only while it is stored. */
   let fence: Membership | undefined
-  /** Redis may have lost data that this node knows: this node changes nothing any more. */
+  /** Redis may have lost data that this node knows. From then on this node refuses all commits. */
   let isLost = false
-  /** The membership is gone: all commits are refused until this node has entered again. */
+  /** This node is no longer a member: it refuses all commits until `enter` has resolved. */
   let isFenced = false
 
   return {
@@ -54,7 +54,7 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** The reader has reached a group of this node in the log. Resolves with the commits that the reader must end. */
+    /** The reader of the log calls this at a group of this node. Resolves with the commits that the reader must end. */
     onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
       sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
@@ -84,7 +84,7 @@ export function createCommitting(parts: {
       const answer = await sending.send(current, {
         take: () => sent.take(current, group),
         read: () => log()?.position() ?? start,
-        // A commit that enters is not fenced.
+        // The commit of `enter` is not fenced, because it makes this node a member.
         fence: group[0]?.membership ? undefined : fence,
       })
       fence = group[0]?.membership ?? fence
@@ -103,7 +103,7 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Refuses all waiting and later commits, and those sent but not settled, because Redis may have lost them. */
+  /** Rejects all commits that are not settled, because Redis may have lost them. Refuses all later commits. */
   function onLost(): void {
     isLost = true
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
@@ -111,7 +111,7 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Refuses all waiting and later commits, except those that enter. */
+  /** Rejects all waiting commits and refuses all later ones, except the commit of `enter`. */
   function refuseAll(): void {
     isFenced = true
     for (const pending of commits.withdrawAll()) {
@@ -121,7 +121,10 @@ export function createCommitting(parts: {
   }
 }
 
-/** The commits to send again when Redis is out of memory: those that only delete, because they make room. */
+/**
+ * The commits of a refused group to send again. If Redis is out of memory, these are the commits that only delete,
+ * because they make room. None if the whole group only deletes, because Redis has refused just these commits.
+ */
 function sentAgain(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
   return shrinking.length < group.length ? shrinking : []

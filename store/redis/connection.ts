@@ -3,7 +3,7 @@ import { Fenced } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
-/** The part of a client of ioredis that this file needs, be it of one server or of a cluster. */
+/** The methods that this file uses of an ioredis client, either of one server or of a cluster. */
 export interface Client {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void
@@ -16,9 +16,9 @@ export type Connection = ReturnType<typeof createConnection>
 export type OnConnection = (state: { up: true } | { up: false; reason: string }) => void
 
 /**
- * A connection that reconnects by itself, and on which no command waits for ever. A command that is not answered in
- * time rejects, and a connection on which nothing arrives for `quietMs` is replaced.
- * All errors are made here and hold only texts, because errors of ioredis carry the command, which may hold a password.
+ * A connection that reconnects by itself, and on which no command waits for ever. `ask` rejects if Redis does not
+ * answer within `timeoutMs`. If commands wait and no answer arrives for `quietMs`, the connection is replaced.
+ * `ask` makes its own errors, which hold only text. An ioredis error holds the command, which may have a password.
  */
 export function createConnection(client: Client, limits: { timeoutMs: number; quietMs: number }) {
   const { timeoutMs, quietMs } = limits
@@ -58,12 +58,12 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     onConnection: (listener: OnConnection) => listeners.push(listener),
     /** Sends a command once. Rejects at once while there is no connection. */
     send,
-    /** Resolves when there is a connection, rejects when there is none in time. */
+    /** Resolves when there is a connection. Rejects if there is none within `timeoutMs`. */
     ready: () => inTime(timeoutMs, ready),
 
     /**
-     * Repeats `attempt` until there is an answer, as long as the problem may pass by itself. Repeating must do no harm,
-     * because Redis may have carried out an attempt whose answer was lost.
+     * Calls `attempt` again until Redis answers, as long as the problem may pass by itself. A repeated attempt must do
+     * no harm, because Redis may have carried out an earlier attempt whose answer was lost.
      */
     ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
       inTime(timeoutMs, async (deadline) => {
@@ -82,7 +82,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
         }
       }),
 
-    /** The reason why there is no answer, for a message. */
+    /** The error of a command that Redis has not answered in time. Its message has the reason. */
     noAnswer: () => noAnswer(timeoutMs, problem),
 
     close(): void {
@@ -134,7 +134,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
 /** Pause between two attempts while the problem may pass by itself, milliseconds. */
 const retryMs = 20
 
-/** The deadline has passed. */
+/** The error when a deadline has passed. `ask` replaces it by an error that says why Redis did not answer. */
 const tooLate = new Error('too late')
 
 interface Deadline {
@@ -143,7 +143,7 @@ interface Deadline {
   over: Promise<never>
 }
 
-/** Does work with a deadline after `ms` milliseconds. The work itself must look at the deadline. */
+/** Calls `work` with a deadline in `ms` milliseconds. Does not stop `work`, which must check the deadline itself. */
 async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
   let giveUp = () => {}
   const over = new Promise<never>((_, reject) => {
@@ -162,7 +162,7 @@ async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): 
   }
 }
 
-/** Whether an error passes by itself: a lost connection, or a Redis that starts, fails over or moves its slots. */
+/** Whether a problem may pass by itself: a lost connection, or a Redis that starts, fails over or moves hash slots. */
 function passesByItself(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return true
   return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
@@ -170,14 +170,14 @@ function passesByItself(error: unknown): boolean {
   )
 }
 
-/** Whether Redis refused to write because its memory is full. */
+/** Whether an error says that Redis refused to write because its memory is full. */
 export function isOutOfMemory(error: unknown): boolean {
   return error instanceof Error && error.message === outOfMemory
 }
 
 const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
-/** Whether Redis has lost data that this node knows, by a failover or a restored backup. */
+/** Whether an error says that Redis has lost data that this node knows, by a failover or a restored backup. */
 export function isLoss(error: unknown): boolean {
   return error instanceof Error && error.message === lost
 }
@@ -196,7 +196,7 @@ function noAnswer(timeoutMs: number, problem: string): Error {
   return Object.assign(new Error(message), { code: 'ETIMEDOUT' })
 }
 
-/** Whether there was no answer in time. */
+/** Whether an error says that Redis did not answer in time. */
 export function isNoAnswer(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT'
 }
@@ -206,7 +206,7 @@ function textOf(error: unknown): string {
   if (/^Stream isn't writeable|^Reached the max retries/.test(error.message)) return 'the connection was lost'
   // If several addresses were tried, the error of the first one stands for all.
   const [first] = error instanceof AggregateError ? error.errors : []
-  // Redis repeats the arguments of a command that it does not know: they are cut off.
+  // If Redis does not know a command, its error repeats the arguments. The text leaves them out.
   return textWithoutArguments(first instanceof Error ? first.message : error.message)
 }
 

@@ -1,10 +1,10 @@
-/** Number of parts, one timer each, in which the time of a deadline passes. */
+/** A deadline consists of this many timers, one after another. */
 const parts = 4
 
 /**
- * Calls `over` after `ms` milliseconds, unless the caller gets its answer first and calls the returned function. A long
- * turn of the event loop, or a stopped process, uses up at most one part of the time. An answer that came meanwhile is
- * read before `over` is called, because Redis is not to blame for a pause of this node.
+ * Calls `over` after `ms` milliseconds, unless the caller gets its answer first and calls the returned function.
+ * Redis is not to blame for a pause of this node. So a long turn of the event loop, or a stopped process, uses up at
+ * most one of the timers. The node reads an answer that arrived during the pause before it calls `over`.
  */
 export function startDeadline(ms: number, over: () => void): () => void {
   let left = parts

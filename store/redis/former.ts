@@ -4,21 +4,21 @@ import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 import { createScript, formerKeysOf, keysOf } from './script.ts'
 
-/** Time to watch for former nodes: each gives a sign of life per second, and counts as dead after five missing ones. */
+/** Milliseconds to watch for signs of life. A former node gives one per second; after five missing ones it is dead. */
 const watchMs = 7_000
 const timeoutMs = 5_000
 
 /**
- * Moves the store of the former release to the keys of this release, in one step and unchanged. False if there is none.
- * Rejects while nodes of the former release use it. A notice under a former key keeps such nodes from starting again,
- * because they know only the former keys.
+ * Moves the store of the former release to the keys of this release, in one atomic step. The entries stay as they are.
+ * Resolves with false if there is no such store. Rejects if nodes of the former release use it: their signs of life
+ * make the log grow. Leaves a notice under a former key, so nodes of the former release can no longer start.
  */
 export async function moveFormerStore(of: {
   server: RedisServer
   project: string
   stage: string
   watchMs?: number
-  /** Called with the nodes that did not sign off, before this node waits for their signs of life. */
+  /** Called before the wait for signs of life, with the names of the nodes that are still registered. */
   onMembers: (names: readonly string[]) => void
 }): Promise<boolean> {
   const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
@@ -26,7 +26,7 @@ export async function moveFormerStore(of: {
   const connection = createConnection(connect('hub-former'), { timeoutMs, quietMs: timeoutMs })
   const ask = (command: string, args: string[]) => connection.ask((send) => send(command, args))
   const keys = [former.values, former.keys, former.head, former.log, former.marks, own.values, own.keys]
-  /** `nothing` to move, `moved`, or `changed` because the log does not end at `id`, with the id where it ends. */
+  /** Moves the store if its log ends at `id`. Answers `nothing` (to move), `moved`, or `changed` and the last id. */
   const move = async (id: string) =>
     String(await connection.ask((send) => moveScript(send, keys, [id, notice]))).split(' ')
   try {
@@ -41,7 +41,7 @@ export async function moveFormerStore(of: {
       const [outcome] = await move(id)
       if (outcome !== 'changed') return outcome === 'moved'
       const names = await readMembers()
-      // If none is left, the last node has just signed off: the move is tried again.
+      // If no node is registered any more, the last node has just signed off: tries the move again.
       if (names.length > 0)
         throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
     }
@@ -64,10 +64,13 @@ function running(server: RedisServer, names: readonly string[]): string {
   return `nodes of the former release run on ${nameOf(server)} (${names.join(', ')})`
 }
 
-/** Replaces a hash that a former node reads first. That node then says that Redis refuses, and ends. */
+/**
+ * A string that replaces a hash of the former store. A starting node of the former release reads this hash first. It
+ * then reports that Redis refuses, and ends.
+ */
 const notice = 'a newer release has taken over this store'
 
-/** One script, so that only one of two starting nodes moves the store, and no commit comes in between. */
+/** Redis runs a script atomically: only one of two starting nodes moves the store, and no commit comes in between. */
 const moveScript = createScript(`
 local formerValues, formerKeys, formerHead, formerLog, formerMarks, values, keys = unpack(KEYS)
 if redis.call('EXISTS', formerValues) == 0 or redis.call('EXISTS', values) == 1 then return 'nothing' end

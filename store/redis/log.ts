@@ -4,14 +4,14 @@ import { decodeChanges } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { type Keys, start } from './script.ts'
 
-/** Time that Redis waits for a new entry before it answers that there is none. */
+/** How long Redis waits for a new entry before it answers that there is none, milliseconds. */
 export const blockMs = 2_000
 /** Most entries in one answer. */
 const batchSize = 32
 
 /**
- * Ends a commit of this node: settles it. If its caller has given up, returns the range of its changes instead, counted
- * from 1 in its group: `listener` must receive these changes.
+ * Settles a commit of this node. If the commit was given up (rejected because Redis did not answer in time), returns
+ * the range of its changes instead: indexes, from 1, in the group. `listener` must receive these changes.
  */
 export type EndCommit = () => Range | undefined
 
@@ -22,11 +22,11 @@ interface Range {
 
 /** The outcome of a group of commits. */
 export interface Outcome {
-  /** Indexes, from 1, of the conditions that did not hold. */
+  /** Indexes, from 1, of the conditions of the group that did not hold. */
   failed: readonly number[]
   /** The group has a log entry. */
   isLogged: boolean
-  /** The first number that the group took, 0 where it took none. */
+  /** The first number that the group took, or 0 if it took none. */
   base: number
 }
 
@@ -43,12 +43,12 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
-  /** Called first at a gap, before commits are settled, because this node may know data that Redis has lost. */
+  /** Called at a gap before any more commits settle, because this node may know data that Redis has lost. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * Called when the reader reaches a group of this node. Resolves when the group is settled, or with the commits that
-   * the reader must end, in their order. The reader waits for the result.
+   * Called when the reader reaches a group of this node. The reader waits for the result: the commits that the reader
+   * must end, in their order. The result is empty if all commits of the group are settled.
    */
   onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
 }) {
@@ -62,7 +62,7 @@ export function followLog(parts: {
     /** The id of the last entry that was read, even if `listener` has not received it. */
     position: (): string => position,
 
-    /** Calls back when `listener` has received everything up to `id`, or after a gap: then all is loaded anew. */
+    /** Calls back when `listener` has received all entries up to `id`, or after a gap: the node then loads all anew. */
     whenPassed: passing.when,
 
     async close(): Promise<void> {
@@ -82,17 +82,17 @@ export function followLog(parts: {
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
         const entries = newEntriesOf(await connection.send('xread', options))
         await take(entries)
-        // Without entries, not even signs of life, Redis may have lost the log: `position` is checked again.
+        // Nodes always give signs of life. If no entry arrives, Redis may have lost the log: checks `position` again.
         isContinuous = entries.length > 0
       } catch {
-        // After any error, `position` says where to read on.
+        // After an error, the reader tries again from `position` on.
         isContinuous = false
         if (!isClosed) await delay(20)
       }
     }
   }
 
-  /** Leaps if the last entry that was read is gone: the log was cut after it, or Redis lost data. */
+  /** Calls `leap` if the log no longer has the last entry that was read: Redis removed old entries, or lost data. */
   async function checkPosition(): Promise<void> {
     if (position === start) return
     const found = await connection.send('xrange', [keys.log, position, position])
@@ -114,30 +114,30 @@ export function followLog(parts: {
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
-      // The caller of a commit acts on its result before `listener` receives the next entry.
+      // Waits a turn of the event loop: callers act on settled commits before `listener` receives the next entry.
       if (passing.upTo(entry.id) || entry.node === node) await nextTurn()
     }
   }
 
-  /** Gives the changes of an entry that had an effect to `listener`: all, or those of one commit. */
+  /** Calls `listener` with those changes of an entry that had an effect: all of them, or only those of a range. */
   function tell({ changes, base, withoutEffect }: Entry, { from, upTo } = { from: 1, upTo: Infinity }): void {
     const isNews = (number: number) => number >= from && number <= upTo && !withoutEffect.has(number)
     const news = decodeChanges(changes, base, isNews)
     if (news.length > 0) listener(news)
   }
 
-  /** Goes on at the end of the log. The changes before that are in the store. */
+  /** Skips to the end of the log, and calls `onGap`: the node then loads the skipped changes from the store. */
   async function leap(reason: Error): Promise<void> {
     onLost()
     position = await readPosition(connection, keys)
     passing.leapTo(position)
     await nextTurn()
-    // Outside of the reading loop, because an error of `onGap` is no error of reading.
+    // Called outside of the reading loop, which would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
 
-/** Ends the commits of a group in their order. `tell` gets the changes of those whose callers had given up. */
+/** Ends the commits of a group in their order. Calls `tell` for the changes of commits that were given up. */
 async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => void): Promise<void> {
   let givenUp: Range | undefined
   try {
@@ -147,19 +147,19 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // In time: the caller of the commit that was just settled acts on it in a later microtask.
+      // Not too late: the caller of the commit that `end` has just settled goes on in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()
     }
     if (givenUp) tell(givenUp)
   } finally {
-    // If `tell` has thrown, Redis has the other commits all the same. A commit that has ended stays as it is.
+    // If `tell` has thrown, settles the remaining commits, which Redis has. Ending a commit twice has no effect.
     for (const end of ends) end()
   }
 }
 
-/** The callers that wait until `listener` has received everything up to an entry, and own commits are settled. */
+/** Callers that wait for an entry: until `listener` has all changes up to it, and own commits up to it are settled. */
 function createPassing(position: string) {
   const waiting: { id: string; onPassed: () => void }[] = []
   let passed = position
@@ -170,7 +170,7 @@ function createPassing(position: string) {
       else onPassed()
     },
 
-    /** Notes that everything up to an entry has passed. Returns whether a caller waited for that. */
+    /** Notes that all entries up to `id` have passed. Returns whether a caller waited for one of them. */
     upTo(id: string): boolean {
       passed = id
       let count = 0
@@ -185,7 +185,7 @@ function createPassing(position: string) {
       return count > 0
     },
 
-    /** Ends all waits, because the entries that callers wait for may be gone. */
+    /** Calls back all callers, because the entries that they wait for may be gone. */
     leapTo(id: string): void {
       passed = id
       for (const { onPassed } of waiting.splice(0)) onPassed()
@@ -193,7 +193,7 @@ function createPassing(position: string) {
   }
 }
 
-/** The id of the newest entry. */
+/** The id of the newest entry of the log. */
 export async function readPosition(connection: Pick<Connection, 'send'>, keys: Keys): Promise<string> {
   const id = await connection.send('hget', [keys.head, 'id'])
   return Buffer.isBuffer(id) ? id.toString() : start
@@ -208,7 +208,7 @@ interface Entry extends Outcome {
   changes: Buffer
 }
 
-/** The entries of the only stream in an answer to XREAD; none when the time was up. */
+/** The entries of the only stream in an answer to XREAD. None if no entry arrived within `blockMs`. */
 function newEntriesOf(answer: unknown): Entry[] {
   return Array.isArray(answer) ? entriesOf(answer[0][1]) : []
 }
@@ -242,7 +242,7 @@ export function numbersOf(list = ''): number[] {
   return list === '' ? [] : list.split(',').map(Number)
 }
 
-/** Ids are two numbers: milliseconds, and a count within them. */
+/** Compares ids of entries. An id is `milliseconds-count`; the count tells the entries of one millisecond apart. */
 function isBefore(left: string, right: string): boolean {
   const [leftTime = 0, leftCount = 0] = left.split('-').map(Number)
   const [rightTime = 0, rightCount = 0] = right.split('-').map(Number)

@@ -5,13 +5,13 @@ import type { Connection } from './connection.ts'
 import { entriesOf, readPosition } from './log.ts'
 import { type Keys, pageScript, start } from './script.ts'
 
-/** Size of one answer of a range. */
+/** Limits of one answer to a read of a range. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
-/** Entries of the log in one answer. */
+/** Most entries of the log in one answer. */
 const logEntries = 32
 
-/** Reads the store. `ask` asks Redis. */
+/** The methods of a store that read. `ask` sends commands to Redis (`createConnection`). */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
@@ -43,8 +43,8 @@ export function createReading(
     },
 
     /**
-     * Shows the store as it is when the last key has been read. Commits made while the keys are read stand in the log.
-     * Their records follow after each page, so that they replace older ones.
+     * Yields the store as it is when the last page has been read. Commits may change keys during the dump. After each
+     * page the dump therefore yields the new entries of the log, whose records replace the older records of these keys.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }
@@ -56,13 +56,13 @@ export function createReading(
         if (!last) break
         from = Buffer.concat([Buffer.from('('), last])
       }
-      // This number may be later than the records, because numbers may be missing.
+      // The counter may already be ahead of the records. This does no harm, because numbers may be missing.
       const number = await ask((send) => send('hget', [keys.head, 'number']))
       if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
     },
   }
 
-  /** Yields the records of the log behind a position, and moves the position to the end of the log. */
+  /** Yields the records of all entries of the log after a position, and moves the position to the end of the log. */
   async function* changesSince(position: { read: string }): AsyncGenerator<StoredRecord[]> {
     for (let count = logEntries; count === logEntries; ) {
       const after = position.read === start ? '-' : `(${position.read}`

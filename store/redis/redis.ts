@@ -11,10 +11,10 @@ import { createSending } from './sending.ts'
 
 export interface RedisStoreOptions {
   server: RedisServer
-  /** Stores of the same project and stage are one store. */
+  /** All nodes with the same project and stage share one store. */
   project: string
   stage: string
-  /** Milliseconds after which a commit or read without an answer rejects. */
+  /** Milliseconds after which a commit or a read rejects if Redis has not answered. */
   timeoutMs?: number
   /** Bytes that the log of changes may take. A node that falls further behind must load everything again. */
   logBytes?: number
@@ -26,13 +26,13 @@ export interface RedisStoreOptions {
 /**
  * The driver that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
  *
- * Waiting commits go out together as one call of a script, which applies them, keeps out changes older than the
- * entries they would replace, and appends them to a log that the other nodes read. The settings of Redis
- * decide what "on disk" means: append-only file, `appendfsync`.
+ * Waiting commits go to Redis together, as one call of a script. The script applies them, skips changes that are older
+ * than the stored entries, and appends the group to a log, which the other nodes read. The settings of Redis
+ * (append-only file, `appendfsync`) decide whether an acknowledged commit survives power loss.
  *
- * A group without an answer is sent again until its time is up. Its number keeps Redis from applying it twice.
- * A commit that was rejected for want of an answer may still be applied, but never after a later one of this
- * node. Rejects with a readable reason when Redis cannot be reached.
+ * If Redis does not answer, the node sends the group again until its time is up. The group has a number, so Redis does
+ * not apply it twice. A commit that rejects because no answer came may still be applied, but never after a later commit
+ * of this node. `openRedisStore` rejects with a readable reason if Redis cannot be reached.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore & Dumpable> {
   const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options

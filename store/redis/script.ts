@@ -9,12 +9,15 @@ export type Send = (command: string, args: readonly Argument[]) => Promise<unkno
 
 export type Keys = ReturnType<typeof keysOf>
 
-/** The keys of one store. The braces keep them in one slot of a cluster, where a script may use them all. */
+/** The Redis keys of one store. The braces put all of them in one hash slot, because a script may use only one slot. */
 export function keysOf(space: string) {
   return keysBelow(`{${space}}:2:`)
 }
 
-/** The keys of the release before. A later release that moves its keys as well says so in `format` here. */
+/**
+ * The Redis keys of the release before. If a later release moves the keys again, it must leave its `format` under the
+ * keys of this release: this release then refuses to start.
+ */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
 }
@@ -28,35 +31,36 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` of the last entry of the log, `size` of the entries since the last mark, last `number` taken. */
+    /** Hash: `id` (last entry of the log), `size` (bytes of the log since the last mark), `number` (last one taken). */
     head: below('log-head'),
-    /** List: ids of entries in the log, about the same number of bytes apart. */
+    /** List: ids of log entries, with about the same number of bytes between them. The log is cut at the oldest id. */
     marks: below('log-marks'),
     /** String: the number of the last group that a node committed, and the answer of the script. */
     writer: (node: string) => below(`writer:${node}`),
   }
 }
 
-/** The id before every other. */
+/** The position before the first entry of the log. */
 export const start = '0-0'
 
 /** Most marks in the log. One more removes the oldest mark, and the part of the log before it. */
 export const logMarks = 16
 
 /**
- * Decides first, then writes all or nothing, because nothing after the first write can fail. If a group stores nothing
- * new, the first write is a deletion: after it, Redis allows the other writes even when its memory is full.
+ * Applies a group of commits. Redis does not roll back a script that fails, so this script decides about the whole
+ * group before its first write, and nothing can fail after it. If a group stores no new value, the first write is a
+ * deletion: Redis then allows the other writes even when its memory is full.
  *
- * The script answers with the id of a log entry, and the indexes, from 1, of the conditions that failed: `ID 3,5`. A
- * node that has read the log up to this id knows why they failed. Then comes the first number that the group took, if
- * any. A group without effect has no log entry: its answer begins with `=ID`, the id of the last entry.
+ * The answer is like `ID 3,5 17`: the id of the group's log entry, the indexes (from 1) of the conditions that failed,
+ * and the first number that the group took, if any. A group without effect has no log entry. Its answer begins with `=`
+ * and the id of the last log entry. A node that has read the log up to the id knows why conditions failed.
  *
- * The script refuses if the log has lost the entry up to which the node has read, by a failover or a restored backup.
- * The node then knows data that Redis does not have, until it starts again.
+ * The script refuses the group (LOST) if the log no longer has the last entry that the node has read, because of a
+ * failover or a restored backup. The node then knows data that Redis does not have, until the node starts again.
  *
- * A node repeats a group under its number. If it was the last group of the node, the script gives the same answer. It
- * also writes then, so that WAIT covers the group on a new connection. A group with a lower number was given up and arrives after a
- * later one: the script refuses it.
+ * A node sends a group again under the same number. If Redis has applied the group already, the script returns the same
+ * answer. It also writes (EXPIRE), because WAIT on a new connection covers only writes of that connection. A group with
+ * a lower number than the last one was given up, and arrives after a later group: the script refuses it.
  */
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)
@@ -228,7 +232,7 @@ end
 return answer
 `
 
-/** Reads the next entries of a range, forwards or backwards, up to a count and about a size in bytes. */
+/** Reads the next entries of a range, forwards or backwards, up to a number of entries and about a number of bytes. */
 const pageLua = `
 local page, bytes = {}, 0
 local command = ARGV[5] == 'REV' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
@@ -245,7 +249,7 @@ return page
 export const commitScript = createScript(commitLua)
 export const pageScript = createScript(pageLua)
 
-/** Runs a script by its hash, or by its text if Redis does not know the hash, as after a restart. */
+/** Runs a script by its hash. If Redis does not know the hash, as after a restart, sends the text of the script. */
 export function createScript(lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex')
   return async (send: Send, keys: readonly string[], args: readonly Argument[]): Promise<unknown> => {

@@ -7,28 +7,29 @@ import type { Membership, TimedPending } from './timed-commit.ts'
 /** Milliseconds that one WAIT may take. Meanwhile the connection does nothing else. */
 const waitMs = 100
 
-/** How groups of commits go to Redis, and to its replicas. */
+/** Sends groups of commits to Redis, and waits for its replicas if the configuration says so. */
 export function createSending(parts: {
   connection: Connection
   keys: Keys
   /** The name of this node in the log. */
   node: string
-  /** Bytes of the log between two marks. */
+  /** Bytes of the log between two marks (`keys.marks`). */
   markEvery: number
-  /** How many replicas must have a group before it is answered. */
+  /** How many replicas must have a group before `send` resolves. */
   replicas: number
 }) {
   const { connection, keys, node, markEvery, replicas } = parts
   const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
-  /** How many replicas are missing, for a message. */
+  /** For a message: how many replicas have a group. Undefined if they are enough. */
   let shortfall: string | undefined
 
   return {
     waitsForReplicas: replicas > 0,
 
     /**
-     * Sends a group until Redis answers with an id in the log and the outcome. `take` gives the commits: it is called
-     * once, when there is a connection. `read` says how far the log was read: it is called at each attempt.
+     * Sends a group, again if needed, until Redis answers. Resolves with the id of a log entry and the outcome. `take`
+     * returns the commits. It is called once, when there is a connection. `read` returns the id of the log entry up to
+     * which this node has read. It is called at each attempt.
      */
     async send(
       number: number,
@@ -45,7 +46,7 @@ export function createSending(parts: {
       return readAnswer(answer)
     },
 
-    /** Why a group is not answered. */
+    /** For a message: why `send` has not resolved. */
     reason: (): string => shortfall ?? connection.noAnswer().message,
   }
 
@@ -54,7 +55,7 @@ export function createSending(parts: {
     return [node, number, changes, markEvery, conditions, taken]
   }
 
-  /** Resolves when enough replicas have everything that was written on this connection. */
+  /** Resolves when enough replicas have all earlier writes of this connection. */
   async function replicated(send: Send): Promise<void> {
     for (;;) {
       const reached = Number(await send('wait', [replicas, waitMs]))
@@ -65,7 +66,7 @@ export function createSending(parts: {
   }
 }
 
-/** Reads an answer of the commit script: `ID 3,5 17` or `=ID …`. */
+/** Reads an answer of the commit script, `ID 3,5 17` or `=ID …`: see `commitLua`. */
 function readAnswer(answer: unknown): { id: string; outcome: Outcome } {
   const [place = '', failed, base = 0] = String(answer).split(' ')
   const isLogged = !place.startsWith('=')

@@ -5,14 +5,15 @@ import type { TimedPending } from './timed-commit.ts'
 
 interface SentGroup {
   commits: readonly TimedPending[]
-  /** Unknown before the answer. */
+  /** Undefined until Redis has answered. */
   outcome?: Outcome
 }
 
 /**
- * Groups that were sent to Redis and are not settled, by number. Without a `log`, the answer settles a group. Else the
- * reader of the log settles a group at its log entry. If a group has no log entry, the reader settles it at the entry
- * that the answer names. `onLost` is called if Redis answered a group whose log entry is missing.
+ * Keeps the groups that were sent to Redis and are not settled, by their numbers. While the log has no reader, a group
+ * settles when Redis answers. Else a group settles when the reader reaches its log entry. A group without a log entry
+ * settles when the reader reaches the entry that the answer names. Calls `onLost` if Redis has answered a group, but
+ * the log lacks the entry of the group.
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
@@ -22,7 +23,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     /** When Redis last answered a group, or the reader of the log last reached a group; as `performance.now()`. */
     answeredAt: (): number => answeredAt,
 
-    /** Notes a group as sent, and returns its commits without those whose callers have given up. */
+    /** Notes a group as sent. Returns the commits to send: all that were not given up while they waited. */
     take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
       const alive = group.filter(({ isSettled }) => !isSettled)
       unsettled.set(number, { commits: alive })
@@ -36,7 +37,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       const reader = log()
-      // If the group has a log entry, the reader settled the group there. If it did not, the entry is missing.
+      // The reader settles a group at its log entry. If the group is still unsettled now, the log lacks the entry.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -51,9 +52,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * The reader has reached the group in the log. Settles its commits. If a caller has given up, resolves with the
-     * commits instead: the reader ends them one by one, in their order. Waits for `writing` first, because only the end
-     * of the write says whether replicas have the group.
+     * The reader has reached the group in the log. Settles its commits. If one of the commits was given up, settles
+     * none of them, and resolves with all: the reader ends them one by one, in their order. If Redis has not answered
+     * yet, first waits for `writing`, because only the end of the write says whether enough replicas have the group.
      */
     async reached(
       number: number,
@@ -64,12 +65,12 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       if (writing && sent && !sent.outcome) await writing
       const oneByOne = sent?.commits.some(({ isGivenUp }) => isGivenUp) ? sent : undefined
       settleUpTo(number, outcome, oneByOne)
-      // Before the group, the reader may have found out that Redis has lost data: then nothing of it is settled.
+      // If the group is gone, `settleUpTo` found that Redis has lost data, and `onLost` has rejected the commits.
       if (!oneByOne || !unsettled.delete(number)) return []
       return endsOf(oneByOne.commits, oneByOne.outcome ?? outcome)
     },
 
-    /** Takes back all commits that are not settled. */
+    /** Removes all groups that are not settled, and returns their commits. */
     withdrawAll(): TimedPending[] {
       const commits = [...unsettled.values()].flatMap((sent) => sent.commits)
       unsettled.clear()
@@ -78,7 +79,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 
   /**
-   * `lastOutcome`: the outcome of the last group, for the case that its answer did not arrive. `except`: stays unsettled.
+   * Settles all groups up to the number `last`. `lastOutcome`: the outcome of the group `last`, in case Redis has not
+   * answered it yet. `except`: a group to leave unsettled.
    */
   function settleUpTo(
     last: number,
@@ -89,7 +91,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     for (const [number, group] of unsettled) {
       if (number > last || group === except) return
       const { commits, outcome = lastOutcome } = group
-      // The reader has reached a later group before this one, so the entry of this one is missing.
+      // The reader has reached a later group without reaching this one: the log lacks the entry of this one.
       if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
         onLost()
         return
@@ -100,7 +102,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 }
 
-/** One function for each commit of a group, which ends it by the outcome. */
+/** For each commit of a group, a function that ends the commit according to the outcome of the group. */
 function endsOf(commits: readonly TimedPending[], { failed, base }: Outcome): EndCommit[] {
   let conditionsBefore = 0
   let first = base

@@ -1,12 +1,12 @@
 import { createClients, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 
-/** Longest time that a start waits for these settings, milliseconds. */
+/** How long a starting node waits for the settings of Redis, milliseconds. */
 const timeoutMs = 2_000
 
 /**
- * The settings of Redis that break the promise of an acknowledgement, a sentence each. Most are read with INFO, because
- * CONFIG is often forbidden. A setting that cannot be read counts as no problem.
+ * Names the settings with which Redis may lose acknowledged commits, in one sentence each. Reads most of the settings
+ * with INFO, because CONFIG is often forbidden. A setting that this node cannot read counts as no problem.
  */
 export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
   const connect = await createClients(server, timeoutMs).catch(() => undefined)
@@ -30,7 +30,7 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
   }
 }
 
-/** `appendonly` is `0` or `1`, as in INFO. Undefined: Redis did not answer with this setting. */
+/** `appendonly` is `0` or `1`, as in INFO. A setting is undefined if Redis did not report it. */
 export function problemsOf(settings: {
   appendonly: string | undefined
   appendfsync: string | undefined

@@ -9,7 +9,7 @@ export interface TimedPending extends Pending {
   membership: Membership | undefined
   isSent: boolean
   isSettled: boolean
-  /** The commit was rejected for want of an answer, and may still be applied. */
+  /** The commit was rejected because Redis did not answer in time. If it was sent, Redis may still apply it. */
   isGivenUp: boolean
   giveUp(): void
 }
@@ -17,17 +17,18 @@ export interface TimedPending extends Pending {
 /** How long a commit waits for Redis. */
 export interface Patience {
   timeoutMs: number
-  /** When Redis last answered a commit, or the log last reached one, on the clock of `performance.now()`. */
+  /** When Redis last answered a commit, or the log reader last reached one, on the clock of `performance.now()`. */
   answeredAt(): number
-  /** Takes a commit back if it was not sent yet. */
+  /** Removes a commit from the waiting ones, if it was not sent yet. */
   withdraw(pending: TimedPending): void
   /** Why there is no answer. */
   reason(): string
 }
 
 /**
- * A commit that rejects when its time is up, sent or not. While Redis answers earlier commits, the commit waits on:
- * giving up because of a backlog would make clients send everything again, and the backlog longer.
+ * Makes a commit that rejects when its time is up, whether it was sent or not. While Redis answers earlier commits, the
+ * commit goes on waiting. If commits gave up because of a backlog, clients would send everything again, and the backlog
+ * would become longer.
  */
 export function timedPending(
   changes: readonly Change[],

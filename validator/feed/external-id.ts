@@ -1,4 +1,4 @@
-/** The longest external id of a livestream that the feed does not list. */
+/** Most characters of the external id of a livestream that the feed does not list. */
 const maxLength = 500
 
 /**
@@ -13,18 +13,19 @@ const crid =
   /^crid:\/\/[^/\s\p{C}\p{Default_Ignorable_Code_Point}]+\/[^\s\p{C}\p{Default_Ignorable_Code_Point}]+$/u
 
 /**
- * Returns the same text for external ids that people take for the same: those that differ only in case, in white space
- * or in how a character is escaped. No institution may have a livestream that reads like one of another institution.
+ * Returns the same text for external ids that look the same to people: those that differ only in case, in white space
+ * or in how a character is escaped. No institution may have a livestream whose external id looks like that of another
+ * institution.
  */
 export function foldExternalId(externalId: string): string {
   const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')
-  // Upper case makes ß and ss equal, σ and ς, ı and i. The lower case before it turns ẞ into ß.
+  // toUpperCase makes pairs such as ß and ss, σ and ς, or ı and i equal. The toLowerCase before it turns ẞ into ß.
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
 }
 
 const hidden = /[\s\p{C}\p{Default_Ignorable_Code_Point}]/gu
 
-/** One character in UTF-8, each byte escaped. */
+/** One character in UTF-8 with every byte percent-encoded, such as `%C3%BC` for ü. */
 const escapedCharacter =
   /%[0-7][\da-f]|%[cd][\da-f]%[89ab][\da-f]|%e[\da-f](?:%[89ab][\da-f]){2}|%f[0-7](?:%[89ab][\da-f]){3}/gi
 

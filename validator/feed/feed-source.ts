@@ -8,22 +8,22 @@ import { isHttps, type ReadFeed, readSource } from './read-source.ts'
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
 export interface FeedStatus {
-  /** The configured source, without passwords and tokens, like every source that is shown. */
+  /** The configured source, without passwords and tokens. */
   source: string
   /** The source of the feed in use, or null without a feed. */
   loadedFrom: string | null
   items: number
   /** When the feed in use was read, or null without one. */
   loadedAt: string | null
-  /** False while there is no good feed, or the last refresh was refused. */
+  /** False if there is no good feed, or if the last refresh failed. */
   ok: boolean
   checkedAt: string | null
   problem: string | null
 }
 
-/** A feed that lost more than this share of its livestreams is taken for an accident (design.md §6). */
+/** If a new feed lost more than this share of the livestreams, the hub refuses it as an accident (design.md §6). */
 const shrinkGuard = 0.2
-/** Bounds of one https refresh: a source that hangs or never ends must not keep the next one waiting. */
+/** Bounds of one refresh over https: a source that hangs or never ends must not delay the next refresh. */
 const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
 
 const feedPlace = 'feed/'
@@ -39,8 +39,8 @@ interface LastGood extends ReadFeed {
 type UsedFeed = LastGood & { feed: Feed }
 
 /**
- * Keeps the livestream feed fresh: reads it at start and every `intervalMs`, and stays on the last good
- * one, also across restarts, when the new one does not parse, has duplicates or shrinks too far.
+ * Reads the livestream feed at start and every `intervalMs`. If a new feed does not parse, has duplicates or
+ * shrinks too far, the hub goes on with the last good feed. This feed is stored, so it survives restarts.
  */
 export async function createFeedSource(options: {
   source: string
@@ -56,7 +56,7 @@ export async function createFeedSource(options: {
 }) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
-  /** Whether a source is the configured one. After an update of the hub, the sample feed has another path. */
+  /** Whether a source is the configured one. Any path of the sample feed counts: an update of the hub can change it. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const former = await createFormerLivestreams(store, feedPlace)
@@ -68,10 +68,10 @@ export async function createFeedSource(options: {
   let confirmedAt = lastGood ? Date.parse(lastGood.loadedAt) : undefined
 
   const first = refresh({ force: false })
-  // With a good feed of this source at hand, the node starts without waiting for a remote source.
+  // If a good feed of a remote source is stored, the node starts without waiting for the source.
   if (!(lastGood?.source === source && isRemote(source))) await first
   const timer = setInterval(() => {
-    // A source slower than the interval must not pile up refreshes.
+    // Refreshes must not pile up if the source needs longer than the interval.
     if (underWay === 0) void refresh({ force: false })
   }, options.intervalMs).unref()
 
@@ -83,12 +83,12 @@ export async function createFeedSource(options: {
   })
 
   return {
-    /** The feed in use, or undefined while there has never been a good one. */
+    /** The feed in use. Undefined: the hub has not read a good feed yet. */
     current: (): Feed | undefined => lastGood?.feed,
-    /** Livestreams that an earlier feed listed, as they were listed last. */
+    /** Livestreams as an earlier feed listed them. They have dropped out since, or have another external id now. */
     former: former.livestreams,
 
-    /** Reads the source now, as `refresh` does, and has the other nodes read it. */
+    /** Reads the source now, and tells the other nodes to read it too. `force` overrides the shrink guard. */
     async refresh(how: { force: boolean }): Promise<RefreshResult> {
       const result = await refresh(how)
       await tellOthers(store, how, log)
@@ -106,8 +106,8 @@ export async function createFeedSource(options: {
   }
 
   /**
-   * Reads the source, after the end of any refresh that is under way. `force` overrides the shrink guard only. Never
-   * rejects: a failure is the `problem` of the result.
+   * Reads the source. If a refresh is under way, waits for its end first. `force` overrides only the shrink guard.
+   * Never rejects: the `problem` of the result describes a failure.
    */
   function refresh(how: { force: boolean }): Promise<RefreshResult> {
     underWay++
@@ -121,7 +121,7 @@ export async function createFeedSource(options: {
     const found = await adopt(force).catch((error: unknown) =>
       reasonOf(error).replaceAll(source, shown(source)),
     )
-    // A failure because the node stops is no problem of the feed.
+    // If the node is stopping, the failure says nothing about the feed.
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
@@ -131,9 +131,9 @@ export async function createFeedSource(options: {
     return { ...status(), itemsBefore }
   }
 
-  /** Takes the feed over if it is good and new. Returns the problem, or null. */
+  /** Reads the source, and uses its feed from now on if the feed is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
-    // A feed of another source may be in use, but the feed of this source is not compared with it.
+    // The feed in use may come from another source. It is then not compared with the feed of this source.
     const known = lastGood?.source === source ? lastGood : undefined
     const found = await readGood(source, known, { force, fetchImpl, limits, closing: closing.signal })
     if ('problem' in found) return found.problem
@@ -147,7 +147,7 @@ export async function createFeedSource(options: {
     return null
   }
 
-  /** Takes over a new feed of another node. If the source is a file, this node reads its own file, which may differ. */
+  /** Uses a feed that another node has stored. If the source is a file, reads the file of this node: it may differ. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === lastGood?.text) return
@@ -202,7 +202,7 @@ function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: 
   )
 }
 
-/** A feed that is good and new, or why there is none: null if it is the known one. */
+/** Reads the source. Returns its feed if it is good and new, else the problem: null if the feed has not changed. */
 async function readGood(
   source: string,
   known: UsedFeed | undefined,
@@ -223,14 +223,14 @@ async function readGood(
 async function restore(store: Store, isWanted: (source: string) => boolean): Promise<UsedFeed | undefined> {
   const stored = await store.get(lastGoodKey)
   const last = stored && parseStored(stored)
-  // The invented livestreams of the sample feed must not stay when the setting no longer asks for them.
+  // The invented livestreams of the sample feed must not stay when another feed is configured.
   return last && isWanted(last.source) ? last : undefined
 }
 
-/** The look-ups of operators in the feed in use. */
+/** Look-ups in the feed in use, for operators. */
 function createLookUp(current: () => Feed | undefined) {
   return {
-    /** The livestreams with this id, external id or publisher id, else those of `namedLike`; without `text`, all. */
+    /** The livestreams with this id, external id or publisher id, else those of `namedLike`. Without `text`: all. */
     lookup(text: string | undefined): Livestream[] {
       const feed = current()
       if (!feed) return []
@@ -255,7 +255,7 @@ interface RefreshResult extends FeedStatus {
   itemsBefore: number
 }
 
-/** A source as it may be shown: a URL may hold a token. */
+/** A source without secrets, for logs and status: a URL may contain a token. */
 function shown(source: string): string {
   return isHttps(source) ? String(mask('feed', source)) : source
 }
@@ -264,7 +264,7 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
   if (!(cause instanceof Error)) return error.message
-  // If the attempts at all addresses of a host fail, the cause is an AggregateError. It has a code but no message.
+  // If no address of a host can be reached, the cause is an AggregateError. It has a code but no message.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
   return `${error.message}: ${cause.message || code}`
 }

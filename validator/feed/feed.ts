@@ -15,16 +15,16 @@ export interface Livestream {
 /** Livestreams by id and by external id. */
 export interface Livestreams<One extends Livestream = Livestream> {
   byId(id: string): One | undefined
-  /** Several livestreams may carry the same external id; then only the id tells them apart. */
+  /** Several livestreams may have the same external id. Only the id is unique. */
   byExternalId(externalId: string): readonly One[]
-  /** Livestreams whose external id reads like this one (`foldExternalId`). */
+  /** Livestreams whose external id looks the same to people (`foldExternalId`). */
   likeExternalId(externalId: string): readonly One[]
 }
 
 /** One good feed, indexed. */
 export interface Feed extends Livestreams {
   readonly size: number
-  /** The first livestream listed. */
+  /** The first livestream in the feed, for examples. */
   readonly sample: Livestream | undefined
   all(): Iterable<Livestream>
   byPublisher(publisherId: string): readonly Livestream[]
@@ -33,7 +33,7 @@ export interface Feed extends Livestreams {
 
 /**
  * Reads a feed document.
- * A feed with one bad item is refused as a whole: with half of the owners, the hub would block the wrong stations.
+ * Refuses a feed with one bad item as a whole. If bad items were left out, the hub would block their livestreams.
  */
 export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   let document: unknown
@@ -70,7 +70,7 @@ export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   }
 }
 
-/** Livestreams by id, with look-ups by external id added. */
+/** Adds look-ups by external id to a map of livestreams. */
 export function indexed<One extends Livestream>(byId: ReadonlyMap<string, One>): Livestreams<One> {
   const byExternalId = new Map<string, One[]>()
   const folded = new Map<string, One[]>()
@@ -105,7 +105,7 @@ function readItem(item: unknown): { livestream: Livestream } | { problem: string
       acronym: textOf(institution.acronym),
     },
   }
-  // The fields that decide about ownership must be right; the others are for people.
+  // Only the fields that decide about ownership must be right. The other fields are only shown to people.
   if (!isLivestreamUrn(livestream.id)) return { problem: 'id: expected a livestream URN' }
   if (livestream.externalId === '') return { problem: 'externalId: expected a string' }
   if (!isPublisherUrn(livestream.publisher.id)) return { problem: 'publisher.id: expected a publisher URN' }
@@ -125,7 +125,7 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else lists.set(key, [value])
 }
 
-/** The livestreams of the institution with this id, or with this text in a name: own, publisher or institution. */
+/** Livestreams whose institution has this id, or with this text in a name: of livestream, publisher or institution. */
 export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
   const sought = foldName(text)
   if (sought === '') return []
@@ -140,7 +140,7 @@ export function titled(livestreams: Iterable<Livestream>, name: string): Livestr
   return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
 }
 
-/** Returns the same text for names that people take for the same. */
+/** Returns the same text for names that look the same to people: it ignores case and white space. */
 function foldName(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim().replace(/\s+/g, ' ')
 }

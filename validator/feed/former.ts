@@ -2,18 +2,18 @@ import type { Change, Store, Told } from '../../store/store.ts'
 import { type Feed, indexed, type Livestream, type Livestreams } from './feed.ts'
 
 interface Former extends Livestream {
-  /** When a feed was adopted that no longer lists it like this, milliseconds since the epoch. */
+  /** When the hub adopted a feed without this livestream or external id, milliseconds since the epoch. */
   droppedAt: number
 }
 
-/** Most former names that are kept of one livestream. A name that is no longer kept has no owner. */
+/** Most former external ids that are kept of one livestream. An external id that is not kept has no owner. */
 const maxNames = 20
 
 /**
- * Livestreams that the feed in use does not list as before: they dropped out of the feed, or have a new external id.
- * Over HTTPS a former name belongs to its last owner. These livestreams are stored below `place`, in one commit with
- * the feed that changed them. Key of a dropped livestream: its id. Key of a former name: id and external id. The newest
- * `maxNames` names of a livestream are kept.
+ * Keeps livestreams that dropped out of the feed. Also keeps the former external ids (names) of livestreams that have a
+ * new one. Over HTTPS, a former name still belongs to its last owner. The entries are stored below `place`, in one
+ * commit with the feed that made the change. Key of a dropped livestream: its id. Key of a former name: id and external
+ * id. For each livestream, the newest `maxNames` former names are kept.
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
@@ -30,11 +30,11 @@ export async function createFormerLivestreams(store: Store, place: string) {
       likeExternalId: (externalId) => current().likeExternalId(externalId),
     } satisfies Livestreams,
 
-    /** The changes when the feed `next` replaces the feed `before`. Call `show` when they are stored. */
+    /** The changes to store when the feed `next` replaces `before`. Call `show` when they are stored. */
     change(before: Feed | undefined, next: Feed, now: number): { changes: Change[]; show(): void } {
       const removed = new Set<string>()
       const added = new Map<string, Former>()
-      // If the key exists, a node with a newer feed stored it. It stays.
+      // If the key exists, another node with a newer feed has stored the entry. Keep that entry.
       const add = (key: string, former: Former) => kept.has(key) || added.set(key, former)
       for (const livestream of before?.all() ?? []) {
         const former = { ...livestream, droppedAt: now }
@@ -83,7 +83,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
   }
 }
 
-/** The keys of the oldest names of each livestream, above `maxNames`. */
+/** For each livestream: the keys of its oldest former names, beyond the newest `maxNames`. */
 function excessNames(formers: readonly [key: string, former: Former][]): string[] {
   const counts = new Map<string, number>()
   const newestFirst = formers
@@ -100,7 +100,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** If several livestreams had an external id one after the other, it names the one that had it last. */
+/** Several livestreams may have had an external id, one after the other. The external id names the last of them. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)

@@ -7,7 +7,7 @@ export interface ReadFeed {
   etag: string | null
 }
 
-/** Reads a file or an https URL. Rejects with the reason. */
+/** Reads a file or an https URL. `unchanged`: the server's feed still has this `etag`. Rejects with the reason. */
 export async function readSource(
   source: string,
   etag: string | null | undefined,
@@ -38,7 +38,7 @@ async function readResponse(response: Response, maxBytes: number): Promise<ReadF
 }
 
 function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
-  // The feed decides who owns which livestream, so it must not come over a connection where others could change it.
+  // The feed decides who owns which livestream. Without TLS, an attacker could change the feed on its way.
   if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
   return ok || status === 304 ? undefined : `the source answered ${status}`
 }

@@ -32,7 +32,7 @@ function isOperator(): boolean {
   return user.value?.permissions.includes('operate') ?? false
 }
 
-/** Focuses the content and scrolls to its top. Focus alone would scroll the heading under the bar. */
+/** Focuses the content and scrolls to its top. Focusing alone would scroll the heading behind the bar of the page. */
 function showFromItsTop(): void {
   document.getElementById('main')?.focus({ preventScroll: true })
   window.scrollTo(0, 0)

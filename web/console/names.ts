@@ -7,7 +7,7 @@ import { shortId } from './words.ts'
 
 /** All livestreams of the feed; undefined: not known yet. */
 export const livestreams = signal<readonly Livestream[] | undefined>(undefined)
-/** Why the livestreams are not known. */
+/** Why the last request for the livestreams failed. Undefined: it did not. */
 export const livestreamsProblem = signal<string | undefined>(undefined)
 
 const livestreamNames = computed(

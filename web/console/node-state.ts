@@ -4,13 +4,13 @@ import type { Status } from './answers.ts'
 import { operate } from './operate.ts'
 import { repeat } from './poll.ts'
 
-/** The last status of the node, and the one before: rates come from their difference. */
+/** The last status of the node. `formerState` is the status before: their difference gives rates per second. */
 export const nodeState = signal<Status | undefined>(undefined)
 export const formerState = signal<Status | undefined>(undefined)
 /** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 
-/** The views ask more often: each question costs the node a millisecond, and there may be twenty consoles. */
+/** Longer than most views wait: each status costs the node a millisecond, and twenty consoles may be open. */
 const everyMs = 10_000
 const againMs = 2_000
 

@@ -16,7 +16,7 @@ export async function operate<Name extends OperationName>(
   args: Record<string, unknown> = {},
 ): Promise<Operated<Results[Name]>> {
   const answer = await askAsUser('POST', `/operate/${name}`, args)
-  // A proxy in between also answers where the node does not.
+  // A proxy between browser and node answers 502, 503 or 504 when it does not reach the node.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }
   return { problem: reasonOf(answer), retryAfter: answer.retryAfter }

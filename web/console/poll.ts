@@ -7,16 +7,19 @@ import type { OperationName } from './operations.ts'
 /** The last answer of a command that only reads. */
 export interface Asked<Result> {
   value: Signal<Result | undefined>
-  /** Why the last question had no answer. The answer before it stays. */
+  /** Why the last request failed. `value` still has the answer before it. */
   problem: Signal<string | undefined>
   /** Asks again now. */
   refresh: () => void
 }
 
-/** Least pause after a question without an answer, milliseconds. */
+/** Shortest pause after a failed request, milliseconds. */
 const againMs = 2_000
 
-/** Asks every so many milliseconds, as long as the component is there and the page is visible. 0: asks once. */
+/**
+ * Asks the node for a command's answer every `everyMs` milliseconds, as long as the component is shown and the page is
+ * visible. 0: asks once. `args` null: does not ask.
+ */
 export function useAsked<Name extends OperationName>(
   name: Name,
   args: Record<string, unknown> | null = {},
@@ -44,8 +47,9 @@ export function useAsked<Name extends OperationName>(
 }
 
 /**
- * Runs `ask` now, and again after each of its runs. A run resolves with a function that shows its outcome and returns
- * the milliseconds until the next run; 0: none. Returns how to end it.
+ * Runs `ask` at once, and again after each run. Each run resolves with a function that shows its outcome, and returns
+ * the milliseconds until the next run; 0: there is no next run. `repeat` returns a function that ends the runs.
+ * `handle.current` starts a run at once.
  */
 export function repeat(
   ask: () => Promise<() => number>,

@@ -64,7 +64,7 @@ function NotFound() {
   )
 }
 
-/** Decodes a part of a path. A text that cannot be decoded stays as it is: it names nothing. */
+/** Decodes a part of a path. If a text cannot be decoded, the view looks for the text itself, and finds nothing. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

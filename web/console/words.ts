@@ -12,7 +12,7 @@ export function dateAndTime(at: string): string {
   return dateTime.format(Date.parse(at))
 }
 
-/** `18:02:00`; of another day with the date. */
+/** `18:02:00` for a time of today, with the date for any other time. */
 export function clockTime(at: string): string {
   const time = Date.parse(at)
   const isToday = new Date(time).toDateString() === new Date(now()).toDateString()
@@ -61,7 +61,7 @@ export function amount(value: number, noun: string): string {
   return `${number.format(value)} ${noun}${value === 1 ? '' : 's'}`
 }
 
-/** The end of an identifier, which tells it from others: `urn:org:institution:75b657fb` is `75b657fb`. */
+/** The last part of an identifier: `75b657fb` of `urn:org:institution:75b657fb`. */
 export function shortId(id: string): string {
   return id.replace(/^.*[:.](?=[^:.]*$)/, '')
 }

@@ -10,7 +10,7 @@ export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
  * between these two, so that not all pages ask at once.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
-/** Pause between two attempts, milliseconds. It grows, and is random. */
+/** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]

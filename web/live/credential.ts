@@ -17,9 +17,9 @@ export interface NoCredential {
   retryAfter: number | undefined
 }
 
-/** A kept credential with less time left is not used, milliseconds. */
+/** A page uses a kept credential only if it is valid for at least this time, milliseconds. */
 const leastMs = 5 * 60 * 1000
-/** Key in `sessionStorage`. A tab keeps its credential, so that reloads do not use up those that a user may have. */
+/** Key in `sessionStorage`. A tab keeps its credential over reloads: the number of credentials per user is limited. */
 const storageKey = 'hub-mqtt'
 
 /** The credential of this tab, or a new one. `isFresh`: a new one in any case. */

@@ -3,7 +3,7 @@ import { parseInstant } from '../../event/timestamp.ts'
 import { isRecord } from '../page/record.ts'
 import { isNews } from './newest.ts'
 
-/** A track that plays, or will. Times in milliseconds since the epoch. */
+/** A track that plays now, or will play next. Times in milliseconds since the epoch. */
 export interface Track {
   id: string
   time: number
@@ -32,7 +32,7 @@ export interface Text {
   text: string
 }
 
-/** Everything known of one livestream. */
+/** The newest events of one livestream, as pages show them. */
 export interface NowPlaying {
   playing?: Track
   next?: Track
@@ -45,7 +45,9 @@ export const nothing: NowPlaying = { controls: [] }
 /** Most control states of a livestream that a page keeps: publishers may invent any number of names. */
 const maxControls = 100
 
-/** A livestream after an event: the same object if the event is old, or of a kind that is not shown. */
+/**
+ * Applies an event to a livestream. Returns the same object if the event is old, or of a kind that pages do not show.
+ */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
   if (!isRecord(event)) return before
   const kind = kindOf(textOf(event.event))
@@ -66,7 +68,7 @@ export function after(before: NowPlaying, event: unknown, now: number): NowPlayi
   }
 }
 
-/** The states that are on now. Usually an event switches a state off. If none comes, `validUntil` ends the state. */
+/** The control states that are on now. Usually an event switches a state off, otherwise `validUntil` ends it. */
 export function controlsOn({ controls }: NowPlaying, now: number): ControlState[] {
   return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)
 }

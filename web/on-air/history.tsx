@@ -8,7 +8,7 @@ import { askAsUser, offerLogIn, user } from '../page/session.ts'
 import type { Livestream } from './livestreams.ts'
 import { clockTime, dayOf, duration } from './times.ts'
 
-/** Titles that were on before: from the journal, and those that came while the page was open. */
+/** The titles before the present one: those in the journal, and those that came while the page was open. */
 export function History({ livestream }: { livestream: Livestream }) {
   const { id, now } = livestream
   const tracks = useSignal<readonly Track[]>([])
@@ -26,7 +26,7 @@ export function History({ livestream }: { livestream: Livestream }) {
     if (!isStranger) void load()
   }, [isStranger])
 
-  /** Asks for pages until there is something to show: most events of a livestream may be radiotext. */
+  /** Reads pages of the history until enough titles are found: most events of a livestream may be radiotext. */
   async function load(): Promise<void> {
     isBusy.value = true
     const before = tracks.value.length

@@ -9,7 +9,7 @@ import { clockTime } from './times.ts'
 import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
-/** One livestream, with what was on before. */
+/** One livestream, with the titles that it played before. */
 export function LivestreamPage({ id }: { id: string }) {
   const livestream = livestreams.value.get(id)
   return (

@@ -20,7 +20,7 @@ export interface Institution {
   acronym: string
 }
 
-/** All livestreams, of the feed and of events, by their ids. */
+/** All livestreams by their ids: those of the feed, and those for which only events have come. */
 export const livestreams = signal<ReadonlyMap<string, Livestream>>(new Map())
 export const institutions = signal<readonly Institution[]>([])
 export const connection = signal<{ state: ConnectionState; reason: string }>({
@@ -104,7 +104,7 @@ function unlisted(id: string): Livestream {
   return livestream
 }
 
-/** Reads the list of livestreams, and keeps what is known of the events on them. */
+/** Reads the list of livestreams. Events that the page already has stay with their livestreams. */
 async function list(): Promise<void> {
   const answer = await askAsUser('GET', '/livestreams')
   if (answer.status !== 200) {

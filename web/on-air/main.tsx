@@ -10,7 +10,7 @@ import { LivestreamPage } from './livestream-page.tsx'
 import { connection, follow } from './livestreams.ts'
 import { moveBars } from './progress.tsx'
 
-/** What is on air: all livestreams, or one. */
+/** The on-air page: all livestreams, or one of them. */
 function OnAir() {
   const [, id] = /^\/livestreams\/(.+)$/.exec(currentPath.value) ?? []
   const isRefused = connection.value.state === 'refused'

@@ -10,7 +10,7 @@ export interface Answer {
   retryAfter: number | undefined
 }
 
-/** Asks the hub something. Never rejects. */
+/** Sends a request to the hub. Never rejects. */
 export async function ask(
   method: string,
   path: string,

@@ -17,7 +17,7 @@ export const mustLogIn = signal(false)
 /** Whether the visitor may also continue without a log-in. */
 export const isLogInOptional = signal(false)
 
-/** The access token lives only here. The refresh token is in a cookie that no script can read. */
+/** The access token is only in this variable. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
 let renewing: Promise<boolean> | undefined
 

@@ -70,7 +70,7 @@ export function Action<Name extends OperationName>(props: {
   )
 }
 
-/** The outcome of a command, told to screen readers as well. */
+/** The outcome of a command. Screen readers announce it. */
 export function Said({ answer }: { answer: { text: string; isProblem: boolean } | undefined }) {
   return (
     <span class={answer?.isProblem ? 'said problem' : 'said'} role={answer?.isProblem ? 'alert' : 'status'}>

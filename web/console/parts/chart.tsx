@@ -22,7 +22,7 @@ export function Chart(props: {
   /** Seconds since the epoch. */
   times: readonly number[]
   series: readonly Series[]
-  /** How a value is written. */
+  /** Writes a value as text, for the axis and the legend. */
   words: (value: number) => string
   /** A value that must not be exceeded. It is drawn as a dashed line. */
   limit?: number

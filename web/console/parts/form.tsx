@@ -6,7 +6,10 @@ import { operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
 import { Said } from './action.tsx'
 
-/** The typed texts, by the names of the fields. They live outside of the form, so that none of them is lost. */
+/**
+ * The texts that a person has typed into a form, by the names of the fields. They are not part of the form's own state,
+ * so that they can outlive the form.
+ */
 export type Typed = Signal<Readonly<Record<string, string>>>
 
 /** A form for a command with typed arguments. If the command fails, the form shows why, and keeps the typed texts. */
@@ -144,7 +147,7 @@ export function Lines(props: FieldParts & { rows?: number }) {
   )
 }
 
-/** A field with choices: value and words. */
+/** A field with choices. Each choice has a value, and the words that the field shows for it. */
 export function Choice(
   props: FieldParts & { choices: readonly (readonly [value: string, words: string])[] },
 ) {

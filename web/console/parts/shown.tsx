@@ -9,7 +9,7 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** How long ago something was. Pointing at it shows the date. */
+/** Shows how long ago an instant was. Its date appears when the pointer is over it. */
 export function When({ at }: { at: string | null | undefined }) {
   if (!at) return <None />
   return (
@@ -42,7 +42,7 @@ export function Facts({ of }: { of: readonly (readonly [name: string, value: Com
   )
 }
 
-/** Why something is not there, in the hub's words. */
+/** An error message, in the hub's words: why a part of the view is missing. */
 export function Problem({ text }: { text: string | undefined }) {
   return (
     <p class="problem" role="alert">

@@ -10,13 +10,13 @@ export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 const path = '/console/trace'
 const names = ['item', 'whose', 'outcome'] as const
 
-// A search that is opened by its address fills the fields before the first rendering, not after it.
+// If the address of the page names a search, its fields are filled before the first rendering, not after it.
 effect(() => {
   const searched = currentPath.value === path ? searchOf(query.value) : undefined
   if (searched) looked.value = searched
 })
 
-/** The address of a search, to go back to and to pass on. */
+/** The address of a search, for the history of the browser and for links to it. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {
   const given = names.flatMap((name) => (typed[name] ? [[name, typed[name]]] : []))
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
@@ -31,7 +31,7 @@ export function searchOf(query: string): Readonly<Record<string, string>> | unde
   return given.length > 0 ? Object.fromEntries(given) : undefined
 }
 
-/** The arguments of the commands for a search. */
+/** The arguments with which a search asks the node: those of `events.list` and `events.tail`. */
 export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<string, string>>) {
   const name = whose.trim()
   const institution = institutionOf(name)
@@ -42,7 +42,7 @@ export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<
   }
 }
 
-/** The institution of this URN or name. */
+/** The URN of the institution that has this URN or name. */
 function institutionOf(name: string): string | undefined {
   if (name.startsWith('urn:org:institution:')) return name
   return institutions.value.find(([, title]) => fold(title) === fold(name))?.[0]

@@ -28,7 +28,8 @@ export function useRecent(
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('problem' in answer) return answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000
         const { events: newer, next } = answer.result
-        // If one answer did not hold all events since, there is a gap: the earlier events are dropped.
+        // If one answer does not hold all newer events, some are missing between them and the earlier events. The page
+        // then drops the earlier events.
         const earlier = next === null ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)

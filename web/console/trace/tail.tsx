@@ -11,7 +11,7 @@ const everyMs = 2_000
 /** Number of events of the tail that a page keeps. */
 const kept = 500
 
-/** Events as they are decided, the newest first. */
+/** Shows events as the hub decides about them, the newest first. */
 export function Tail({ args }: { args: Record<string, unknown> }) {
   const rows = useSignal<readonly EventRow[]>([])
   const leftOut = useSignal<number | null>(0)

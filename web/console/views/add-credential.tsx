@@ -4,7 +4,7 @@ import { Choice, CommandForm, Field, InstitutionField, Lines, listOf, type Typed
 
 const typed: Typed = signal({})
 
-/** Makes a credential. */
+/** The form that makes a credential. */
 export function AddCredential(props: { done: (issued: IssuedCredential) => void; cancelled: () => void }) {
   const isPublisher = (typed.value.role ?? 'publisher') === 'publisher'
   return (

@@ -2,7 +2,7 @@ import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useAsked } from '../poll.ts'
 
-/** Who changed what, the newest first. */
+/** The audit log: who changed what, the newest entry first. */
 export function Audit() {
   const { value, problem } = useAsked('audit', {}, 10_000)
   return (

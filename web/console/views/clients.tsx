@@ -9,7 +9,7 @@ import { amount, bytes, count, dateAndTime } from '../words.ts'
 
 const everyMs = 5_000
 
-/** Who is connected, and the sessions that wait for their clients. */
+/** The connected clients, and the sessions that wait for their clients. */
 export function Clients() {
   const clients = useAsked('clients.list', {}, everyMs)
   return (
@@ -96,7 +96,7 @@ function Sessions() {
   )
 }
 
-/** One session, with what its client would get if it came back now. */
+/** One session, with the number of messages that its client would get if it connected now. */
 export function SessionPage({ clientId }: { clientId: string }) {
   const { value, problem } = useAsked('sessions.show', { clientId }, everyMs)
   const session = value.value

@@ -11,7 +11,7 @@ import { RotateCredential } from './rotate-credential.tsx'
 
 const everyMs = 5_000
 
-/** Who may log in to MQTT, and who is connected with what. */
+/** The MQTT credentials, each with the clients that are connected with it. */
 export function Credentials() {
   const credentials = useAsked('credentials.list', {}, everyMs)
   const clients = useAsked('clients.list', {}, everyMs)

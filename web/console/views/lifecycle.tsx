@@ -15,7 +15,7 @@ const names: Readonly<Record<string, string>> = {
 }
 const tones: Readonly<Record<string, Tone>> = { live: 'good', deprecated: 'warn', gone: 'plain' }
 
-/** How far the tracks of the HTTPS API are on the way to retirement, and who still uses them. */
+/** The tracks of the HTTPS API: their state on the way to retirement, and the users who still call them. */
 export function Lifecycle() {
   const { value, problem, refresh } = useAsked('lifecycle.status', {}, 10_000)
   return (

@@ -17,7 +17,7 @@ const subscriptionsEveryMs = 15_000
 /** Number of the last events whose errors the page counts. */
 const recent = 200
 
-/** One livestream: what is on air, what came last, who gets it. */
+/** One livestream: its retained messages, its last events, and its webhooks. */
 export function LivestreamPage({ id }: { id: string }) {
   const livestream = livestreams.value?.find((one) => one.id === id || one.externalId === id)
   const key = livestream?.id ?? id

@@ -18,7 +18,7 @@ const outcomes = [
   ['failed', 'Failed', '--bad'],
 ] as const
 
-/** Whether all is well, and how the last hour was. */
+/** Shows whether the node is well, and charts of its last hour. */
 export function Overview() {
   const trend = useAsked('trend', {}, trendEveryMs)
   const queues = useAsked('queues.list', {}, trendEveryMs)
@@ -65,7 +65,7 @@ function Tiles({
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
   const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
   const isKept = budget.p99 <= budgetMs
-  // Until the second answer, the rates are those of the last sample.
+  // A rate needs two answers of the node. Until the second one, the last sample of the trend gives the rate.
   const last = samples.at(-1)
   const published = rateOf('hub_events_total{outcome=published}') ?? perSecond(last, last?.events.published)
   const refused = outcomes
