@@ -2,7 +2,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import type { Commands, Usage } from './child.ts'
 
-/** Answers questions of the process that started this one, by name. `usage` is always among them. */
+/** Runs the commands that the parent process names, and sends the results back. Adds the command `usage`. */
 export function answer(commands: Commands): void {
   const all: Commands = { ...commands, usage }
   process.on('message', async ({ id, name, args }: { id: number; name: string; args: unknown }) => {
@@ -14,11 +14,11 @@ export function answer(commands: Commands): void {
       process.send?.({ id, error: error instanceof Error ? error.message : String(error) })
     }
   })
-  // Ends with the process that started this one: nothing else would end it.
+  // Ends together with the parent process: nothing else would end this process.
   process.on('disconnect', () => process.exit())
 }
 
-/** `collected`: collects garbage first, so that it is not counted as memory. */
+/** The usage of this process. `collected`: collects garbage first, so that garbage does not count as memory. */
 function usage({ collected }: { collected?: boolean }): Usage {
   if (collected) {
     setFlagsFromString('--expose-gc')

@@ -15,7 +15,7 @@ import { slowReaders } from './scenarios/slow-readers.ts'
 import { week } from './scenarios/week.ts'
 import { systems } from './stage.ts'
 
-/** The scenarios of `npm run bench -- NAME …`. Without a name it measures all of them. */
+/** The scenarios, by the NAME in `npm run bench -- NAME …`. Without a name the command measures all of them. */
 const scenarios: Record<string, Scenario> = {
   latency,
   fanout,
@@ -37,7 +37,7 @@ if ('problem' in asked) {
   process.stderr.write(`${asked.problem}\n${usageText()}`)
   process.exit(2)
 }
-// Progress is for people, so it is written to stderr.
+// stdout is for results only, so progress goes to stderr.
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)
 }
@@ -63,7 +63,7 @@ interface Asked {
   only: string[]
   json: boolean
   page: boolean
-  /** The options as they were typed, for the page. */
+  /** The options as the user typed them. The page (`docs/benchmarks.md`) shows them with the results. */
   told: string
 }
 

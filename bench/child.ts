@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { isCompiled } from '../test/root.ts'
 import type { FileCoverage } from './coverage.ts'
 
-/** Questions that a process of the bench answers, by name. */
+/** The functions of a process that its parent process can call, by name (`answer.ts`). */
 export type Commands = Record<string, (args: never) => unknown>
 
 /** The CPU time a process has used, milliseconds, and its resident memory, bytes. */
@@ -14,12 +14,12 @@ export interface Usage {
   bytes: number
 }
 
-/** Options of Node to run TypeScript. Empty in the tests, which run compiled files, also in processes they start. */
+/** Options with which Node runs TypeScript. Empty in the tests, because every process of a test runs compiled files. */
 const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
-/** Options of Node with which any program answers questions of the bench: its usage, and the functions that it runs. */
+/** Options with which Node loads `usage.ts` before a program. The bench can then ask it for its usage and calls. */
 export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
-/** Options that write a profile to .prof, if BENCH_PROFILE names the program (`server`, `crowd`, …). */
+/** Options with which Node writes a CPU profile to .prof, if BENCH_PROFILE names the program (`server`, `crowd`, …). */
 export function profiling(program: string): string[] {
   const wanted = process.env.BENCH_PROFILE?.split(',').includes(program)
   return wanted ? ['--cpu-prof', `--cpu-prof-dir=${resolve('.prof')}`] : []
@@ -27,12 +27,12 @@ export function profiling(program: string): string[] {
 
 let lastId = 0
 
-/** Starts a program of the bench in a process of its own. */
+/** Starts a program of the bench in a new process. */
 export async function startChild<Asked extends Commands>(program: string, v8Options: readonly string[] = []) {
   const options = [...v8Options, ...loader, ...profiling(basename(program, '.ts'))]
   const child = spawn(process.execPath, [...options, pathOf(program)], {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    // JSON would turn Infinity into null.
+    // JSON, the default, would turn Infinity into null.
     serialization: 'advanced',
   })
   const ask = asker<Asked>(child)
@@ -55,7 +55,7 @@ function pathOf(program: string): string {
   return fileURLToPath(new URL(file, import.meta.url))
 }
 
-/** Returns a function that asks a process which runs `answer`. */
+/** Returns a function that calls a command of a process and resolves with the result. The process must run `answer`. */
 export function asker<Asked extends Commands>(child: ChildProcess) {
   const open = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
   child.on('message', (message: { id: number; result?: unknown; error?: string }) => {
@@ -80,13 +80,13 @@ export function asker<Asked extends Commands>(child: ChildProcess) {
     })
 }
 
-/** The usage of a process that runs `answer` or was started with `askable`. */
+/** Returns a function that asks a process for its usage. The process must run `answer` or be started with `askable`. */
 export function usageOf(child: ChildProcess): (of?: { collected: boolean }) => Promise<Usage> {
   const ask = asker<{ usage: (args: object) => Usage }>(child)
   return (of = { collected: false }) => ask('usage', of)
 }
 
-/** Counts which functions run in a process that was started with `askable`. */
+/** Counts how often each function of a process runs. The process must be started with `askable`. */
 export function countingOf(child: ChildProcess) {
   const ask = asker<{ startCounting: (args: object) => void; takeCounts: (args: object) => FileCoverage[] }>(
     child,

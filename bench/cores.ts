@@ -3,9 +3,9 @@ import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 
 /**
- * Gives the systems one half of the cores and the load the other, as if the load came from another machine. Otherwise
- * the scheduler may put a subscriber and its server on one core while another core idles: the bench would measure that.
- * Does nothing where there is one core only, or no `taskset` (util-linux).
+ * Keeps the measured systems on one half of the cores and the load generators on the other half, as if they were on two
+ * machines. Otherwise the scheduler may put a subscriber and its server on one core while another core idles, and the
+ * figures would contain that wait. Does nothing on a machine with one core or without `taskset` (util-linux).
  */
 export async function keepApart(systems: readonly number[], load: readonly number[]): Promise<void> {
   const cores = availableParallelism()
@@ -18,15 +18,15 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
 }
 
 /**
- * Lets a process work only while no other process wants its core, as if it were on another machine. A low priority is not
- * enough: a process of low priority ends its slice of some milliseconds before the scheduler lets another one go on.
+ * Lets a process run only while no other process wants its core, as if the process were on another machine. A low
+ * priority is not enough: the scheduler would let the process finish its time slice of some milliseconds first.
  * Does nothing without `chrt` (util-linux).
  */
 export function workAside(pid: number): Promise<void> {
   return run('chrt', ['--all-tasks', '--idle', '--pid', '0', String(pid)])
 }
 
-/** Keeps a process on these cores, with the threads that it has and will start. */
+/** Keeps all present and future threads of a process on these cores (such as `0-3`). */
 function keepOn(cores: string, pid: number): Promise<void> {
   return run('taskset', ['-a', '-c', '-p', cores, String(pid)])
 }

@@ -8,18 +8,18 @@ interface Joining {
   filter?: string
 }
 
-/** Lets `count` more subscribers in. Returns the kilobytes that each one costs. */
+/** Connects `count` more subscribers. Returns how long that took, and the kilobytes that each costs the system. */
 export async function joinCrowd(act: Act, of: Joining): Promise<{ kilobytes: number; ms: number }> {
   const { peer } = act
   const before = await peer.usage({ collected: true })
   const { ms } = await enterCrowd(act, of)
-  // Waits until the work that the log-ins left behind is done.
+  // Gives the system time to finish its work for the log-ins, before the bench measures its memory.
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const after = await peer.usage({ collected: true })
   return { kilobytes: (after.bytes - before.bytes) / 1000 / of.count, ms }
 }
 
-/** Like `joinCrowd`, but does not measure memory, because that makes the system collect garbage. */
+/** Like `joinCrowd`, but does not measure memory, because every measurement makes the system collect garbage. */
 export function enterCrowd({ peer, crowd }: Act, of: Joining): Promise<{ ms: number }> {
   return crowd.ask('join', { filter: 'radio/#', ...of, address: peer.address, login: peer.subscriber })
 }
@@ -30,12 +30,12 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
 }
 
 /**
- * Events that a system handles before it is measured: as many as in half an hour at ten a second. By then all systems
- * have compiled their code, for single events as well as for many at once.
+ * Number of events that a system handles before the bench measures it: half an hour of ten events a second. By then
+ * every system has compiled its code, both for single events and for many events at once.
  */
 export const warmUpEvents = 18_000
 
-/** Publishes this many events to a few subscribers of each system, half of them at each QoS. */
+/** Publishes this many events to ten subscribers of each system, which get one half at QoS 0 and the other at QoS 1. */
 export async function warmUp(acts: readonly Act[], events = warmUpEvents): Promise<void> {
   for (const act of acts) {
     const { crowd, publishers } = act
@@ -56,7 +56,7 @@ export interface Delivered extends Receipts {
   lost: number
 }
 
-/** Publishes events at a steady pace. Returns how many arrived, how fast and at what cost. */
+/** Publishes `rate` events a second. Returns how many messages arrived, how long they took, and their CPU cost. */
 export async function deliver(
   { peer, crowd, publishers }: Act,
   of: { events: number; rate: number; subscribers: number },
@@ -71,7 +71,7 @@ export async function deliver(
   return { ...receipts, cpu, lost: count - receipts.received }
 }
 
-/** Publishes as fast as acknowledgements come, with `inFlight` events in flight. */
+/** Publishes `count` events, as fast as acknowledgements come, with `inFlight` events in flight. */
 export async function flood({ peer, crowd, publishers }: Act, of: { count: number; inFlight: number }) {
   await crowd.ask('begin', { room: of.count, fresh: true })
   const before = await peer.usage()

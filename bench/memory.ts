@@ -16,7 +16,7 @@ export async function residentMemory(pid: number): Promise<{ now: number; highes
   return now > 0 && highest > 0 ? { now, highest } : undefined
 }
 
-/** Watches the resident memory of a process. Returns its largest growth and its highest value, bytes. */
+/** Watches the resident memory of a process. `end` returns its largest growth and its highest value, bytes. */
 export function watchMemory(pid: number) {
   let first: number | undefined
   let most = 0
@@ -24,7 +24,7 @@ export function watchMemory(pid: number) {
   const look = async () => {
     const memory = await residentMemory(pid)
     if (!memory) return
-    // The kernel remembers the highest value. If it has grown, the peak was between two looks.
+    // The kernel keeps the highest value so far. If that value has grown, the peak was between two measurements.
     if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
     highest = memory.highest
     first ??= memory.now
@@ -47,14 +47,14 @@ export interface Bound {
   command: string[]
   /** Variables for its environment. */
   env: Record<string, string>
-  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch its memory. */
+  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch the process's memory. */
   by: 'cgroup' | 'watched'
 }
 
 /**
- * Bounds memory with a cgroup where systemd makes one. Elsewhere the process gets the heap that Node would choose in
- * such a cgroup, which is half of its memory, and the caller has to watch the memory of the process. `ulimit -v` does
- * not work: it counts addresses, and V8 reserves gigabytes of them.
+ * Bounds the memory of a process with a cgroup, if systemd can make one. Otherwise V8 gets the heap limit that Node
+ * would choose in such a cgroup, half of `mebibytes`, and the caller has to watch the memory of the process.
+ * `ulimit -v` does not help: it limits address space, of which V8 reserves gigabytes.
  */
 export async function boundMemory(mebibytes: number): Promise<Bound> {
   const properties = ['-p', `MemoryMax=${mebibytes * mebibyte}`, '-p', 'MemorySwapMax=0']

@@ -25,8 +25,8 @@ const stopMs = 30_000
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /**
- * Starts a node in a process and a directory of its own, with `env` on top of the variables of the bench. `alone`: its
- * process has nothing of the bench, and cannot be asked for its usage.
+ * Starts a node in a new process with a new directory. `env` overrides the variables that the bench sets. `alone`: the
+ * process loads no code of the bench, so the bench cannot ask it for its usage.
  */
 export async function startNode(env: Record<string, string> = {}, bound?: Bound, alone = false) {
   const server = await compiledServer()
@@ -77,7 +77,7 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
 
   return {
     ask,
-    /** A client with a credential of its own: a publisher of `institution`, or a subscriber of `radio/#`. */
+    /** Connects a client with a new credential: a publisher of `institution`, or else a subscriber of `radio/#`. */
     async connect(institution?: string, options: IClientOptions = {}): Promise<MqttClient> {
       const request = institution
         ? { role: 'publisher', label: 'bench', institutions: [institution] }
@@ -97,7 +97,7 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
     httpsPort,
     ca,
     pid: child.pid ?? 0,
-    /** From the start of its process until `hub ready`. */
+    /** From the start of the process until its log line `hub ready`, milliseconds. */
     readyMs,
     usage: usageOf(child),
     counting: countingOf(child),

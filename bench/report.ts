@@ -10,7 +10,7 @@ export interface Row {
   system: string
   runs: number
   figures: Record<string, number>
-  /** By system and figure: the figure of the hub divided by that of the system in the same run, median of the runs. */
+  /** By other system and figure: the hub's figure ÷ the other system's in the same run. Median over the runs. */
   ratios?: Record<string, Record<string, number>>
 }
 
@@ -114,7 +114,7 @@ const packages = [
   ['aedes-persistence-redis', 'aedes-persistence-redis'],
 ] as const
 
-/** The machine of the measurement. */
+/** The machine of the measurement, the versions of the systems on it, and today's date. */
 export function machine(): { cpu: string; memory: string; versions: string; date: string } {
   const [first] = cpus()
   const { dependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
@@ -139,7 +139,7 @@ function versionOf(command: string, args: string[], pattern: RegExp, name: strin
     const output = execFileSync(command, args, { env: { PATH: path }, encoding: 'utf8' })
     return `${name} ${pattern.exec(output)?.[1] ?? ''}`
   } catch (error) {
-    // Mosquitto prints its help and exits with 3.
+    // Mosquitto exits with 3 after its help, which contains the version.
     const output = error instanceof Error && 'stdout' in error ? String(error.stdout) : ''
     const version = pattern.exec(output)?.[1]
     return version ? `${name} ${version}` : ''
@@ -154,7 +154,7 @@ the same run, with load generators in processes of their own on the same machine
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 `
 
-/** Writes a scenario, or some of its parts or systems, into the page. The other sections stay. */
+/** Writes the section for a scenario, or for the chosen parts or systems of it, into the page. Other sections stay. */
 export function writePage(
   name: string,
   scenario: Scenario,

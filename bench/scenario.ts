@@ -10,34 +10,34 @@ export interface Sample {
   figures: Record<string, number>
 }
 
-/** One command: `npm run bench -- NAME`. */
+/** A set of measurements that `npm run bench -- NAME` makes. */
 export interface Scenario {
   /** One or two sentences for the page. */
   about: string
-  /** Its options with their defaults. */
+  /** The options of the scenario with their defaults. */
   options: Options
   /** Keys of the figures with their headings. */
   figures: Record<string, string>
-  /** Figures that share a table, which shows the cases with at least one of them. By default all share one. */
+  /** The figures of each table. A table shows the cases that have one of its figures. By default there is one table. */
   tables?: readonly (readonly string[])[]
-  /** Figures whose ratios to the other systems are shown. */
+  /** Figures for which the page also shows the ratio of the hub to each other system. */
   compared: readonly string[]
   /** The parts that `--only` can choose, each with its text on the page. */
   parts?: Readonly<Record<string, string>>
   /** Figures that are 1 for yes and 0 for no. */
   yesNo?: readonly string[]
-  /** `peers`: the systems asked for. `say` shows the progress. `only`: the parts asked for. */
+  /** `peers` and `only`: the systems and parts that the user chose; empty means all. `say` shows the progress. */
   measure(
     options: Options,
     peers: readonly string[],
     say: (line: string) => void,
     only: readonly string[],
   ): Promise<Sample[]>
-  /** The failed requirements, one line each. If there is any, the command ends with exit code 1. */
+  /** Returns the requirements that the samples miss, one line each. If there are any, the command exits with 1. */
   outside?(samples: readonly Sample[]): string[]
 }
 
-/** The one value of an option. */
+/** The value of an option that takes only one. */
 export function single(options: Options, name: string): number {
   const [value] = options[name] ?? []
   if (value === undefined) throw new Error(`--${name} is missing`)

@@ -22,7 +22,7 @@ export const systems = {
 
 export type System = keyof typeof systems
 
-/** A system, and the processes that put load on it. */
+/** A measured system, and its two load generators: a process with subscribers and a process with publishers. */
 export interface Act {
   peer: Peer
   crowd: Child<typeof crowd>
@@ -32,9 +32,9 @@ export interface Act {
 type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>>>
 
 /**
- * Starts systems side by side, each with load generators of its own, and ends them when the work is done. All run at
- * the same time and are measured one after the other, so that a busy moment of the machine does not fall on one system
- * alone. `apart`: the load generators have other cores than the systems.
+ * Starts systems side by side, each with load generators of its own, and stops them when `work` is done. All systems
+ * run at the same time, so `work` can measure them alternately. Then a busy moment of the machine does not hit one
+ * system alone. `apart`: the load generators have other cores than the systems.
  */
 export async function onStage<Result>(
   starters: readonly StartPeer[],
@@ -71,12 +71,12 @@ export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise
   return act
 }
 
-/** The systems of a scenario that `--peers` asks for; all of them if it names none. */
+/** Those systems in `able` that the user named in `--peers`. Without `--peers`: all of them. */
 export function chosen(asked: readonly string[], able: readonly System[]): StartPeer[] {
   return able.filter((name) => asked.length === 0 || asked.includes(name)).map((name) => systems[name])
 }
 
-/** Plays all acts in each run, one after the other. Each run begins with another act. */
+/** Calls `play` for every act in every run, one after the other. Each run begins with another act than the last one. */
 export async function alternately<Result>(
   acts: readonly Act[],
   runs: number,

@@ -9,15 +9,15 @@ import { startNode } from './node.ts'
 
 /*
  * Shows the files and functions of the product that one event passes through: a publisher sends it at QoS 1, and one
- * connected subscriber gets it at QoS 0. V8 counts the calls from just before the event until just after it. Packages do
- * not count.
+ * connected subscriber gets it at QoS 0. V8 counts the calls from just before the publish until just after the
+ * delivery. Functions of npm packages do not count.
  */
 
-/** Number of events before the counted one, so that the counted event makes no topic and loads no code. */
+/** Number of events before the counted one. They make the topic and load code, so the counted event does neither. */
 const eventsBefore = 3
 /** Pause after which the node is idle, milliseconds. */
 const idleMs = 2_000
-/** Time for the rest of the work after an event is acknowledged and delivered, milliseconds. */
+/** Time for the work that the node does after it has acknowledged and delivered an event, milliseconds. */
 const afterwardsMs = 20
 const declared = /^\s*(?:export )?(?:async )?(?:function\*?|class) (\w+)/
 

@@ -1,6 +1,9 @@
 import { answer } from './answer.ts'
 import { startCounting, takeCounts } from './coverage.ts'
 
-/* Loaded before a program that knows nothing of the bench. The program then answers how much it uses and what it runs. */
+/*
+ * Node loads this file before a program that knows nothing of the bench (`askable`). The bench can then ask the
+ * process for its CPU time and memory, and how often each function has run.
+ */
 answer({ startCounting, takeCounts })
 process.channel?.unref()

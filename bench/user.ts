@@ -1,7 +1,7 @@
 import { request } from 'node:https'
 import type { BenchNode } from './node.ts'
 
-/** Adds a user of an institution and logs it in. Returns the token. */
+/** Adds a user of an institution and logs the user in over HTTPS. Returns the token for further requests. */
 export async function logIn(
   node: HttpsDoor & Pick<BenchNode, 'ask'>,
   institution: string,

@@ -5,7 +5,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
 import type { RedisServer } from './redis-server.ts'
 
-/** An Aedes broker with aedes-persistence-redis, as its documentation starts it, on a free port without TLS. */
+/** Starts Aedes with aedes-persistence-redis on a free port without TLS, as the documentation of both shows. */
 export async function startAedesOnRedis(t: Test, redis: Pick<RedisServer, 'client'>) {
   const broker = await Aedes.createBroker({ persistence: persistence({ conn: redis.client() }) })
   const server = createServer((socket) => broker.handle(socket))
@@ -32,7 +32,7 @@ export async function startAedesOnRedis(t: Test, redis: Pick<RedisServer, 'clien
       return client
     },
 
-    /** A persistent session with these filters at QoS 1, whose client has gone. */
+    /** Makes a persistent session with these filters at QoS 1. Its client then disconnects. */
     async leaveSession(clientId: string, ...filters: string[]): Promise<void> {
       const client = await this.connect({ clientId, clean: false })
       await client.subscribeAsync(filters, { qos: 1 })

@@ -20,9 +20,9 @@ const belowBridge = [
 ]
 
 /*
- * Dependencies point one way (design.md §1): read from the imports of every file of ours. A file may import
- * from its own folder, and from the folders named here with the rooms in them. A new folder gets a line
- * here, and its sentence in CONTRIBUTING.
+ * Dependencies point in one direction (design.md §1). For each folder, `folders` lists the folders that its files may
+ * import from, besides their own. A listed folder includes its subfolders. A new folder needs an entry here and a
+ * sentence in CONTRIBUTING.
  */
 const folders: Record<string, string[]> = {
   event: [],
@@ -108,7 +108,7 @@ const folders: Record<string, string[]> = {
   ],
 }
 
-/** Folders that may, beyond that, import types from anywhere: they describe what others hand them. */
+/** These folders may also import types from any folder, because other folders pass them objects as parameters. */
 const seesTypesOfAll = [
   'admin',
   'admin/aedes-redis',
@@ -120,10 +120,10 @@ const seesTypesOfAll = [
   'cli/typed',
 ]
 
-/** Files that put the parts together, and folders that start whole nodes. */
+/** Files that put the parts together, and folders that start whole nodes. They may import from anywhere. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']
 
-/** Packages that belong to one folder. */
+/** Packages that only the files of one folder may import. */
 const packageOwners: [packages: RegExp, owner: string][] = [
   [/^aedes-persistence-redis$/, 'admin/aedes-redis'],
   [/^(aedes|aedes-(?!persistence-redis$).+|mqemitter.*)$/, 'broker'],
@@ -136,7 +136,7 @@ const packageOwners: [packages: RegExp, owner: string][] = [
 /** Folders that are not shipped. */
 const development = ['test', 'demo', 'bench']
 
-/** What these folders import is in the files that `npm run build` makes of them. */
+/** Folders whose packages `npm run build` bundles. These packages may be devDependencies. */
 const bundled = [
   ...['web', 'web/page', 'web/live', 'web/on-air'],
   ...['web/console', 'web/console/parts', 'web/console/views', 'web/console/trace'],
@@ -153,9 +153,9 @@ interface Import {
 }
 
 interface SourceFile {
-  /** Relative to the project, with slashes. */
+  /** Path relative to the project folder, with `/` as separator. */
   path: string
-  /** Its folder or room, or the name of a file at the top. */
+  /** The folder of `folders` that the file belongs to (`store/redis`). For a file at the top, its name (`hub.ts`). */
   place: string
   lines: number
   imports: Import[]
@@ -163,8 +163,8 @@ interface SourceFile {
 
 const files = sourceFiles(root)
   .map(readSource)
-  .filter(({ path }) => path !== 'test/architecture.test.ts') // it has imports in texts
-/** The product: tests are held only to what is said of imports of packages. */
+  .filter(({ path }) => path !== 'test/architecture.test.ts') // its strings contain imports
+/** All files except tests. Only a few rules apply to tests, for example those for imported packages. */
 const product = files.filter(({ place }) => place !== 'test')
 const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -434,7 +434,7 @@ t.test(`a function has at most ${maxFunctionLines} lines`, async (t) => {
   )
 })
 
-/** Not in the repository, or none of its sources. */
+/** Whether a file or folder is not in the repository, or has no source files. */
 function isGenerated(name: string): boolean {
   return name.startsWith('.') || ['node_modules', 'dist', 'data'].includes(name)
 }
@@ -448,7 +448,7 @@ function sourceFiles(directory: string): string[] {
   })
 }
 
-/** The functions and methods below a node, with those that lie in others. Classes are none. */
+/** All functions and methods below a node of the syntax tree, including nested ones. A class does not count as one. */
 function functionsIn(node: Node, text: string): { name: string; lines: number }[] {
   const found: { name: string; lines: number }[] = []
   const visit = (child: Node): void => {
@@ -473,7 +473,7 @@ const functionKinds = new Set([
   SyntaxKind.SetAccessor,
 ])
 
-/** Whether a source text declares a function of this name: not whether it calls one. */
+/** Whether a source text declares a function of this name. A call of the function does not count. */
 function declares(text: string, name: string): boolean {
   const start = `^ *(?:export |override |readonly |async )*`
   const isNamed = new RegExp(`${start}function\\*? ${name}\\b`, 'm').test(text)
@@ -483,7 +483,7 @@ function declares(text: string, name: string): boolean {
   return isNamed || isArrow || [...text.matchAll(new RegExp(`${start}\\*?${name}\\(`, 'gm'))].some(hasBody)
 }
 
-/** Whether a list of parameters, or of arguments, is followed by a body, or by a type and a body. */
+/** Whether a body or a return type follows the parentheses, as in the declaration of a method, but not in a call. */
 function hasBody({ 0: before, index, input }: RegExpExecArray): boolean {
   let depth = 1
   let end = index + before.length
@@ -494,7 +494,7 @@ function hasBody({ 0: before, index, input }: RegExpExecArray): boolean {
   return /^(:| \{)/.test(input.slice(end))
 }
 
-/** What is in back quotes. */
+/** The texts between back quotes. */
 function namesIn(text: string): string[] {
   return [...text.matchAll(/`([^`\n]+)`/g)].map(([, name = '']) => name)
 }
@@ -505,7 +505,7 @@ function readSource(absolute: string): SourceFile {
   return { path, place: placeOf(path), lines: text.trimEnd().split('\n').length, imports: importsOf(text) }
 }
 
-/** The deepest folder of the table that holds a file, else the first part of its path. */
+/** The deepest folder of `folders` that contains a file. If there is none, the first part of the path. */
 function placeOf(path: string): string {
   const listed = Object.keys(folders).filter((folder) => isIn(path, folder))
   return listed.sort((a, b) => b.length - a.length)[0] ?? path.split('/')[0] ?? ''
@@ -526,7 +526,7 @@ function importsOf(text: string): Import[] {
   return [...named, ...others.map(([, specifier = '']) => ({ specifier, isTypeOnly: false }))]
 }
 
-/** `type …`, or braces in which every name is a type. */
+/** Whether an import clause has only types: `type …`, or braces in which each name follows `type`. */
 function isTypeClause(clause: string): boolean {
   if (clause.startsWith('type ')) return true
   const names = /^\{(.*)\}$/s
@@ -552,7 +552,7 @@ function packagesOf(imports: readonly Import[]): string[] {
     .map((specifier) => specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/'))
 }
 
-/** Every cycle once, in the order of the files. */
+/** Returns the import cycles, each as `b → c → b`. */
 function cyclesIn(graph: ReadonlyMap<string, readonly string[]>): string[] {
   const finished = new Set<string>()
   const cycles: string[] = []

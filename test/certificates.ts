@@ -6,8 +6,8 @@ import { projectFile } from './root.ts'
 const files = ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem']
 
 /**
- * Puts development certificates where a node looks for them, unless there are some. The nodes of all tests share one
- * set, made by the test that needs it first: `test/certs/development.test.ts` is about how they are made.
+ * Copies development certificates into `dir`, where a node looks for them. Leaves existing files alone. All tests share
+ * one set, which the first test that needs it makes. `test/certs/development.test.ts` tests how certificates are made.
  */
 export async function shareCertificates(dir: string): Promise<void> {
   const shared = projectFile('.tap/certs')

@@ -7,7 +7,7 @@ import type { Report } from '../validator/report.ts'
 import { patienceMs } from './patience.ts'
 import type { Issued } from './start-hub.ts'
 
-/** A message as a test looks at it. */
+/** A message that a client received. */
 export interface Arrived {
   topic: string
   payload: Buffer
@@ -15,34 +15,34 @@ export interface Arrived {
   packet: IPublishPacket
 }
 
-/** Where a client connects to. */
+/** The node that a client connects to. */
 export interface Broker {
   mqttPort: number
   caPath: string
 }
 
-/** An mqtt.js client over TLS, with everything it receives; ended with the test. */
+/** Connects an mqtt.js client over TLS. `received` collects its messages. The client ends with the test. */
 export async function connect(t: Test, broker: Broker, login: Issued, options: IClientOptions = {}) {
   const received = createInbox()
   const ca = readFileSync(broker.caPath, 'utf8')
   const settings: IClientOptions & { secureContext: SecureContext } = {
-    ca, // over WebSocket, which knows no context
+    ca, // for connections over WebSocket, which do not take `secureContext`
     secureContext: contextOf(ca),
     username: login.username,
     password: login.password,
     protocolVersion: 4,
     reconnectPeriod: 0,
     connectTimeout: 10_000,
-    // Queued messages may come right behind the CONNACK.
     ...options,
   }
-  // Without another attempt, a connection that ends before its CONNACK is a failure, and not a wait without end.
+  // If mqtt.js does not reconnect, a connection that ends before its CONNACK must reject. Otherwise `connectAsync`
+  // would wait for ever.
   const client = await connectAsync(
     `mqtts://localhost:${broker.mqttPort}`,
     settings,
     settings.reconnectPeriod !== 0,
   )
-  // Or it waits up to 40 ms before it sends another small packet (Nagle).
+  // Without this, the client delays a small packet by up to 40 ms (Nagle's algorithm).
   if (client.stream instanceof Socket) client.stream.setNoDelay(true)
   client.on('error', () => {})
   client.on('message', (topic, payload, packet) =>
@@ -54,14 +54,17 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
 
 const contexts = new Map<string, SecureContext>()
 
-/** What a client trusts. To make it costs as much as half of a handshake, and a test may have thousands of clients. */
+/**
+ * The TLS context that trusts a CA, made once per CA. Making it costs half as much as a handshake, and a test may have
+ * thousands of clients.
+ */
 function contextOf(ca: string): SecureContext {
   const context = contexts.get(ca) ?? createSecureContext({ ca })
   contexts.set(ca, context)
   return context
 }
 
-/** A publisher with its feedback: `publish` resolves with the report of that event. */
+/** Connects a publisher that subscribes to its feedback. `publish` resolves with the report about the event. */
 export async function connectPublisher(t: Test, broker: Broker, login: Issued, institution: string) {
   const { client, received } = await connect(t, broker, login)
   await client.subscribeAsync(`feedback/${institution}`, { qos: 1 })
@@ -78,7 +81,7 @@ export async function connectPublisher(t: Test, broker: Broker, login: Issued, i
   }
 }
 
-/** What a client received, and a way to wait for more. */
+/** Collects the messages that a client receives. A test can wait for further ones. */
 function createInbox() {
   const all: Arrived[] = []
   let wake = () => {}
@@ -89,7 +92,7 @@ function createInbox() {
       all.push(arrived)
       wake()
     },
-    /** The first message from index `from` on that passes; rejects when none comes in time. */
+    /** Resolves with the first message from index `from` on that `passes` accepts. Rejects if none comes in time. */
     async until(passes: (arrived: Arrived) => boolean, from = 0): Promise<Arrived> {
       const deadline = Date.now() + patienceMs
       let next = from
@@ -137,5 +140,5 @@ export function closed(client: MqttClient): Promise<void> {
   return closing
 }
 
-/** One listener, however often it is asked while a connection lasts. */
+/** The promises that `closed` returned. All calls for one connection share one event listener. */
 const closings = new WeakMap<MqttClient, Promise<void>>()

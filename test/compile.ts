@@ -7,14 +7,14 @@ import { bundle } from '../web/bundle.ts'
 import { root } from './root.ts'
 
 /*
- * Bundles the tests and the programs they start into `.compiled/`. A test, and a node as well, spent most of its start on
- * finding and reading the 1,000 files of its packages, some 250 tests and 400 nodes of them in a whole run. Types are
- * checked by `npm run check`.
+ * Bundles the tests, and the programs that tests start, into `.compiled/`. A whole run starts some 250 tests and 400
+ * nodes. Without bundles, each of them spends most of its start on finding and reading the 1,000 files of its packages.
+ * esbuild does not check types: `npm run check` does.
  */
 
 const output = join(root, '.compiled')
 
-/** What tests start as a process of its own, beside the node. */
+/** Programs that tests start as separate processes, besides the node. */
 const programs = [
   'cli/hubctl.ts',
   'test/run.ts',
@@ -33,7 +33,10 @@ const programs = [
   'bench/peers/validating-client.ts',
 ]
 
-/** A module that asks where it is learns where it would be if it were compiled alone. */
+/**
+ * Replaces `import.meta.url` by the URL that the module would have if it were compiled alone. With the URL of the
+ * bundle, a module would not find the files that it looks for beside itself.
+ */
 const inItsPlace: Plugin = {
   name: 'in its place',
   setup({ onLoad }) {
@@ -47,8 +50,9 @@ const inItsPlace: Plugin = {
 }
 
 /**
- * Packages that stay where they are. The first two have files beside their code. The next ones, to `nodemailer`, are CommonJS
- * and loaded when they are needed, which names what they export only there. The others are large, and in a few tests only.
+ * Packages that are not bundled. The first two read files that lie beside their code. The next ones, up to
+ * `nodemailer`, are CommonJS packages that are loaded by `import()`: in a bundle, their exports would have no names.
+ * The others are large, and only a few tests use them.
  */
 const apart = [
   'classic-level',
@@ -80,7 +84,7 @@ const options: BuildOptions = {
   external: apart,
   plugins: [inItsPlace],
   alias: { 'async-hook-domain': './test/uncaught.ts' },
-  // What packages in CommonJS have.
+  // Bundled CommonJS packages use these names, which ES modules do not have.
   banner: {
     js: [
       `import { createRequire as requireOf } from 'node:module'`,
@@ -94,7 +98,7 @@ const options: BuildOptions = {
 
 await rm(output, { recursive: true, force: true })
 await Promise.all([
-  // By itself: a node need not read what it shares with tests from a hundred files.
+  // The node gets its own bundle. Bundled with the tests, it would read the code that they share from a hundred files.
   build({ ...options, entryPoints: ['server.ts'], chunkNames: 'server/[name]-[hash]' }),
   build({
     ...options,

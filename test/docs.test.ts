@@ -16,7 +16,8 @@ import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
 /*
- * What the documentation names exists, and what exists is in the documentation.
+ * Settings, error codes, commands and log messages that the documentation names exist, and those that exist are in the
+ * documentation.
  */
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -51,7 +52,6 @@ test('shell examples keep no options in a variable: zsh does not split it into w
 })
 
 test('configuration', async (t) => {
-  // A wrong key is answered with the list of all right ones.
   const known = new Set(variableNames)
   t.same(sorted(found(operators, /`(HUB_[A-Z_]+)`/g)), sorted(known))
   for (const name of found(all, /\b(HUB_[A-Z_]+)/g)) t.ok(known.has(name), `${name} exists`)
@@ -61,7 +61,7 @@ test('configuration', async (t) => {
   for (const [, name = '', shown] of operators.matchAll(/^\| `HUB_([A-Z_]+)` \| `?([^`|]+?)`? \|/gm)) {
     const key = name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase())
     const value = config.get(key)
-    if (key === 'dataDir' || key === 'feed') continue // shown as what they mean
+    if (key === 'dataDir' || key === 'feed') continue // the table describes these defaults in words
     t.equal(shown, value === undefined ? 'unset' : String(value), `default of HUB_${name}`)
   }
 })
@@ -80,7 +80,7 @@ test('error codes', async (t) => {
     all,
     new RegExp(`\`((?:${families})\\.[a-z.]+|[a-zA-Z]+\\.openapi\\.validation)\``, 'g'),
   )
-  // Fields of `hubctl status` look like codes.
+  // Fields of `hubctl status` (`feed.items`) look like error codes, but are none.
   for (const code of codes) if (!isStatusField(code)) t.ok(rows.has(code), `${code} exists`)
 })
 
@@ -125,7 +125,7 @@ test('messages of the log', async (t) => {
   )
   t.ok(written.length > 70)
   for (const message of written) {
-    if (message === 'state is out of date') continue // where a test starts the parts: the process starts again
+    if (message === 'state is out of date') continue // never logged by `server.ts`, which sets `onGap`
     t.ok(listed.has(message), `${message}: is in the table`)
   }
   for (const message of listed)
@@ -154,7 +154,7 @@ test('events of the examples would be published', async (t) => {
   for (const [, block = ''] of publishers.matchAll(/^```json\n(.*?)^```/gms)) {
     const event = JSON.parse(block)
     seen.add(event.event)
-    // Shortly after the moment the example is set in.
+    // A time at which the examples, which have fixed times, are valid.
     const now = Date.parse('2026-01-31T12:02:00+01:00')
     t.notOk('errors' in checkShape(event, { door: 'mqtt', now }), `${event.event} has the right shape`)
     const institutionId = event.services[0].institutionId
@@ -190,7 +190,7 @@ test('files of the configuration example are accepted', async (t) => {
   }
 })
 
-/** The files whose messages operators see: all below folders and files that are shipped. */
+/** The shipped source files. Operators see only the log messages of these. */
 function productFiles(): string[] {
   const notShipped = ['test', 'bench', 'demo', 'docs', 'deploy', 'node_modules', 'dist', 'data']
   return readdirSync(root, { withFileTypes: true })
@@ -205,7 +205,7 @@ function productFiles(): string[] {
     .filter((path) => path.endsWith('.ts'))
 }
 
-/** The first group that matched, of every match. */
+/** For each match of the pattern, the first capture group that is not empty. */
 function found(text: string, pattern: RegExp): Set<string> {
   return new Set([...text.matchAll(pattern)].flatMap(([, ...groups]) => groups.find(Boolean) ?? []))
 }
@@ -218,7 +218,7 @@ function isStatusField(name: string): boolean {
   return /^feed\.(items|loadedAt|source|loadedFrom|ok|problem|checkedAt)$/.test(name)
 }
 
-/** The keywords by which an event can fail its schema. */
+/** The JSON Schema keywords that can make an event invalid. */
 function keywordsOf(schemas: unknown): Set<string> {
   const keywords = [
     'type',

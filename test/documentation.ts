@@ -5,12 +5,14 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { projectFile } from './root.ts'
 
-/** A page of the documentation. */
+/** Reads a page of `docs/`. */
 export function readPage(name: string): string {
   return readFileSync(projectFile(`docs/${name}`), 'utf8')
 }
 
-/** The only code block of a page in this language that has this text in it. */
+/**
+ * Returns the only code block of a page in this language that contains `having`. Throws unless there is exactly one.
+ */
 export function codeBlock(page: string, language: string, having: string): string {
   const blocks = [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))]
     .map(([, block = '']) => block)
@@ -20,7 +22,7 @@ export function codeBlock(page: string, language: string, having: string): strin
   return block
 }
 
-/** Starts a program of the documentation, ended with the test, and reads what it prints. */
+/** Starts a program of the documentation and collects the lines that it prints. The program ends with the test. */
 export function startProgram(
   t: Test,
   command: readonly string[],
@@ -48,7 +50,7 @@ export function startProgram(
 
   return {
     lines,
-    /** The first line that matches, as soon as it is there. */
+    /** Resolves with the first line that matches, as soon as there is one. Rejects if the program ends before. */
     line(pattern: RegExp): Promise<RegExpExecArray> {
       return new Promise((resolve, reject) => {
         const look = () => {
@@ -66,7 +68,7 @@ export function startProgram(
   }
 }
 
-/** The anchors that headings get. */
+/** The link anchors of the headings of a page (`## Who may do what` → `who-may-do-what`). */
 export function anchorsOf(page: string): Set<string> {
   const headings = [...page.matchAll(/^#+ (.+)$/gm)].map(([, heading = '']) => heading)
   return new Set(

@@ -4,7 +4,10 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import type { EventRow } from '../journal/history/event-row.ts'
 
-/** Follows events over the admin socket of a node, as `hubctl events tail`; the answer gives the next one. */
+/**
+ * Follows events over the admin socket of a node, like `hubctl events tail`. Each call of the returned function
+ * resolves with the next event.
+ */
 export async function followEvents(
   t: Test,
   { adminSocket }: { adminSocket: string },

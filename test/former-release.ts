@@ -9,17 +9,18 @@ import type { Issued } from './start-hub.ts'
 import type { Driver } from './stores.ts'
 
 /*
- * Stores as the release before the journal left them (commit 03cbc76), made once by its nodes and their clients: on
- * LevelDB after a stop, on Redis after kill -9. The first line is about the others, each of which is a key and what is
- * stored there, its event time included, in base64.
+ * The files in `former-release/` are stores of the release before the journal (commit 03cbc76). Its nodes and clients
+ * wrote them: the store on LevelDB ended with a stop, the store on Redis with kill -9. The first line of a file
+ * describes the store. Each further line has a key and the stored value, which includes the event time, in base64.
  *
- * Client `app` (`radio/#`, QoS 1) left four messages unacknowledged, the first of them a retained value, and was away for
- * fourteen more. `reports` was away for two reports of its institution. `twice` has an event on its way that was
- * received at QoS 2 by the identifier 7 and not released.
+ * Client `app` (`radio/#`, QoS 1) left four messages unacknowledged, the first of them a retained value. Then it was
+ * offline for fourteen more. Client `reports` was offline for two reports of its institution. Client `twice` has
+ * published an event at QoS 2 with packet identifier 7. The node has received this event, but the client has not
+ * released it.
  *
- * Two webhooks of the livestream, and the plugin target `dts`, were made by a node of commit 9c1e16f, which stored them the
- * same way. The endpoints of the webhooks failed for `given up 1`, `given up 2`, `waiting 1` and `waiting 2`. The target
- * answered 410 to the first two and failed for the others; then the second was replayed.
+ * A node of commit 9c1e16f, which stored webhooks in the same form, made two webhooks of the livestream and the plugin
+ * target `dts`. The endpoints of the webhooks failed for `given up 1`, `given up 2`, `waiting 1` and `waiting 2`. The
+ * target answered 410 to the first two and failed for the others. Then the second one was replayed.
  */
 
 export interface FormerStore {
@@ -42,7 +43,10 @@ export function readFormerStore(driver: Driver): FormerStore {
   return { ...JSON.parse(about), entries }
 }
 
-/** The same with work that is new, for endpoints at this address: the hub gives up what is some days old. */
+/**
+ * Returns the store with its webhooks moved to `url`, and with work that is dated now, because the hub gives up work
+ * that is some days old.
+ */
 export function withWorkFor(former: FormerStore, url: string): FormerStore {
   const now = Date.now()
   const entries = former.entries.map(([key, stored]): FormerStore['entries'][number] => {
@@ -59,14 +63,14 @@ export function withWorkFor(former: FormerStore, url: string): FormerStore {
   return { ...former, entries }
 }
 
-/** What the data directory of a node of that release holds. */
+/** Writes the entries into `dataDir`, in the form of that release on LevelDB. */
 export async function fillDirectory(dataDir: string, { entries }: FormerStore): Promise<void> {
   const db = new ClassicLevel<string, Buffer>(join(dataDir, 'store'), { valueEncoding: 'buffer' })
   for (const [key, stored] of entries) await db.put(key, stored)
   await db.close()
 }
 
-/** What the nodes of that release share. */
+/** Writes the entries into Redis, in the form that the nodes of that release share. */
 export async function fillRedis(client: Redis, { entries }: FormerStore): Promise<void> {
   const keys = formerKeysOf('hub:test')
   for (const [key, stored] of entries) {

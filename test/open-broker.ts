@@ -2,16 +2,16 @@ import { parseArgs } from 'node:util'
 import { startPlainBroker } from './plain-broker.ts'
 
 /*
- * `broker/` alone on plain loopback TCP, open to everybody on any topic, so that public MQTT conformance
- * suites can be pointed at it: `npx tsx test/open-broker.ts --port 1883`
+ * Starts `broker/` alone on plain loopback TCP, and lets everybody use any topic. Public MQTT conformance suites can
+ * then test it: `npx tsx test/open-broker.ts --port 1883`
  */
 const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '1883' },
     log: { type: 'string' },
-    // Paho's suite wants one filter to be refused: `--deny test/nosubscribe`
+    // Paho's suite expects that the broker refuses one filter: `--deny test/nosubscribe`
     deny: { type: 'string', default: '' },
-    // For suites that restart the broker: where it keeps what it stores.
+    // The directory of the store, for suites that restart the broker.
     directory: { type: 'string' },
   },
 })

@@ -1,6 +1,6 @@
 /**
- * The tests that take longest on two cores, 60 to 150 s: they begin first, so that none is left to run alone. Those
- * that compute stand beside those that mostly wait.
+ * The tests that take longest: 60 to 150 s on two cores. They begin first, so that none of them runs alone at the end.
+ * In the list, tests that compute alternate with tests that mostly wait.
  */
 export const longest = [
   'soak/hub/crash',
@@ -16,7 +16,7 @@ export const longest = [
   'soak/bridge-https/ownership',
 ]
 
-/** The paths of compiled tests with the longest at the front, the others as they were. */
+/** Returns the paths of compiled tests: the longest tests first, then the others in their given order. */
 export function longestFirst(paths: readonly string[]): string[] {
   const early = longest.flatMap((name) => paths.filter((path) => path.endsWith(`/test/${name}.test.js`)))
   return [...new Set([...early, ...paths])]

@@ -46,7 +46,7 @@ t.test('the reader of engines reads them', async (t) => {
     t.equal(takes(range, version), false, range)
 })
 
-/** Whether a range of `engines` has this version in it: the forms that packages use, not all that there are. */
+/** Whether a range of `engines` includes this version. Knows only the forms that the installed packages use. */
 function takes(range: string, version: readonly number[]): boolean {
   return range.split('||').some((alternative) => {
     const bounds = alternative

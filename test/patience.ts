@@ -1,5 +1,5 @@
 /**
- * How long a test waits for an event before it fails. Only a test that fails waits that long, so a busy machine may
- * take its time.
+ * How long a test waits for an event before it fails, milliseconds. Only a test that fails waits that long. So the time
+ * can be long enough for a busy machine.
  */
 export const patienceMs = 60_000

@@ -17,7 +17,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 
 export type PlainBroker = Awaited<ReturnType<typeof startPlainBroker>>
 
-/** Decides and stores what a client published. True: it may be acknowledged; false: nothing was stored. */
+/** Decides about a PUBLISH and stores it. True: the broker may acknowledge the PUBLISH. False: nothing was stored. */
 type Receive = (received: Received) => Promise<boolean>
 
 const everybody: Principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
@@ -34,9 +34,9 @@ export const openAccess: Access = {
 }
 
 /**
- * `broker/` alone on plain loopback TCP: what is published goes to whoever subscribed, as in any broker.
- * `wrapStore` puts something between the broker and its store; `directory` continues an earlier one; `node` makes it
- * one of several nodes; `rulesOf` says how a message is kept.
+ * Starts `broker/` alone on plain loopback TCP. It delivers each message to its subscribers, as any broker does.
+ * `wrapStore` puts a layer between the broker and its store. `directory` continues the store of an earlier broker.
+ * `node` makes the broker one of several nodes. `rulesOf` says how the journal keeps a message.
  */
 export async function startPlainBroker(
   options: {
@@ -46,7 +46,7 @@ export async function startPlainBroker(
     logLevel?: string
     directory?: string
     wrapStore?: (store: Store) => Store
-    /** One of several nodes, with the store that they share. */
+    /** Makes the broker one of several nodes, on the store that they share. */
     node?: { store: Store; nodes: Nodes }
     rulesOf?: (message: Message) => Partial<Message>
     clock?: () => number
@@ -88,7 +88,7 @@ export async function startPlainBroker(
   let receive: Receive = async ({ topic, payload, qos, retain, alongside }) => {
     const retained = retain && payload.length > 0 ? { retained: { slot: '', time: Date.now() } } : {}
     try {
-      // [MQTT-3.3.1-10]: an empty retained message removes the one before it.
+      // An empty retained message removes the retained value of its topic [MQTT-3.3.1-10].
       if (retain && payload.length === 0) await fanout.retained.clear(topic)
       const message = { topic, payload, qos, ...retained, queue: { keep: 'every' as const } }
       await distribute([{ ...message, ...options.rulesOf?.(message) }], alongside)
@@ -114,7 +114,7 @@ export async function startPlainBroker(
 
   return {
     broker: { ...broker, distribute, announce: fanout.announce },
-    /** From now on this becomes of what is published. */
+    /** From now on, `next` decides about each PUBLISH. */
     receiveWith(next: Receive): void {
       receive = next
     },
@@ -131,7 +131,7 @@ export async function startPlainBroker(
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
   }
-  /** Stores messages and delivers them, as the pipeline does it. */
+  /** Stores messages and delivers them, like the pipeline of the hub. */
   async function distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
     const batch = fanout.prepare(messages, alongside)
     let first: number

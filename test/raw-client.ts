@@ -4,7 +4,7 @@ import { generate, type Packet, parser } from 'mqtt-packet'
 import type { Test } from 'tap'
 import { patienceMs } from './patience.ts'
 
-/** A client that sends exactly what it is told, valid or not, and acknowledges nothing by itself; over TLS with a `ca`. */
+/** Connects a client that sends any packet, valid or not, and acknowledges nothing by itself. With `ca`: over TLS. */
 export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Buffer) {
   const socket: Socket =
     ca === undefined ? connect(port, '127.0.0.1') : connectSecurely({ port, host: 'localhost', ca })
@@ -75,7 +75,7 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
       this.send({ ...base, ...fields } as Packet)
       return this.next('connack')
     },
-    /** The `index`th packet of a kind, waited for. */
+    /** Resolves with the `index`th packet of a kind, counted from 0, as soon as it has come. */
     next<Command extends Packet['cmd']>(cmd: Command, index = 0) {
       type Wanted = Extract<Packet, { cmd: Command }>
       return until(
@@ -83,14 +83,14 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
         `${cmd} ${index}`,
       )
     },
-    /** The packet at this place, of any kind, waited for. */
+    /** Resolves with the `index`th packet of any kind, counted from 0, as soon as it has come. */
     at: (index: number) => until(() => packets[index], `packet ${index}`),
     /** Resolves when the broker has closed the connection. */
     closed: () => until(() => (closed ? true : undefined), 'close'),
     get isClosed() {
       return closed
     },
-    /** Resolves when the broker has answered everything sent before. */
+    /** Resolves with the answer to a PINGREQ. By then, the broker has read everything that was sent before. */
     async settled(): Promise<void> {
       const before = packets.filter(({ cmd }) => cmd === 'pingresp').length
       this.send({ cmd: 'pingreq' })

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../certs/development.ts'
 
-/** One push as it arrived. */
+/** One push request that the receiver got. */
 export interface Pushed {
   path: string
   headers: IncomingHttpHeaders
@@ -15,15 +15,15 @@ export interface Pushed {
     message: { data: string; attributes: Record<string, string>; messageId: string; publishTime: string }
     subscription: string
   }
-  /** What `data` holds. */
+  /** The event in `data`, decoded. */
   event: Record<string, unknown>
-  /** `performance.now()`. */
+  /** When the push arrived: milliseconds of `performance.now()`. */
   at: number
   /** Port of the client: the same for requests of one connection. */
   clientPort: number | undefined
 }
 
-/** How a receiver answers: a status, or whatever it does itself. */
+/** How the receiver answers a push: returns a status, or answers by itself and returns undefined. */
 export type Behaviour = (
   pushed: Pushed,
   response: ServerResponse,
@@ -77,13 +77,13 @@ export async function startReceiver(t: Test, home: string, options: { port?: num
     port,
     ca: tls.ca,
     url: (path = '/hook') => `https://localhost:${port}${path}`,
-    /** Everything that arrived, acknowledged or not. */
+    /** All pushes that arrived, acknowledged or not. */
     received,
-    /** From now on. */
+    /** Sets how the receiver answers from now on. */
     behave(next: Behaviour): void {
       behaviour = next
     },
-    /** Resolves when this holds of what has arrived. */
+    /** Resolves when `isDone` holds for the pushes that have arrived. */
     until(isDone: (received: readonly Pushed[]) => boolean): Promise<void> {
       return new Promise((resolve) => {
         const check = () => {
@@ -99,7 +99,7 @@ export async function startReceiver(t: Test, home: string, options: { port?: num
   }
 }
 
-/** Variables of a node that pushes to this receiver. */
+/** HUB_ variables of a node that pushes to this receiver. */
 export function pushing(receiver: Receiver): Record<string, string> {
   return { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: receiver.ca ?? '' }
 }

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 
-/** A reason to skip what needs a Redis, said loudly; or false. */
+/** False if redis-server is installed. Otherwise the reason why tests that need Redis are skipped. */
 export const withoutRedis =
   spawnSync('redis-server', ['--version']).status === 0
     ? false
@@ -18,8 +18,9 @@ export const withoutRedis =
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
 
 /**
- * A redis-server with an append-only file on a free port of the loopback, in a directory of its own; gone when
- * the test ends. It acknowledges what is on disk, so that nothing is lost when it is killed. `settings` are lines of its configuration.
+ * Starts a redis-server with an append-only file on a free port of the loopback, in a new directory. It ends with the
+ * test. It answers a write only when the write is on disk, so a kill loses no acknowledged write. `settings` are lines
+ * of its configuration.
  */
 export async function startRedis(
   t: Test,
@@ -51,20 +52,20 @@ export async function startRedis(
     port,
     directory,
     url: `redis://127.0.0.1:${port}`,
-    /** As by kill -9. */
+    /** Kills the server, like kill -9. */
     kill,
-    /** On the same port and directory, with what the append-only file holds. */
+    /** Kills the server and starts it again on the same port, with the content of the append-only file. */
     async restart(): Promise<void> {
       await kill()
       running = await start()
     },
-    /** It stops answering, with all connections open. */
+    /** The server stops answering, but keeps all connections open. */
     pause: () => running.child.kill('SIGSTOP'),
     resume: () => running.child.kill('SIGCONT'),
-    /** A client to look behind the scenes. */
+    /** A client of the test itself, to read and change the content of Redis. */
     client(options: object = {}): Redis {
       const client = new Client({ port, ...options })
-      client.on('error', () => {}) // Tests kill its server.
+      client.on('error', () => {}) // tests kill the server
       clients.push(client)
       return client
     },
@@ -86,8 +87,8 @@ async function startProcess(args: readonly string[]) {
 }
 
 /**
- * A port that is free now: from below those that the system gives to outgoing connections, which would
- * otherwise take it before it is used.
+ * Returns a port that is free now, below the range from which the system takes ports for outgoing connections.
+ * Otherwise such a connection might take the port before the test uses it.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The folder of the project, with a slash at its end. The tests also run compiled, in a folder below it. */
+/** The project folder, with a slash at its end. Compiled tests lie below it, so it is searched for upwards. */
 export const root = `${folderWith('package.json', dirname(fileURLToPath(import.meta.url)))}/`
 
 /** Whether the tests run compiled, as `npm test` does. */
@@ -20,7 +20,7 @@ function folderWith(name: string, folder: string): string {
   return folderWith(name, above)
 }
 
-/** The command that runs a program of the project (`cli/hubctl.ts`): compiled, like the test that asks for it. */
+/** The command that runs a program of the project (`cli/hubctl.ts`): compiled if the calling test is compiled. */
 export function commandOf(program: string): string[] {
   if (!isCompiled) return [process.execPath, `--import=${import.meta.resolve('tsx')}`, projectFile(program)]
   return [process.execPath, projectFile(`.compiled/${program.replace(/ts$/, 'js')}`)]

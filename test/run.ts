@@ -8,22 +8,23 @@ import { longestFirst } from './order.ts'
 import { root } from './root.ts'
 
 /*
- * Runs compiled tests, each file in a process of its own: the files and folders named on the command line, or all but
- * `test/soak/`. Prints a line per file, every failure, and the totals. `TEST_OUTPUT` names a file for the whole TAP.
+ * Runs compiled tests, each file in a separate process: the files and folders named on the command line, or else all
+ * tests except those in `test/soak/`. Prints a line per file, every failure, and the totals. `TEST_OUTPUT` names a file
+ * for the complete TAP output.
  *
- * `tap run` does the same, and loads mocks and coverage into every test and every process a test starts. No test needs
- * them, and they cost 80 of 280 seconds of processor time.
+ * `tap run` does the same, but also loads mocks and coverage into every test, and into every process that a test
+ * starts. No test needs these, and they cost 80 of 280 seconds of processor time.
  */
 
 const timeoutSeconds = 600
 
 t.register()
 t.setTimeout(0)
-// Two more than there are cores: tests also wait, and a whole run used 85 % of the processor time with one more.
+// Two more jobs than cores, because tests also wait: with only one more, a run used 85 % of the processor time.
 t.jobs = availableParallelism() + 2
 show(t.pipe(new PassThrough()))
 for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {
-  // Without `env -u NODE_OPTIONS`, `t.spawn` hands down those loaders too.
+  // `t.spawn` passes the loaders of mocks and coverage on in NODE_OPTIONS. `env -u` removes them.
   void t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps', file], {
     name: relative(root, file),
     cwd: root,
@@ -42,7 +43,7 @@ function testsAsked(paths: readonly string[]): string[] {
   return tests
 }
 
-/** The tests below a folder, or the one file. */
+/** The tests below the folder `path`, or `path` itself if it is a file. */
 function testsIn(path: string): string[] {
   if (statSync(path).isFile()) return [resolve(path)]
   const names = readdirSync(path, { recursive: true, encoding: 'utf8' }).sort()
@@ -53,7 +54,7 @@ function isSoak(file: string): boolean {
   return file.startsWith(join(root, '.compiled/test/soak/'))
 }
 
-/** Prints the lines of whole files, the totals, and each failure with its reasons. */
+/** Prints one line per test file, the totals, and each failure with its reasons. */
 function show(tap: PassThrough): void {
   const output = process.env.TEST_OUTPUT
   if (output) tap.pipe(createWriteStream(output))

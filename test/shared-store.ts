@@ -21,20 +21,23 @@ export type SharedSpace = ReturnType<typeof createSharedSpace>
 
 export type TestStore = FollowedStore & Reach & { start(): void }
 
-/** A store that can lose its connection. */
+/** Faults between a node and its store, which a test can cause. */
 export interface Reach {
-  /** Commits are rejected, those under way as well, with or without having been applied, and nothing is heard. */
+  /**
+   * The node loses its connection: its commits reject, including those under way, and it receives no changes of others.
+   * `lost`: the store does not apply the rejected commits. `applied`: it applies them all the same.
+   */
   cut(fate?: 'lost' | 'applied'): void
-  /** The store applies commits of this node, but tells it nothing: the commits do not resolve. */
+  /** The store applies the commits of this node, but the node receives no answers and no changes of others. */
   lag(): void
-  /** Everything that was missed is heard. */
+  /** Ends `cut` and `lag`. The node then receives everything that it has missed. */
   restore(): void
 }
 
-/** Resolves when this node has heard everything that was committed before. */
+/** Resolves when each of these nodes has received all commits made before the call. */
 export async function settled(...stores: Pick<SharedStore, 'catchUp' | 'commit'>[]): Promise<void> {
   for (const store of stores) {
-    // Behind what it commits itself; a node that is refused hears all the same.
+    // This commit resolves after all earlier commits of the node. `catchUp` also works if the store rejects it.
     await store.commit([{ tell: 'heard', value: '' }]).catch(() => undefined)
     await store.catchUp()
   }
@@ -53,15 +56,15 @@ interface Membership {
 }
 
 interface Entry {
-  /** Undefined: nobody who knows of it. */
+  /** The node that made the commit. Undefined: that node gave up, so it receives the changes like those of another. */
   writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void
 }
 
 /**
- * What several nodes share, in memory: one order of all commits, told by the contract of `Follow`. Each node
- * reads at its own pace.
+ * Stands in for Redis: a store in memory that several nodes share. All commits have one order. Each node receives them
+ * at its own pace, as `Follow` promises.
  */
 export function createSharedSpace() {
   const values = new Map<string, { value: Buffer; time: number | undefined }>()
@@ -71,7 +74,7 @@ export function createSharedSpace() {
 
   return { open, openFollowed }
 
-  /** A node's store; `start` when everything is loaded. */
+  /** Opens the store of a node. Call `start` when the node has loaded everything. */
   function openFollowed(t: Test): TestStore {
     const store = open()
     t.teardown(() => store.close())
@@ -250,7 +253,7 @@ export function createSharedSpace() {
           continue
         }
         entry.resolve()
-        // Whoever awaited the commit acts on it first.
+        // The caller that awaited the commit continues before the node receives later commits.
         await nextTurn()
       }
       reading = undefined
@@ -270,7 +273,7 @@ export function createSharedSpace() {
     }
   }
 
-  /** Applies a change; nothing when it had no effect. */
+  /** Applies a change. Returns it as other nodes receive it; nothing if the change had no effect. */
   function effectOf(change: Change): Told[] {
     if ('tell' in change) return [{ tell: change.tell, value: bytesOf(change.value) }]
     if ('check' in change) return []

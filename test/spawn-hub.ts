@@ -6,7 +6,7 @@ import type { Test } from 'tap'
 import { shareCertificates } from './certificates.ts'
 import { compiledServer } from './compiled-server.ts'
 
-/** A node as a process of its own, so that it can be killed. Ends with the test. `server` is the path of its program. */
+/** Starts a node as a separate process, which a test can kill. It ends with the test. `server`: path of its program. */
 export async function spawnHub(
   t: Test,
   home: string,
@@ -15,7 +15,7 @@ export async function spawnHub(
 ) {
   const node = [process.execPath, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
-  // The shell becomes the node.
+  // `exec` replaces the shell by the node, so `child` is the node itself.
   const [program = '', ...args] =
     openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$1"`, ...node]
   const child: ChildProcess = spawn(program, args, {
@@ -33,7 +33,7 @@ export async function spawnHub(
   child.stderr?.on('data', (chunk) => {
     errors += chunk
   })
-  // Not "exit", which may come before the last lines of the output.
+  // Waits for "close", because "exit" may come before the last lines of the output.
   const exited = once(child, 'close')
   t.teardown(async () => {
     child.kill('SIGKILL')
@@ -60,11 +60,11 @@ export async function spawnHub(
     adminSocket: ready.adminSocket,
     caPath: join(home, 'certs', 'ca.pem'),
     pid: child.pid ?? 0,
-    /** The messages of its log so far, with the errors they are about. */
+    /** The messages of the log so far. An entry with an error also has the message of the error. */
     messages,
-    /** What it wrote to its standard error so far. */
+    /** The text that the node has written to its standard error so far. */
     errors: () => errors,
-    /** Sends the signal and waits for the end; the exit code, or null after a signal. */
+    /** Sends the signal and waits until the process ends. Returns the exit code; null if a signal ended the process. */
     async stop(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
       child.kill(signal)
       const [code] = await exited

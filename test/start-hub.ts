@@ -16,7 +16,7 @@ export interface Issued {
   password: string
 }
 
-/** A directory of the test's own, removed when it ends. */
+/** Makes a directory for the test, and removes it when the test ends. */
 export async function temporaryDirectory(t: Test): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), 'hub-test-'))
   t.teardown(() => rm(directory, { recursive: true, force: true, maxRetries: 3 }))
@@ -24,8 +24,8 @@ export async function temporaryDirectory(t: Test): Promise<string> {
 }
 
 /**
- * A node on free ports in a directory of its own, closed when the test ends. `env` are HUB_ variables;
- * `directory` continues the data of an earlier node.
+ * Starts a node in the process of the test, on free ports and in a new directory. The node closes when the test ends.
+ * `env` are HUB_ variables. `directory` continues the data of an earlier node.
  */
 export async function startTestHub(
   t: Test,
@@ -33,7 +33,8 @@ export async function startTestHub(
   directory?: string,
   passwords: Passwords = quickPasswords(),
 ) {
-  // Here, and not above: to load a node takes a second, and many tests start it as a process of its own.
+  // Imported here, because loading a node takes a second. Many tests import this file, but start their nodes as
+  // separate processes.
   const [{ startHub }, { loadConfig }] = await Promise.all([
     import('../hub.ts'),
     import('../config/config.ts'),
@@ -54,7 +55,7 @@ export async function startTestHub(
   }
   t.teardown(close)
 
-  /** One `hubctl` command; throws the refusal. */
+  /** Runs one `hubctl` command. Throws if the node refuses it. */
   async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
     const answer = await call(hub.adminSocket, command, args, 'tester')
     if ('error' in answer) throw new Error(answer.error.message)
@@ -71,7 +72,7 @@ export async function startTestHub(
     /** Lines of the log so far. */
     lines,
     ask,
-    /** Asks again and again until it holds. */
+    /** Calls `holds` every 20 ms until it returns true. */
     async until(holds: () => Promise<boolean>): Promise<void> {
       while (!(await holds())) await setTimeout(20)
     },

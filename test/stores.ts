@@ -7,10 +7,13 @@ import { startRedis, withoutRedis } from './redis-server.ts'
 
 export type Driver = 'embedded' | 'redis'
 
-/** The settings of a node on a store of its own: empty at first, and the same for every node that has them. */
+/**
+ * The store settings of a node. On Redis they name a new, empty database, which nodes with the same settings share. For
+ * the embedded store there are none, because it lies in the data directory.
+ */
 export type StoreSettings = Record<string, string>
 
-/** A test of whole nodes that must hold on each store. */
+/** Adds a test of whole nodes for each store driver. The test must pass with both. */
 export function onEachStore(
   name: string,
   test: (t: Test, store: StoreSettings, driver: Driver) => Promise<void>,
@@ -18,7 +21,7 @@ export function onEachStore(
   for (const driver of ['embedded', 'redis'] as const) onStore(driver, name, test)
 }
 
-/** The same on one of them. */
+/** Adds a test of whole nodes for one store driver. */
 export function onStore(
   driver: Driver,
   name: string,
@@ -31,7 +34,7 @@ export function onStore(
 let redis: ReturnType<typeof startRedis> | undefined
 let databases = 0
 
-/** One Redis is enough for a test file: each store in it is a database. */
+/** Returns settings for a new store. A test file needs only one Redis: each store is a database of it. */
 async function newStore(driver: Driver): Promise<StoreSettings> {
   if (driver === 'embedded') return {}
   redis ??= startRedis(root, ['databases 100'])
@@ -39,7 +42,7 @@ async function newStore(driver: Driver): Promise<StoreSettings> {
   return { HUB_REDIS_URL: `${url}/${databases++}`, HUB_PUBLIC_URL: 'https://hub.example' }
 }
 
-/** What the store of a node holds that is not running. */
+/** Opens the store of a node that is not running. */
 export function openStoreOf(settings: StoreSettings, dataDir: string): Promise<Store> {
   const url = settings.HUB_REDIS_URL
   if (url === undefined) return openEmbeddedStore(join(dataDir, 'store'))

@@ -1,6 +1,6 @@
 import t from 'tap'
 
-/* Errors that nobody catches, for `test/uncaught.test.ts`. */
+/* A test file with uncaught errors, which `test/uncaught.test.ts` runs. */
 
 t.test('one that passes', async (t) => {
   t.pass('before')

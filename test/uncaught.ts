@@ -1,21 +1,21 @@
 import type { Test } from 'tap'
 
 /*
- * Stands in for `async-hook-domain` where tests are bundled: whose error is it that was not caught? That package follows
- * every promise to know, which took a third of the processor time of a node in the process of its test. Tests of a file
- * run one after the other here, so the error is of the one that runs.
+ * Replaces the package `async-hook-domain` in bundled tests. tap uses it to find the test that an uncaught error
+ * belongs to. The package follows every promise, which took a third of the processor time of a node in the process of
+ * its test. Here, the tests of a file run one after the other, so the error belongs to the test that is running.
  */
 
-/** What tap makes for each test. That there is one is enough. */
+/** tap makes one `Domain` for each test. The object need not do anything. */
 export class Domain {
   destroy(): void {}
 }
 
-// A rejection without a handler arrives here as well.
+// Node.js also calls this for a rejection without a handler.
 process.setUncaughtExceptionCaptureCallback((error) => void fail(error))
 
 async function fail(error: Error): Promise<void> {
-  // By now: tap loads this module before it is loaded itself.
+  // A static import would be too early, because tap loads this module before tap itself is loaded.
   const { default: tests } = await import('tap')
   if (tests.results) {
     process.stderr.write(`after the end of the tests: ${error?.stack ?? error}\n`)
@@ -26,7 +26,7 @@ async function fail(error: Error): Promise<void> {
 
 type Running = Pick<Test, 'threw'> & Partial<Pick<Test, 'activeSubtests'>>
 
-/** The test that runs. */
+/** The innermost test that is running. */
 function innermost(test: Running): Running {
   const [running] = test.activeSubtests ?? []
   return running ? innermost(running) : test

@@ -2,13 +2,13 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Login } from '../load/packets.ts'
 
-/** The attacker's knowledge of a node: where it listens, and what one institution may do there. */
+/** The attacker's knowledge of a node: where the node listens, and the credentials of one institution. */
 export interface Target {
   mqttPort: number
   httpsPort: number
-  /** PEM. */
+  /** CA certificate, PEM. */
   ca: string
-  /** Certificate and key of servers that the node trusts, paths. */
+  /** Paths of a server certificate that the node trusts, and of its key. */
   server: { cert: string; key: string }
   livestreams: readonly Livestream[]
   publisher: Login
@@ -24,31 +24,31 @@ export interface Force {
   connections: number
   /** Number of addresses of this machine that the connections come from, beginning with 127.0.0.1. */
   addresses: number
-  /** A slow machine continues until it has sent this many pieces, but for at most three times `seconds`. */
+  /** On a slow machine the attack goes on until it has sent this many pieces, for at most three times `seconds`. */
   pieces?: number
 }
 
 /** Counts of an attack: its own sending, and the reactions of the node. */
 export interface Seen {
-  /** Written to sockets, before encryption. */
+  /** Bytes written to sockets, before encryption. */
   bytes: number
-  /** The unit that the attack counts: records, requests, events or sessions. */
+  /** Number of pieces: each attack counts its records, requests, events or sessions. */
   units: number
   opened: number
-  /** Connections that were refused before they could be used. */
+  /** Connections that ended, or timed out, before the TLS handshake was complete. */
   refused: number
   /** Connections that the node ended. */
   cut: number
-  /** Answers by what they say: HTTP status, CONNACK code. */
+  /** Number of answers of the node, by HTTP status or CONNACK code. */
   answers: Record<string, number>
 }
 
-/** Runs an attack to its end. Never rejects because the node defends itself. */
+/** Runs an attack to its end. Does not reject when the node defends itself, such as by cutting connections. */
 export type Attack = (target: Target, force: Force) => Promise<Seen>
 
 /** Most connections that one attack opens, however they end. */
 const maxOpened = 20_000
-/** Pause of a worker after a refused connection, milliseconds, so that it does not only collect refusals. */
+/** Pause of a worker after a refused connection, milliseconds. Without it a worker would get little but refusals. */
 const comeBackMs = 20
 const connectMs = 10_000
 
@@ -69,7 +69,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
     seen,
     isOver: () => leftMs() <= 0,
 
-    /** Lets `connections` workers strike until the time is over, then ends the connections that they left open. */
+    /** Lets `connections` workers call `strike` until the time is over, then closes the connections still open. */
     async everywhere(strike: (worker: number) => Promise<void>): Promise<Seen> {
       const work = async (worker: number) => {
         while (leftMs() > 0 && seen.opened < maxOpened) await strike(worker)
@@ -83,7 +83,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
     async connect(port: number, worker: number): Promise<TLSSocket | undefined> {
       seen.opened++
       const session = sessions.get(port)
-      // tls.connect hands `localAddress` on, its types do not know it.
+      // `tls.connect` passes `localAddress` on, but its types lack it.
       const options: ConnectionOptions & { localAddress: string } = {
         ...{ host: '127.0.0.1', port, servername: 'localhost' },
         localAddress: `127.0.0.${1 + (worker % addresses)}`,
@@ -113,8 +113,8 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
     },
 
     /**
-     * Resolves with true when the bytes have left, with false when the node ended the connection or read nothing for
-     * `patienceMs`.
+     * Resolves with true when the bytes are written. Resolves with false when the node has ended the connection, or
+     * has not taken the bytes within `patienceMs`.
      */
     async write(socket: TLSSocket, bytes: Buffer, patienceMs = 2_000): Promise<boolean> {
       if (socket.destroyed) return false
@@ -145,7 +145,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       })
     },
 
-    /** Closes a connection that the worker no longer needs. Counts it as cut if the node has ended it before. */
+    /** Closes a connection that the worker no longer needs. One that the node has already ended counts as cut. */
     leave(socket: TLSSocket): void {
       if (socket.destroyed && leftMs() > 0) seen.cut++
       socket.destroy()
@@ -170,7 +170,7 @@ export function countStatuses(socket: TLSSocket, { answered }: Assault): void {
   })
 }
 
-/** Resolves with the next bytes that come; undefined when none do in time. */
+/** Resolves with the next bytes from the node. Undefined if none come within `patienceMs`. */
 export function nextChunk(socket: TLSSocket, patienceMs = 2_000): Promise<Buffer | undefined> {
   return new Promise((resolve) => {
     if (socket.destroyed) return resolve(undefined)

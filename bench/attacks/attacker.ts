@@ -7,7 +7,7 @@ import { type AttackName, attacks, type Plan } from './attacks.ts'
 let prepared: { attack: Attack; target: Target } | undefined
 
 export const commands = {
-  /** Prepares what the attack needs, before the measurement. */
+  /** Runs the preparation of the attack, if it has one, before the measurement. */
   async prepare({ name, target }: { name: AttackName; target: Target }): Promise<void> {
     const { attack }: Plan = attacks[name]
     prepared = { attack: 'prepare' in attack ? await attack.prepare(target) : attack, target }

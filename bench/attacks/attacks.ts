@@ -39,7 +39,7 @@ export interface Plan {
   env?: Record<string, string>
   /** Number of livestreams in the feed. */
   livestreams?: number
-  /** Whether the pushes of another institution are measured as well. */
+  /** Whether the bench also measures pushes to a webhook of another institution. */
   pushes?: boolean
 }
 
@@ -71,7 +71,7 @@ const table = {
   },
 } satisfies Record<string, Plan>
 
-/** More attacks of the same kinds, with many small pieces. */
+/** More attacks, with many small pieces such as packets. With `--floods 1` the scenario measures these too. */
 const floods = {
   'ping-flood': { attack: pingFlood, force: { connections: 10, addresses: 10 } },
   'pubrel-flood': { attack: pubrelFlood, force: { connections: 10, addresses: 10 } },

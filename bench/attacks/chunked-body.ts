@@ -5,17 +5,20 @@ const chunk = '1\r\n \r\n'
 const chunksAtOnce = 4096
 const many = Buffer.from(chunk.repeat(chunksAtOnce))
 const end = Buffer.from('0\r\n\r\n')
-/** How long a body that lacks only its end keeps its memory, milliseconds. */
+/** How long the attacker holds the end of a body back, milliseconds. The node keeps the body in memory meanwhile. */
 const holdMs = 1_500
 
-/** Events whose body comes in chunks of one byte, by a user who is logged in. */
+/** A logged-in user posts events whose bodies come in chunks of one byte. */
 export const eventsInChunks: Attack = chunkedBody({
   head: ({ token }) =>
     `POST /events/de.org.hub.v1.radio.track.playing HTTP/1.1\r\nauthorization: Bearer ${token}`,
   bodyBytes: 400_000,
 })
 
-/** Log-ins in such chunks, by a stranger. The node reads 4 MiB of a too long body, so that its answer can be read. */
+/**
+ * An anonymous client posts log-ins whose bodies come in chunks of one byte. The node reads 4 MiB of a body that is
+ * too long, so that the client can read the answer.
+ */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',
   bodyBytes: 4 * 1024 * 1024,

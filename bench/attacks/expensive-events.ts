@@ -2,15 +2,15 @@ import { playing } from '../../test/events.ts'
 import type { Attack, Target } from './attack.ts'
 import { floodEvents } from './floods/events.ts'
 
-/** Just below the limit of a payload. */
+/** Size of each event, bytes: just below the largest payload that a node takes. */
 const payloadBytes = 400_000
 
-/** Events with as many wrong services as there is room for: `services: [{},{},…]`. */
+/** Events with as many invalid services as fit into the payload: `services: [{},{},…]`. */
 export const emptyServices: Attack = floodEvents((target) => [
   filled(target, (count) => ({ services: Array.from({ length: count }, () => ({})) }), '{},'.length),
 ])
 
-/** Numbers where texts belong, in `alternateIds`. */
+/** Events with numbers in `alternateIds`, where only strings are valid. */
 export const numbersAsIds: Attack = floodEvents((target) => [
   filled(
     target,
@@ -22,7 +22,7 @@ export const numbersAsIds: Attack = floodEvents((target) => [
   ),
 ])
 
-/** Thousands of unknown properties. */
+/** Events with thousands of unknown properties. */
 export const unknownProperties: Attack = floodEvents((target) => [
   filled(
     target,

@@ -2,15 +2,15 @@ import { type Attack, createAssault } from './attack.ts'
 import { openWebSocket } from './websocket.ts'
 
 const messageBytes = 1024 * 1024
-/** How long a connection is held, milliseconds: as long as the node by default waits for a CONNECT. */
+/** How long the attacker holds a connection, milliseconds: as long as a node by default waits for a CONNECT. */
 const holdMs = 10_000
-/** The part of a message that is written at once. */
+/** The part of a message that the attacker writes at once. */
 const part = Buffer.alloc(64 * 1024)
 
-/** WebSocket messages of 1 MiB, all but the last byte, by strangers who have sent no CONNECT. */
+/** Anonymous clients, which have sent no CONNECT, send WebSocket messages of 1 MiB without the last byte. */
 export const largeWebsocketMessages: Attack = (target, force) => {
   const assault = createAssault(force)
-  // A binary message whose mask is zeros: the bytes need no masking.
+  // A binary message with a mask of zeros, which changes no byte.
   const header = Buffer.alloc(14)
   header.set([0x82, 0xff])
   header.writeUInt32BE(messageBytes, 6)

@@ -2,10 +2,10 @@ import { playing, serviceOf } from '../../test/events.ts'
 import type { Attack } from './attack.ts'
 import { floodEvents } from './floods/events.ts'
 
-/** The most livestreams that an event may name, and a number that is refused. */
+/** The most livestreams that an event may name, and a number that the node refuses. */
 const counts = [200, 205]
 
-/** Events that each go to hundreds of livestreams; every second event names too many. */
+/** Events for about 200 livestreams each. Every second event names more livestreams than the node allows. */
 export const manyLivestreams: Attack = floodEvents(({ livestreams }) =>
   counts.map((count) => {
     const [first] = livestreams

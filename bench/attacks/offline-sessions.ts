@@ -1,7 +1,10 @@
 import { connectPacket, subscribePacket } from '../load/packets.ts'
 import { type Attack, createAssault, nextChunk } from './attack.ts'
 
-/** One credential makes a new persistent session with every connection, subscribes it to everything and leaves it alone. */
+/**
+ * On every connection, one credential makes a new persistent session, subscribes to `radio/#` and leaves. All sessions
+ * stay offline.
+ */
 export const offlineSessions: Attack = (target, force) => {
   const assault = createAssault(force)
   let last = 0

@@ -3,10 +3,10 @@ import { type Attack, createAssault } from './attack.ts'
 const request = 'GET / HTTP/1.1\r\n\r\n'
 const requestsAtOnce = 3640 // 64 KiB
 const many = Buffer.from(request.repeat(requestsAtOnce))
-/** The attacker gives a connection up when the node has read nothing from it for this time, milliseconds. */
+/** The attacker gives up a connection if the node does not take the next requests within this time, milliseconds. */
 const patienceMs = 1_000
 
-/** A stranger's requests, one behind the other. The stranger reads no answer. */
+/** An anonymous client sends requests without waiting for answers, and reads no answer. */
 export const pipelinedGets: Attack = (target, force) => {
   const assault = createAssault(force)
   return assault.everywhere(async (worker) => {

@@ -19,10 +19,10 @@ export interface Phases {
   after: number
 }
 
-/** How a node and a healthy pair fared beside an attack. */
+/** The effects of an attack on the node, and on the pair: an ordinary publisher and subscriber (`pair.ts`). */
 export interface Outcome {
   seen: Seen
-  /** Events of the pair, and its webhook's pushes where they are measured. */
+  /** The events of the pair and, if the plan of the attack measures pushes, the pushes to the pair's webhook. */
   events: Record<Phase, Journeys>
   pushes?: Record<Phase, Journeys>
   /** Resident memory of the node, bytes: its largest growth, its growth without garbage, and its highest value. */
@@ -32,19 +32,19 @@ export interface Outcome {
   lost: number
   /** Growth of the node's counters, by name and labels. */
   counters: Record<string, number>
-  /** Longest time that the pair's own process stood still beside the attack, milliseconds. */
+  /** Longest time that the event loop of the pair's process stood still during the attack, milliseconds. */
   ownDelay: number
   /** How the memory of the node was bounded. */
   bound: Bound['by'] | undefined
 }
 
-/** The webhook of the pair is at another address than those of the attacker. */
+/** Address of the pair's webhook. The webhooks of the attacker are at another address. */
 const pairHost = '127.0.0.2'
 const warmSeconds = 2
 
 /**
- * Attacks a fresh node, with its defaults, beside a healthy pair of another institution. Node, pair and attacker are
- * processes of their own. On a machine with several cores the node has half of them to itself.
+ * Attacks a fresh node that has default settings, while the pair of another institution uses the node. Node, pair and
+ * attacker are processes of their own. On a machine with several cores the node has half of the cores to itself.
  */
 export async function besiege(
   name: AttackName,
@@ -63,7 +63,7 @@ export async function besiege(
     const env = {
       ...{ HUB_TLS_CERT: cert, HUB_TLS_KEY: key, HUB_TLS_CA: ca, HUB_FEED: ground.feedPath },
       ...(plan.pushes && { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: ca }),
-      // `startNode` switches the limit off. An attacked node has the default.
+      // `startNode` switches this limit off. An attacked node gets the default again.
       HUB_PUBLISH_RATE: '100',
       ...plan.env,
       ...of.env,
@@ -95,7 +95,7 @@ export async function besiege(
     await delay(warmSeconds * 1000)
     await attacker.ask('prepare', { name, target })
     if (plan.pushes) {
-      // After the attacker is prepared: its preparation keeps the machine busy, and would leave the webhook a backlog.
+      // Only now: the preparation of the attacker keeps the machine busy, and would give the webhook a backlog.
       const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })

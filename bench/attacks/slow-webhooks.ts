@@ -9,14 +9,20 @@ import { publishPacket } from '../load/packets.ts'
 import { subscribeWebhook } from '../user.ts'
 import { type Attack, createAssault, type Target } from './attack.ts'
 
-/** Delay of each acknowledgement: within the 20 s that a webhook has, so that it does not count as broken. */
+/** Delay of each acknowledgement. A webhook has 20 s to answer, so the node does not take a webhook for broken. */
 const acknowledgeAfterMs = 15_000
-/** Enough to fill the slots of a node: 512 in all, 16 for an endpoint. */
+/**
+ * Enough webhooks to fill all delivery slots that one institution can get: half of the 512 slots of a node, and half of
+ * the 32 slots of an endpoint.
+ */
 const endpoints = 40
 const webhooksEach = 16
 const publishEveryMs = 1_000
 
-/** Subscribes hundreds of webhooks of one institution, which acknowledge after 15 s. The attack publishes to them. */
+/**
+ * Subscribes hundreds of webhooks of one institution. Each acknowledges a request after 15 s. Returns an attack that
+ * publishes events to these webhooks.
+ */
 export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   const [livestream] = target.livestreams
   if (!livestream) throw new Error('no livestream')
@@ -35,7 +41,7 @@ export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
     publisher.socket.write(publishPacket(`inbox/${livestream.institution.id}`, ++packetId, event))
     return event.length
   }
-  // Makes the topic that can be subscribed.
+  // This event creates the topic. Only then can webhooks subscribe to it.
   await new Promise<void>((resolve) => {
     acknowledged = resolve
     publish()
@@ -58,7 +64,7 @@ export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   }
 }
 
-/** Acknowledges every request, late. */
+/** Starts a server that acknowledges every request, but only after `acknowledgeAfterMs`. */
 async function startSlowServer(files: { cert: string; key: string }) {
   let received = 0
   const server = createServer({ cert: readFileSync(files.cert), key: readFileSync(files.key) })

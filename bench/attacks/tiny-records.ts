@@ -2,10 +2,10 @@ import type { TLSSocket } from 'node:tls'
 import { connectPacket, publishPacket } from '../load/packets.ts'
 import { type Assault, type Attack, createAssault, nextChunk } from './attack.ts'
 
-/** How long a packet that lacks only its last byte keeps its memory, milliseconds. */
+/** How long the attacker holds the last byte of a packet back, milliseconds. The node keeps the packet in memory. */
 const holdMs = 3_000
 
-/** A CONNECT of 64 kB, each byte in a TLS record of its own, by a stranger. */
+/** An anonymous client sends a CONNECT of 64 kB, each byte in a TLS record of its own. */
 export const recordsBeforeLogin: Attack = (target, force) => {
   const assault = createAssault(force)
   // The length in the packet is right, so that the node waits for the whole packet.
@@ -19,7 +19,7 @@ export const recordsBeforeLogin: Attack = (target, force) => {
   })
 }
 
-/** A PUBLISH of 400 kB, each byte in a TLS record of its own. */
+/** A logged-in publisher sends a PUBLISH of 400 kB, each byte in a TLS record of its own. */
 export const recordsInPublish: Attack = (target, force) => {
   const assault = createAssault(force)
   const [livestream] = target.livestreams
@@ -39,7 +39,7 @@ export const recordsInPublish: Attack = (target, force) => {
   })
 }
 
-/** Sends all but the last byte. Each write makes one TLS record, so each byte waits until the one before is written. */
+/** Sends a packet without its last byte. Each write makes one TLS record, so each byte waits for the write before. */
 function drip(assault: Assault, socket: TLSSocket, packet: Buffer): Promise<void> {
   return new Promise((resolve) => {
     let at = 0

@@ -9,7 +9,7 @@ const upgrade = Buffer.from(
   ].join('\r\n'),
 )
 
-/** Makes a WebSocket of a worker's connection. Undefined if the node refuses. */
+/** Connects a worker, and upgrades the connection to a WebSocket. Undefined if the node refuses. */
 export async function openWebSocket(
   assault: Assault,
   port: number,

@@ -21,7 +21,7 @@ const patienceMs = 8000
 
 let lastClient = 0
 
-/** Connects over TLS and logs in. `connack` is undefined if the system said nothing or closed the connection. */
+/** Connects over TLS and logs in. `connack` is undefined if the system sent none or closed the connection. */
 export async function openClient(address: Address, of: Opening) {
   const client = await openSocket(address, of.acknowledges ?? true)
   client.send({
@@ -37,7 +37,7 @@ export async function openClient(address: Address, of: Opening) {
   return { ...client, connack }
 }
 
-/** A connection that sends any bytes it is given, valid or not. */
+/** Opens a TLS connection that can send any bytes, including invalid packets. */
 export async function openSocket({ port, ca }: Address, acknowledges = true) {
   const socket = connect({ host: '127.0.0.1', servername: 'localhost', port, ca })
   socket.on('error', () => {})
@@ -66,7 +66,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     socket.write(Buffer.concat(parts.map((part) => (Buffer.isBuffer(part) ? part : generate(part)))))
   }
 
-  /** Resolves with the first result of `find`. Undefined if there is none in time, or the connection ends before. */
+  /** Calls `find` after each chunk until it returns a result. Undefined if time is up or the connection has ended. */
   async function until<Found>(
     find: () => Found | undefined,
     withinMs = patienceMs,
@@ -103,10 +103,10 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     send,
     until,
     messages: () => packets.filter((packet): packet is IPublishPacket => packet.cmd === 'publish'),
-    /** How many packets of this kind have come. */
+    /** Number of received packets of this kind. */
     count,
     isClosed: () => socket.destroyed,
-    /** The granted QoS, or 0x80, for each filter. Undefined: there was no answer. */
+    /** Returns the granted QoS, or 0x80, for each filter. Undefined if no SUBACK came. */
     async subscribe(filters: readonly string[], qos: 0 | 1 | 2): Promise<number[] | undefined> {
       const messageId = packets.length + 1
       send({ cmd: 'subscribe', messageId, subscriptions: filters.map((topic) => ({ topic, qos })) })
@@ -121,14 +121,14 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
       send({ cmd: 'pingreq' })
       await until(() => count('pingresp') > before || undefined)
     },
-    /** Resolves when no packet has come for `forMs`. */
+    /** Resolves when no packet has come for `forMs` milliseconds. */
     async quiet(forMs = 1000): Promise<void> {
       for (let seen = -1; seen < packets.length && !socket.destroyed; ) {
         seen = packets.length
         await until(() => packets.length > seen || undefined, forMs)
       }
     },
-    /** Ends the connection with a DISCONNECT, so that no will goes out. */
+    /** Ends the connection with a DISCONNECT, so that the broker publishes no will. */
     async leave(): Promise<void> {
       if (socket.destroyed) return
       const closed = once(socket, 'close')

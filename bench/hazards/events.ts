@@ -2,7 +2,7 @@ import { control, controlTopic, playing, playingTopic } from '../../test/events.
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Client } from './client.ts'
 
-/** An event, and the mark by which it is recognised. */
+/** An event, and its mark: a time in its payload by which the bench recognises the event. */
 export interface Marked {
   mark: string
   topic: string
@@ -30,7 +30,7 @@ export function controls(livestream: Livestream, count: number): Marked[] {
   }))
 }
 
-/** Marks: different times of the last hour. */
+/** Makes `count` new marks: times of the last hour, each one later than the mark before. */
 function marks(count: number): string[] {
   return Array.from({ length: count }, () => new Date(++lastMark).toISOString())
 }
@@ -43,7 +43,7 @@ export function marksOf(client: Pick<Client, 'messages'>): string[] {
   })
 }
 
-/** How many of these events the client does not get within its patience. */
+/** Waits for these events at a client, for as long as `until` does. Returns how many of them have not come. */
 export async function missingAt(client: Client, events: readonly Marked[]): Promise<number> {
   const missing = () => {
     const got = new Set(marksOf(client))
@@ -53,7 +53,7 @@ export async function missingAt(client: Client, events: readonly Marked[]): Prom
   return missing()
 }
 
-/** Waits for messages that every system delivers. Throws if they do not come: the hazard could then not be seen. */
+/** Waits for messages that every system delivers. Throws without them: then the bench could not see the hazard. */
 export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
   const came = await client.until(() => isThere(marksOf(client)) || undefined)
   if (!came) throw new Error('what every subscriber gets did not come')

@@ -1,21 +1,21 @@
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { AedesSettings, Subject } from './subject.ts'
 
-/** Something that must not happen to the clients of a broker. */
+/** A failure that a broker must not cause its clients, and the test for it. */
 export interface Hazard {
-  /** The thing that is counted, and the way to count it. */
+  /** Text for the page: the situation that the test makes, and what the test counts in it. */
   about: string
-  /** The hazard needs a fault of the store. The bench can make faults in Redis, but not in the embedded store. */
+  /** The test needs Redis: it makes Redis fail, or counts its commands. Neither is possible with the embedded store. */
   onRedis?: boolean
-  /** The hazard disturbs others, so it gets a system of its own. */
+  /** The test would disturb the tests of other hazards, so it gets a system of its own. */
   alone?: boolean
   /** Settings of the Aedes brokers, if this hazard needs special ones. */
   aedes?: AedesSettings
-  /** Looks for the hazard, and ends by itself. */
+  /** Looks for the hazard, and ends without help from the caller. */
   look(place: Place): Promise<Seen>
 }
 
-/** Where a hazard is looked for: a system, and an institution with livestreams that no other hazard uses. */
+/** Where the bench looks for a hazard: a system, and an institution with two livestreams that no other hazard uses. */
 export interface Place {
   subject: Subject
   institution: string
@@ -31,7 +31,7 @@ export interface Seen {
   of: number
 }
 
-/** The result if a single occurrence shows the hazard. Throws if none was possible, because nothing was tested then. */
+/** The result for a hazard that one occurrence shows. Throws if no occurrence was possible: then nothing was tested. */
 export function seen(count: number, of: number): Seen {
   if (of === 0) throw new Error('it could not be looked for')
   return { shown: count > 0, count, of }

@@ -21,7 +21,7 @@ import { commandsPerSession, lostWithConnection, storeErrorEndsProcess } from '.
 import { forbiddenWill, wildcardWill } from './cases/wills.ts'
 import type { Hazard } from './hazard.ts'
 
-/** The hazards by their names. Each name says what happens. */
+/** The hazards by name. Each name says how a broker fails. */
 export const hazards = {
   'acknowledged-then-killed': killedAfterPuback,
   'acknowledged-without-store': pubackWithoutStore,

@@ -2,16 +2,19 @@ import type { Subject } from './subject.ts'
 
 /** Faults of Redis, with the commands that begin and end each of them. */
 const faults = {
-  /** Serves reads and refuses writes, as a replica that was the primary before a failover. */
+  /** Redis serves reads and refuses writes, like a former primary that became a replica in a failover. */
   'is read-only': { begin: [['replicaof', '127.0.0.1', '1']], end: [['replicaof', 'no', 'one']] },
-  /** Refuses the commands that put messages into queues: `mset` of aedes-persistence-redis, and the scripts of a hub. */
+  /**
+   * Redis refuses the commands that put messages into queues: `mset` of aedes-persistence-redis, and the scripts of a
+   * hub.
+   */
   refuses: {
     begin: [['acl', 'setuser', 'default', '-mset', '-evalsha', '-eval']],
     end: [['acl', 'setuser', 'default', '+@all']],
   },
 } satisfies Record<string, { begin: string[][]; end: string[][] }>
 
-/** Does the work while Redis has a fault. */
+/** Runs `work` while Redis has a fault, and then ends the fault. */
 export async function withFault<Result>(
   { redis }: Pick<Subject, 'redis'>,
   fault: keyof typeof faults,
@@ -30,8 +33,8 @@ export async function withFault<Result>(
 }
 
 /**
- * Breaks the connections over which a system hears of messages: the connections that subscribe to channels of Redis or,
- * if there are none, all connections.
+ * Breaks the connections over which Redis tells a system of new messages. These are the connections that subscribe to
+ * channels of Redis. If there are none, breaks all connections except that of the bench.
  */
 export async function breakConnections({ redis }: Pick<Subject, 'redis'>): Promise<void> {
   const listening = Number(await redis?.ask('client', 'kill', 'type', 'pubsub'))

@@ -9,20 +9,21 @@ import { nodeEnv } from '../peers/hub.ts'
 import type { PeerName, Redis } from '../peers/peer.ts'
 import { startRedis } from '../peers/redis.ts'
 
-/** A system that can be killed, and that continues with its stored data. */
+/** A system that the bench can kill and start again. It then continues with its stored data. */
 export interface Subject {
   name: PeerName
   address: () => Address
   pid: () => number
   isRunning: () => boolean
   redis: Redis | undefined
-  /** A login that may publish for an institution. */
+  /** A login that may publish for an institution. Undefined if the system needs none. */
   publisher: (institution: string) => Promise<Login | undefined>
-  /** Makes a new login. It may read the radio tree, at a hub only with these filters, and may publish nothing. */
+  /** Makes a new login that may read the radio tree and publish nothing. A hub allows only `filters` to it. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * The topic to publish to, if only the broker is to handle an event for this topic of the radio tree. For Aedes it is
-   * the same topic, past the validation. For a hub it is the inbox, its only way in.
+   * The topic to which a test of the broker alone, without validation, publishes an event for `topic` of the radio
+   * tree. Aedes takes the event at `topic` itself. A hub takes events only in the inbox, where it always validates
+   * them.
    */
   entry: (topic: string, institution: string) => string
   /** Ends the system as `kill -9` does, and starts it again. */
@@ -30,7 +31,7 @@ export interface Subject {
   stop: () => Promise<void>
 }
 
-/** Limits of the hubs: most messages that wait for one session, and most sessions of one credential. */
+/** Limits of the hubs: most messages that wait for one session, and most sessions that one credential may have. */
 export const queueLimit = 100
 export const sessionLimit = 70
 

@@ -3,12 +3,12 @@ import type { Marked } from './events.ts'
 import type { Place } from './hazard.ts'
 import type { Subject } from './subject.ts'
 
-/** A client that may publish for the institution of a place. */
+/** Logs in a client that may publish for the institution of a place. */
 export async function openPublisher({ subject, institution }: Place): Promise<Client> {
   return openUser(subject, { login: await subject.publisher(institution) })
 }
 
-/** A client that has subscribed to these filters. */
+/** Logs in a client and subscribes it to these filters. */
 export async function openSubscriber(
   { subject }: Pick<Place, 'subject'>,
   filters: readonly string[],
@@ -20,7 +20,7 @@ export async function openSubscriber(
   return client
 }
 
-/** Logs in, and throws if that is refused: a refused client would seem to be free of the hazard. */
+/** Logs a client in. Throws if the broker refuses it: without a client, the hazard would wrongly seem to be absent. */
 export async function openUser(subject: Subject, opening: Opening): Promise<Client> {
   const client = await openClient(subject.address(), opening)
   const { connack } = client
@@ -28,7 +28,10 @@ export async function openUser(subject: Subject, opening: Opening): Promise<Clie
   return client
 }
 
-/** Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: avoids Aedes' validation. */
+/**
+ * Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: publishes to Aedes past its
+ * validation (`Subject.entry`).
+ */
 export async function publish(
   place: Place,
   client: Client,

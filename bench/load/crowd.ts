@@ -4,7 +4,7 @@ import { type Address, type LightClient, openLightClient, paced } from './light-
 import { disconnectPacket, type Login, subscribePacket } from './packets.ts'
 import { createStampReader, microseconds } from './stamp.ts'
 
-/* A process with a crowd of subscribers. */
+/* A load generator: a process with many subscribers, the crowd. */
 
 interface Member {
   client: LightClient | undefined
@@ -12,7 +12,7 @@ interface Member {
   tlsSession: Buffer | undefined
   /** Called when the SUBACK has come. */
   subscribed: () => void
-  /** PUBACKs that are not written yet. */
+  /** The bytes of PUBACKs that the member has not sent yet. */
   owed: number[]
 }
 
@@ -45,14 +45,14 @@ export interface Receipts {
 }
 
 const readStamp = createStampReader()
-/** Longest pause between two messages, milliseconds. After it, the missing messages are given up. */
+/** `finish` no longer waits for missing messages if no message has come for this time, milliseconds. */
 const patienceMs = 5000
 
 let joined: Joining | undefined
 const members: Member[] = []
-/** Members with unwritten PUBACKs, in the order of their receipts. */
+/** Members with unsent PUBACKs. The member that waits longest is the first. */
 const owing = new Set<Member>()
-/** Number of messages to acknowledge so far, and that number at the last call of `acknowledgeInQuiet`. */
+/** Number of received messages that need a PUBACK, and the same number at the last call of `acknowledgeInQuiet`. */
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false
@@ -60,14 +60,14 @@ let times = new Float64Array(0)
 let received = 0
 let firstStamp = 0
 let begun = 0
-/** Messages with an older stamp do not count. */
+/** Messages that were published before this time do not count, microseconds. */
 let countedFrom = 0
 let lastReceipt = 0
 let stamps = new Set<number>()
 let now = 0
 
 export const commands = {
-  /** Connects and subscribes. Returns the time until all were served. */
+  /** Connects and subscribes `count` more members. Returns the milliseconds until all have their SUBACK. */
   async join(joining: Joining): Promise<{ ms: number }> {
     joined = joining
     const start = performance.now()
@@ -88,7 +88,7 @@ export const commands = {
     await paced(members.length, 64, (index) => subscribe(members[index], filter, qos))
   },
 
-  /** Breaks all connections at once. `loggedOut`: each sends a DISCONNECT first. */
+  /** Breaks all connections at once. `loggedOut`: each member first sends a DISCONNECT. */
   async leave({ loggedOut = false }: { loggedOut?: boolean }): Promise<void> {
     await Promise.all(
       members.map(async (member) => {
@@ -103,8 +103,8 @@ export const commands = {
   },
 
   /**
-   * Leaves persistent sessions behind: each client subscribes and logs out. After `seconds` no more sessions are made.
-   * All clients resume one TLS session, because the cost of their log-ins is not measured.
+   * Makes persistent sessions that no client uses: `count` clients log in, subscribe and log out. Stops after
+   * `seconds`. All clients resume the same TLS session. That is cheaper, and the bench does not measure these log-ins.
    */
   async leaveBehind(of: Joining & { first: number; seconds: number }): Promise<void> {
     let isOver = false
@@ -122,7 +122,7 @@ export const commands = {
     isOver = true
   },
 
-  /** Breaks all connections for good. */
+  /** Breaks all connections, and forgets the members. */
   async dismiss(_: object): Promise<void> {
     await commands.leave({})
     members.length = 0
@@ -145,8 +145,8 @@ export const commands = {
   },
 
   /**
-   * Counts messages from now on. `fresh`: only those that are published from now on, and so no retained ones that an
-   * earlier SUBSCRIBE still brings.
+   * Counts messages from now on. `fresh`: counts only messages that are published from now on. Retained values that the
+   * broker still sends for an earlier SUBSCRIBE then do not count.
    */
   begin({ room, fresh = false }: { room: number; fresh?: boolean }): void {
     times = new Float64Array(room)
@@ -158,7 +158,7 @@ export const commands = {
     lastReceipt = begun
   },
 
-  /** Resolves when `count` messages have come, when none came for a while, or after `seconds`. */
+  /** Resolves when `count` messages have come, when no message has come for `patienceMs`, or after `seconds`. */
   async finish({ count, seconds = Infinity }: { count: number; seconds?: number }): Promise<Receipts> {
     let seen = -1
     let since = performance.now()
@@ -215,20 +215,21 @@ async function logOut({ socket }: LightClient): Promise<void> {
 }
 
 /**
- * Real subscribers have machines of their own, where a receipt never waits for the acknowledgement of another subscriber.
- * So a PUBACK is written when there is nothing left to read, or together with the next PUBACK of the same member.
+ * Queues the PUBACK of a message. Real subscribers have machines of their own, where no subscriber has to wait while
+ * another one writes its PUBACK. So a member writes its PUBACK when no member has messages left to read, or together
+ * with its next PUBACK.
  */
 function acknowledge(member: Member, high: number, low: number): void {
   arrived++
   if (!isWaiting) setImmediate(acknowledgeInQuiet)
   isWaiting = true
   member.owed.push(0x40, 2, high, low)
-  // Two messages that came together are acknowledged with one write.
+  // 8 bytes are two PUBACKs: the member writes both at once.
   if (owing.has(member) && member.owed.length === 8) queueMicrotask(() => writeOwed(member))
   owing.add(member)
 }
 
-/** Writes the PUBACKs of a few members if no message came since the last call. Repeats until none is left. */
+/** Writes the PUBACKs of up to 32 members, if no message came since the last call. Repeats until no PUBACK is left. */
 function acknowledgeInQuiet(): void {
   let count = arrived === arrivedBefore ? 32 : 0
   for (const member of owing) {

@@ -2,21 +2,21 @@ import type { OnReadOpts } from 'node:net'
 import { type ConnectionOptions, connect } from 'node:tls'
 import { connectPacket, createPacketCutter, type Login, type OnPacket } from './packets.ts'
 
-/** Where a peer listens. */
+/** Where a measured system listens. */
 export interface Address {
   port: number
-  /** PEM. */
+  /** CA certificate, PEM. */
   ca: string
 }
 
 export type LightClient = Awaited<ReturnType<typeof openLightClient>>
 
-/** All clients of a process read into this buffer. A client needs its content only until its callback returns. */
+/** All clients of a process read into this one buffer: a client needs the bytes only until its callback returns. */
 const shared = Buffer.alloc(64 * 1024)
 
 /**
- * An MQTT client that costs little more than its TLS socket, so that thousands of them measure the broker and
- * not themselves. Resolves when it is logged in.
+ * Opens an MQTT client that costs little more than its TLS socket. So a measurement with thousands of clients shows the
+ * cost of the broker, not of the clients. Resolves when the CONNACK has come.
  */
 export async function openLightClient(of: {
   address: Address
@@ -33,7 +33,7 @@ export async function openLightClient(of: {
     else of.onPacket(bytes, start, body, end)
   })
   let tlsSession: Buffer | undefined
-  // tls.connect knows `onread`, its types do not.
+  // `tls.connect` supports `onread`, but its types lack it.
   const options: ConnectionOptions & { onread: OnReadOpts } = {
     host: '127.0.0.1',
     servername: 'localhost',
@@ -69,7 +69,7 @@ export async function openLightClient(of: {
   }
 }
 
-/** Does `work` for each index, `concurrency` at a time. */
+/** Calls `work` for each index below `count`. At most `concurrency` calls run at the same time. */
 export async function paced<Result>(
   count: number,
   concurrency: number,

@@ -1,4 +1,4 @@
-/** The few packets that a load generator needs, made with as little work as possible. */
+/** The few MQTT packets that a load generator needs, made with as little work as possible. */
 
 export interface Login {
   username: string
@@ -37,10 +37,13 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 0xff), bytes])
 }
 
-/** Where a packet stands in `bytes`: its fixed header at `start`, the rest from `body` to `end`. */
+/** Gets a packet inside `bytes`: the fixed header begins at `start`, the rest goes from `body` to `end`. */
 export type OnPacket = (bytes: Buffer, start: number, body: number, end: number) => void
 
-/** Finds the packets in a stream. The chunk may be overwritten afterwards, so the incomplete packet at its end is copied. */
+/**
+ * Returns a function that takes the chunks of a stream and finds the packets in them. It copies an incomplete packet at
+ * the end of a chunk, because the caller may overwrite the chunk afterwards.
+ */
 export function createPacketCutter(onPacket: OnPacket) {
   let rest: Buffer | undefined
   return (chunk: Buffer, length: number): void => {

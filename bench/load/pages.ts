@@ -10,7 +10,7 @@ import {
   subscribePacket,
 } from './packets.ts'
 
-/* A process with pages as browsers have them open: on-air pages over WebSocket, and consoles that ask the node. */
+/* A process that acts like browsers: on-air pages get events over WebSocket, consoles ask the node over HTTPS. */
 
 interface Door {
   port: number
@@ -22,7 +22,7 @@ type Question = { command: string; args?: Record<string, unknown>; everyMs: numb
 /** The consoles open within this time, milliseconds. */
 const openingMs = 3_000
 
-/** The questions of every console, and those of each view while somebody looks at it. */
+/** The commands that every console asks for (`ofEach`), and those that it also asks for while it shows a view. */
 const ofEach: Question[] = [{ command: 'status', everyMs: 10_000 }]
 const views: ((livestream: string) => Question[])[] = [
   // The overview.
@@ -53,7 +53,7 @@ const seen = { messages: 0, answers: 0, failures: 0 }
 const agent = new Agent({ keepAlive: true })
 
 export const commands = {
-  /** Opens so many pages and consoles of a user who may read and operate. */
+  /** Opens `onAir` pages and `consoles` consoles of one user, who may read and operate. */
   async open({
     door,
     token,
@@ -67,7 +67,7 @@ export const commands = {
     consoles: number
     livestreams: readonly string[]
   }) {
-    // One credential for all pages: a user may ask for only a few a minute.
+    // One credential for all pages: the node gives a user only a few credentials a minute.
     const login: Login = JSON.parse(await post(door, '/auth/mqtt', {}, token))
     for (let nth = 0; nth < onAir; nth++) pages.push(await openPage(door, `page-bench-${nth}`, login))
     for (let nth = 0; nth < consoles; nth++) {
@@ -103,8 +103,8 @@ export const commands = {
 }
 
 /**
- * Opens an on-air page that counts its messages. It does less than a page does: real browsers are on other machines, and
- * the work of these would slow down the node that is measured.
+ * Opens an on-air page that only counts its messages. A real page does more work, but on another machine. Here that
+ * work would slow down the measured node.
  */
 async function openPage({ port, ca }: Door, clientId: string, login: Login): Promise<WebSocket> {
   const page = new WebSocket(`wss://localhost:${port}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
@@ -123,7 +123,7 @@ async function openPage({ port, ca }: Door, clientId: string, login: Login): Pro
   return page
 }
 
-/** A view asks only for events that it does not have yet. */
+/** Returns the arguments with which a view asks only for events that it does not have yet. */
 function sinceThen(
   command: string,
   { next, events }: { next?: number; events?: { position: number }[] },

@@ -10,9 +10,9 @@ import { answer } from '../answer.ts'
 import { type Address, openLightClient } from './light-client.ts'
 import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
-/* A process with a publisher and a subscriber that do nothing unusual, and a webhook. */
+/* The pair: a process with an ordinary publisher, subscriber and webhook. An attack must not harm them. */
 
-/** Counts and times of the events of one phase. */
+/** Counts and times of one phase. A journey is the way of an event from the publisher to the subscriber or webhook. */
 export interface Journeys {
   sent: number
   acknowledged: number
@@ -29,7 +29,7 @@ const intervalMs = 50
 /** Longest wait for missing events at the end, milliseconds. */
 const patienceMs = 60_000
 
-/** The measured phases. Events before them do not count. */
+/** The measured phases: before the attack, during the attack, after the attack. Events of the warm-up do not count. */
 export type Phase = 'alone' | 'beside' | 'after'
 
 interface Journey {
@@ -42,14 +42,14 @@ interface Journey {
 
 const journeys: Journey[] = []
 const idPattern = /"playlistItemId":"pair-(\d+)"/
-/** Delay of the event loop of this process, which is no fault of the node. */
+/** Delays of the event loop of this process. They lengthen the measured times, but the node does not cause them. */
 const ownDelay = monitorEventLoopDelay({ resolution: 5 })
 const endOf: Partial<Record<Journey['phase'], number>> = {}
 let phase: Journey['phase'] = 'warm'
 let timer: NodeJS.Timeout | undefined
 
 export const commands = {
-  /** Listens for webhooks at the address `host`. Returns the URL. */
+  /** Starts the webhook at the address `host`. Returns its URL. */
   async receive({ cert, key, host }: { cert: string; key: string; host: string }): Promise<string> {
     const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
     server.keepAliveTimeout = 60_000
@@ -88,7 +88,7 @@ export const commands = {
     })
     const topic = `inbox/${livestream.institution.id}`
     const began = performance.now()
-    // Does not use `setInterval`: a late interval skips the events that it missed.
+    // Not `setInterval`: after a delay it would skip the events that were due meanwhile.
     const publishDue = () => {
       while (began + journeys.length * intervalMs <= performance.now()) {
         const event = playing(livestream, { playlistItemId: `pair-${journeys.length}` })
@@ -100,7 +100,7 @@ export const commands = {
     publishDue()
   },
 
-  /** Events published from now on belong to this phase. */
+  /** Begins a phase: events published from now on belong to it. */
   begin({ name }: { name: Phase }): void {
     endOf[phase] = performance.now()
     phase = name
@@ -108,7 +108,7 @@ export const commands = {
     else ownDelay.disable()
   },
 
-  /** Publishes no more, and waits for missing events. Returns the journeys by phase. `pushed`: waits for webhooks as well. */
+  /** Stops publishing, waits for missing events, and returns the journeys by phase. `pushed`: also waits for pushes. */
   async finish({ pushed }: { pushed: boolean }) {
     clearTimeout(timer)
     // Events of the phase `warm` are not awaited: they were published before the webhook was subscribed.

@@ -6,7 +6,7 @@ import { type Address, type LightClient, openLightClient } from './light-client.
 import { type Login, publishPacket } from './packets.ts'
 import { emptyStamp, microseconds, stampPlace, writeStamp } from './stamp.ts'
 
-/* A process with publishers, at QoS 1. */
+/* A load generator: a process with publishers, which publish at QoS 1. */
 
 interface Publisher {
   client: LightClient
@@ -26,7 +26,7 @@ let countsFrom = 0
 let lastStamp = 0
 
 export const commands = {
-  /** Logs in `count` publishers. Each sends for the livestreams of one login, one after the other. */
+  /** Logs in `count` publishers. Each publishes for the livestreams of one login in turn. */
   async join(of: {
     address: Address
     count: number
@@ -44,7 +44,7 @@ export const commands = {
     publishers.length = 0
   },
 
-  /** Sends one event every `intervalMs`, acknowledged or not. Resolves when the last one is written. */
+  /** Sends one event every `intervalMs`, acknowledged or not. Resolves when the last event is written. */
   async pace({ count, intervalMs }: { count: number; intervalMs: number }): Promise<void> {
     const start = beginToCount()
     for (let index = 0; index < count; index++) {
@@ -54,7 +54,7 @@ export const commands = {
     }
   },
 
-  /** Waits for the acknowledgements of `pace`. Events not acknowledged within `seconds` have the time Infinity. */
+  /** Waits for the acknowledgements of `pace`. An event without an acknowledgement in time has the time Infinity. */
   async settle({ count, seconds }: { count: number; seconds: number }) {
     await awaited(seconds, (done) => {
       acknowledged = () => acknowledgements.length >= count && done()
@@ -79,8 +79,8 @@ export const commands = {
   },
 
   /**
-   * Sends as fast as acknowledgements come, with `inFlight` events in flight over all publishers. Resolves when all are
-   * acknowledged, or after `within` seconds. Sends no more after `lasts` seconds.
+   * Sends up to `count` events, and keeps `inFlight` of them in flight over all publishers together. Stops sending
+   * after `lasts` seconds. Resolves when all sent events are acknowledged, or after `within` seconds.
    */
   async flood(of: { count: number; inFlight: number; lasts?: number; within?: number }) {
     const { count, inFlight, lasts = Infinity, within = Infinity } = of
@@ -111,14 +111,14 @@ export const commands = {
 
 answer(commands)
 
-/** Forgets earlier acknowledgements. Returns the time, milliseconds: only events sent from now on count. */
+/** Starts the count anew: only events sent from now on count. Returns the present time, milliseconds. */
 function beginToCount(): number {
   acknowledgements = []
   countsFrom = performance.now()
   return countsFrom
 }
 
-/** Resolves when `begin` calls `done`, after `seconds` at most. */
+/** Passes a function `done` to `begin`. Resolves when `done` is called, but after `seconds` at the latest. */
 async function awaited(seconds: number, begin: (done: () => void) => void): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>((resolve) => {
@@ -129,7 +129,7 @@ async function awaited(seconds: number, begin: (done: () => void) => void): Prom
   acknowledged = () => {}
 }
 
-/** Every event has a stamp of its own. */
+/** The present time as a stamp. Each stamp is greater than the last one, so no two events share a stamp. */
 function nextStamp(): number {
   lastStamp = Math.max(lastStamp + 1, microseconds())
   return lastStamp
@@ -171,7 +171,7 @@ async function open(
   return publisher
 }
 
-/** Events of one livestream that differ only in their time and stamp. */
+/** Makes events of one livestream that differ only in their time and stamp. All are written into one buffer. */
 function createEvent(livestream: Livestream) {
   const noTime = '2000-01-01T00:00:00.000Z'
   const make = (title: string) =>

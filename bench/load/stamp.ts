@@ -1,6 +1,7 @@
 /*
- * Every event of a load carries a stamp, the time when it was written: microseconds on the monotonic clock that all
- * processes of a machine share. The stamp tells events apart, and the time from the stamp to the receipt is measured.
+ * A publisher of the bench writes a stamp into each event: the time of publishing, in microseconds on the monotonic
+ * clock that all processes of a machine share. Subscribers use the stamp to tell events apart and to measure their
+ * delay.
  */
 const digits = 16
 const key = Buffer.from('"playlistItemId":"at')
@@ -11,7 +12,7 @@ export function microseconds(): number {
   return seconds * 1e6 + Math.floor(nanoseconds / 1000)
 }
 
-/** The value of `playlistItemId` that leaves room for a stamp. */
+/** A `playlistItemId` with zeros in the place where `writeStamp` puts the stamp. */
 export const emptyStamp = `at${'0'.repeat(digits)}`
 
 /** Offset of the stamp in a payload. */
@@ -23,7 +24,10 @@ export function writeStamp(payload: Buffer, place: number, stamp: number): void 
   payload.write(String(stamp).padStart(digits, '0'), place, 'latin1')
 }
 
-/** Returns a function that reads stamps. It first tries the offset of the last stamp: events of a load look alike. */
+/**
+ * Returns a function that reads the stamp of an event. The function first tries the offset of the last stamp, because
+ * events of the bench are much alike.
+ */
 export function createStampReader() {
   let place = 0
   /** Returns the stamp, or NaN for a payload without a stamp. */

@@ -5,11 +5,12 @@ import { packetType, preparePublish } from '../../broker/connection/wire.ts'
 import { answer } from '../answer.ts'
 
 /*
- * The most that this platform can do: a program that encodes a publish once, without a look into it, and writes the same
- * bytes to every TLS socket. Only QoS 0, no matching, no access control, nothing stored.
+ * The fastest delivery that is possible on this platform: a program that encodes each message once, without a look at
+ * the payload, and writes the same bytes to every TLS socket. It has only QoS 0, no topic matching, access control or
+ * store.
  */
 
-/** The number of bytes that the hub adds to an event: its id, and that of its livestream. */
+/** As many bytes as the hub adds to an event: the ids of the event and of its livestream. */
 const completion = Buffer.alloc(100, ' ')
 
 const subscribers = new Set<TLSSocket>()

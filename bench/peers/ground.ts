@@ -10,7 +10,7 @@ export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
 const institutionCount = 10
 
-/** The common ground of all peers in a run: a directory, one certificate (also for `hosts`), one feed. */
+/** Makes the files that all systems of a run share: a directory, one certificate (also valid for `hosts`), one feed. */
 export async function prepareGround(livestreams = 60, hosts: readonly string[] = []) {
   const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
@@ -26,7 +26,7 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
   }
 }
 
-/** Reads the feed of a ground by its path, so that any process can. */
+/** Reads the feed of a ground. It takes only the path, so that every process of the bench can read the feed. */
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)
@@ -56,7 +56,7 @@ function institutionsOf(path: string): { id: string; livestreams: Livestream[] }
   return [...institutions].map(([id, livestreams]) => ({ id, livestreams }))
 }
 
-/** Items of a feed. */
+/** Makes the items of a feed. */
 function inventLivestreams(count: number) {
   const hex = (number: number) => number.toString(16).padStart(16, '0')
   return Array.from({ length: count }, (_, index) => {

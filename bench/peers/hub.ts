@@ -3,7 +3,7 @@ import { type BenchNode, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
-/** Variables of a node on a ground. They switch off the limits that a load from one address would reach. */
+/** Variables of a node that uses a ground. They switch off limits that the bench, a single address, would reach. */
 export function nodeEnv({ certificate, feedPath }: Ground): Record<string, string> {
   return {
     HUB_TLS_CERT: certificate.cert,
@@ -15,7 +15,7 @@ export function nodeEnv({ certificate, feedPath }: Ground): Record<string, strin
   }
 }
 
-/** This project, as `npm start` runs it. */
+/** Starts this project's hub as `npm start` runs it. */
 export async function startHubPeer(
   ground: Ground,
   env: Record<string, string> = {},

@@ -8,7 +8,7 @@ import { freePort, type Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as validatingClient } from './validating-client.ts'
 
-/** Mosquitto without log-in, access control and persistence. The validation is a client of Mosquitto. */
+/** Starts Mosquitto without log-in, access control and persistence. A client of Mosquitto validates the events. */
 export async function startMosquitto(ground: Ground): Promise<Peer | undefined> {
   const [port, plainPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -33,7 +33,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
   return besideValidator('Mosquitto + validator', ground, port, server, { port: plainPort })
 }
 
-/** NATS with its MQTT listener. The listener needs JetStream, which stores in the directory of the run. */
+/** Starts NATS with its MQTT listener. The listener needs JetStream, which stores in the directory of the run. */
 export async function startNats(ground: Ground): Promise<Peer | undefined> {
   const [port, natsPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -73,7 +73,7 @@ async function besideValidator(
   }
 }
 
-/** A server installed on this system that accepts at `port`. Undefined if it is not installed. */
+/** Starts an installed server. Resolves when it accepts connections at `port`. Undefined if it is not installed. */
 export async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
   const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
@@ -111,7 +111,7 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** Takes CPU time from the clock of the scheduler, because `ps` shows only hundredths of a second. */
+/** Reads CPU time from `schedstat`, where the kernel counts nanoseconds. `ps` shows only hundredths of a second. */
 async function usageOfProcess(pid: number): Promise<Usage> {
   const tasks = await readdir(`/proc/${pid}/task`)
   const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))

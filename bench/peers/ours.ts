@@ -6,7 +6,7 @@ import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as plainAedes } from './plain-aedes-process.ts'
 import { startRedis } from './redis.ts'
 
-/** Aedes in memory, with nothing of this project except the validation. */
+/** Starts Aedes in memory, with nothing of this project except the validation. */
 export async function startPlainAedes(ground: Ground): Promise<Peer> {
   const child = await startChild<typeof plainAedes>('peers/plain-aedes-process.ts')
   const { cert, key } = ground.certificate
@@ -14,7 +14,7 @@ export async function startPlainAedes(ground: Ground): Promise<Peer> {
   return peerOf('plain Aedes', ground, port, child)
 }
 
-/** Aedes with the validation on a Redis of its own, with the same settings as the Redis of a node. */
+/** Starts Aedes with the validation, on a Redis of its own with the same settings as the Redis of a hub. */
 export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined
@@ -38,7 +38,7 @@ export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefine
   }
 }
 
-/** The limit that no broker on this platform can beat. */
+/** Starts the bare sockets: no broker on this platform can be faster. */
 export async function startBareSockets(ground: Ground): Promise<Peer> {
   const child = await startChild<typeof bareSockets>('peers/bare-sockets-process.ts')
   const { cert, key } = ground.certificate

@@ -4,45 +4,45 @@ import type { Address } from '../load/light-client.ts'
 import type { Login } from '../load/packets.ts'
 import type { Ground } from './ground.ts'
 
-/** A system that does the job: takes events from publishers, and brings the valid ones to subscribers. */
+/** A system that the bench compares: it takes events from publishers, and delivers the valid ones to subscribers. */
 export interface Peer {
   name: PeerName
   address: Address
-  /** How to log in as a subscriber of everything. */
+  /** The login of subscribers, which may read everything. Undefined if the system needs none. */
   subscriber: Login | undefined
-  /** How to log in as a publisher, and for which livestreams. */
+  /** The logins of publishers, each with the livestreams that it may publish for. */
   publishers: { login: Login | undefined; livestreams: Livestream[] }[]
-  /** Usage of the delivering process, without a validator beside it. `collected`: collects garbage first, if it can. */
+  /** Usage of the delivering process, not of a separate validator. `collected`: first collects garbage, if possible. */
   usage(of?: { collected: boolean }): Promise<Usage>
-  /** Ids of its processes. */
+  /** Ids of the processes of the system. */
   pids: readonly number[]
   /** Adds one more credential that no client uses. */
   addCredential?: () => Promise<unknown>
   /** How many persistent sessions the subscribers have. */
   sessions?: () => Promise<number>
-  /** Its Redis, if it stores in one. */
+  /** The Redis of the system, if it stores data in one. */
   redis?: Redis
   /** Starts one more node of this system on the same Redis. */
   startBeside?: () => Promise<Peer>
   stop(): Promise<void>
 }
 
-/** A Redis that a system stores in. */
+/** A Redis in which a system stores its data. */
 export interface Redis {
   pid: number
   port: number
   /** Variables that make a node use this Redis. */
   env: Record<string, string>
   usage(): Promise<Usage>
-  /** Since its start: the commands, also those of scripts, and the bytes that it received. */
+  /** Counts since the start of Redis: its commands, including those of scripts, and the bytes that it received. */
   counters(): Promise<{ commands: number; bytes: number }>
   /** Sends one command. */
   ask(command: string, ...args: string[]): Promise<unknown>
-  /** Directory of its files. */
+  /** Directory of the files of Redis. */
   directory: string
-  /** Memory that it uses, bytes. */
+  /** Memory that Redis uses, bytes. */
   memory(): Promise<number>
-  /** Rewrites its append-only file, which then holds only the stored data. */
+  /** Makes Redis rewrite its append-only file. The file then holds only the present data. */
   rewrite(): Promise<void>
   stop(): Promise<void>
 }
@@ -59,7 +59,7 @@ export type PeerName =
 /** Starts a peer. Resolves with undefined if it is not installed here. */
 export type StartPeer = (ground: Ground) => Promise<Peer | undefined>
 
-/** For a peer that lets everybody in: publishers without a login, for all institutions. */
+/** For a system that needs no log-in: publishers without a login, for all institutions. */
 export function anyPublishers(ground: Ground): Peer['publishers'] {
   return ground.institutions.map(({ livestreams }) => ({ login: undefined, livestreams }))
 }

@@ -8,7 +8,7 @@ import type { Peer, Redis } from './peer.ts'
 
 const lookEveryMs = 100
 
-/** A Redis that writes to its disk before it answers, as `docs/deployment.md` requires. */
+/** Starts a Redis that writes to its disk before it answers, as `docs/deployment.md` requires. */
 export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   const port = await freePort()
   const directory = join(ground.directory, `redis-${port}`)
@@ -51,7 +51,7 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   }
 }
 
-/** A node on a Redis of its own. */
+/** Starts a hub on a Redis of its own. */
 export async function startHubOnRedis(
   ground: Ground,
   env: Record<string, string> = {},

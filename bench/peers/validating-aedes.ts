@@ -12,8 +12,8 @@ export interface AedesStart {
 }
 
 /**
- * Aedes as its documentation starts it, with the validation in `authorizePublish`: it acknowledges the PUBLISH of an
- * event when it has published the message for the radio tree. Returns its port.
+ * Starts Aedes as its documentation does, with the validation in `authorizePublish`. So Aedes acknowledges the PUBLISH
+ * of an event only after it has published the message in the radio tree. Returns the port.
  */
 export async function startValidatingAedes(
   { cert, key, feedPath }: AedesStart,

@@ -3,7 +3,7 @@ import { connectAsync } from 'mqtt'
 import { answer } from '../answer.ts'
 import { createValidation } from './validation.ts'
 
-/* A client that validates for a broker that cannot: it reads the inbox and publishes to the radio tree. */
+/* A client that validates for a broker without validation: it reads the inbox and publishes in the radio tree. */
 
 export const commands = {
   /** Without a `ca` the client connects without TLS, because it runs on the machine of the broker. */
@@ -13,7 +13,7 @@ export const commands = {
     const client = await connectAsync({ ...address, ...options })
     if (client.stream instanceof Socket) client.stream.setNoDelay(true)
     const validate = createValidation(feedPath, async ({ topic, payload, retained }) => {
-      // Does not wait for the acknowledgement: order is kept all the same.
+      // Does not wait for the PUBACK: one connection keeps the order of its messages anyway.
       client.publish(topic, payload, { qos: 1, retain: retained !== undefined })
     })
     client.on('message', (topic, payload) => void validate(topic, payload))

@@ -6,7 +6,7 @@ import { type Sample, type Scenario, single } from '../scenario.ts'
 const mebibyte = 1024 * 1024
 /** The most harm that an attack may do: p99 of others and of their pushes in milliseconds, memory growth in bytes. */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
-/** If the nearly idle process of the pair stands still for longer, milliseconds, the machine is the cause. */
+/** If the nearly idle process of the pair stands still for longer than this, the machine is the cause. Milliseconds. */
 const disturbedMs = 50
 const tries = 3
 
@@ -101,7 +101,7 @@ function siegeOf(options: Options): Parameters<typeof besiege>[1] {
     alone: single(options, 'alone'),
     attack: single(options, 'seconds'),
     after: single(options, 'after'),
-    // With 0, the numbers in the plan of the attack hold.
+    // 0 means: take the number from the plan of the attack.
     force: { ...(connections > 0 && { connections }), ...(addresses > 0 && { addresses }) },
     memory: single(options, 'memory'),
   }
@@ -131,7 +131,7 @@ function isWithin({ events, pushes, memory, survived, lost }: Outcome): boolean 
   return isFast && memory.growth < measure.growth && survived && lost === 0
 }
 
-/** Details for which the table has no room. */
+/** Describes an outcome for the progress lines, with details for which the table has no room. */
 function describe({ seen, events, memory, ownDelay, bound, counters }: Outcome): string {
   const refused = Object.entries(counters).filter(([name]) => /refused|cut|denied/.test(name))
   return JSON.stringify({

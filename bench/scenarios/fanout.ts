@@ -67,11 +67,12 @@ export const fanout: Scenario = {
   },
 }
 
-/** Kilobytes of an idle connection by system, before the first event. The counted clients leave again. */
+/** Measures how many kilobytes an idle connection costs each system before the first event. The clients then leave. */
 async function memoryOf(acts: readonly Act[], say: (line: string) => void): Promise<Map<string, number>> {
   const memory = new Map<string, number>()
   for (const act of acts) {
-    // Not counted: with its first clients a process takes memory only once, for compiled code and a growing heap.
+    // These clients do not count: for its first clients a process takes memory that it needs only once, for compiled
+    // code and a growing heap.
     await joinCrowd(act, { count: 200, qos: 0 })
     const { kilobytes } = await joinCrowd(act, { count: 3000, qos: 0 })
     memory.set(act.peer.name, kilobytes)

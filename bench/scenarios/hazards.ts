@@ -82,7 +82,7 @@ function createShared(start: () => Promise<Subject | undefined>) {
   }
 }
 
-/** An institution with two livestreams that the other hazards leave alone. */
+/** Chooses an institution with two livestreams that no other hazard uses. */
 function placeOf({ institutions }: Ground, index: number) {
   const { id = '', livestreams = [] } = institutions[index % institutions.length] ?? {}
   const first = (Math.floor(index / institutions.length) % placesPerInstitution) * 2

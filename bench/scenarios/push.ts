@@ -44,7 +44,7 @@ async function once(options: Parameters<Scenario['measure']>[0], run: number): P
     const token = await logIn(node, livestream.institution.id)
     const subscribe = (url: string) => subscribeWebhook(node, token, { url, topic: livestream.id })
     for (let index = 0; index < healthy; index++) await subscribe(webhooks.ok)
-    await measure(publisher, listen, { events: 10, rate, expected: healthy }) // warm
+    await measure(publisher, listen, { events: 10, rate, expected: healthy }) // warm-up
     const alone = await measure(publisher, listen, { events, rate, expected: healthy })
     const fastest = await measure(publisher, listen, { events: burst, rate: Infinity, expected: healthy })
     for (let index = 0; index < dead; index++) await subscribe(deadUrl(webhooks, index))
@@ -79,8 +79,8 @@ function deadUrl({ dead }: Webhooks, index: number): string {
 }
 
 /**
- * Publishes events and waits until each has arrived at every webhook. Returns the milliseconds of each, ascending, and
- * the whole time.
+ * Publishes events, and waits until each has arrived at all `expected` webhooks. Returns the milliseconds from publish
+ * to each arrival, ascending, and the whole time in milliseconds.
  */
 async function measure(
   publisher: MqttClient,

@@ -28,13 +28,13 @@ export const slowReaders: Scenario = {
   },
 }
 
-/** Measures the undisturbed case, then the disturbed one. */
+/** Measures without frozen readers (undisturbed), then beside them (disturbed). */
 async function once(run: number): Promise<Sample[]> {
   const node = await startNode({ HUB_LOGIN_FAILURES: '0' })
   try {
     const healthy = await Promise.all(Array.from({ length: healthyReaders }, () => subscribe(node)))
     const publisher = await node.connect(station().institution.id)
-    await measure(publisher, healthy, 500) // warm
+    await measure(publisher, healthy, 500) // warm-up
     const undisturbed = await measure(publisher, healthy, events)
     const before = (await node.usage()).bytes
     const frozen = await Promise.all(Array.from({ length: frozenReaders }, () => subscribe(node)))

@@ -15,7 +15,7 @@ const kinds: Record<string, { store: Store; about: string }> = {
   redis: { store: stores.redis, about: '**redis**: on a Redis of its own; the disk is that of Redis.' },
 }
 
-/** The data that remains when the node has closed and Redis has rewritten its file. */
+/** The size of the stored data after the node has ended and Redis has rewritten its append-only file. */
 const afterwardsFigures = { closed: 'disk afterwards, MB', closedRedis: 'memory of Redis, MB' }
 const tables = [dayFigures, afterwardsFigures, startingFigures]
 
@@ -101,14 +101,14 @@ function partsOf(options: Options): Part[] {
   return hours > 0 ? [...parts, last] : parts
 }
 
-/** Starts a node on both stores. Each run begins with the other store. */
+/** Starts a node on the full store and on the empty one. The order changes with every run. */
 async function starts(
   { full, empty }: { full: Place; empty: Place },
   run: number,
   of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
-  // Webhooks are spread over the livestreams in order, and the first ones are dead. This livestream has no dead one.
+  // The webhooks are spread over the livestreams in order, and the first are dead. This livestream has no dead webhook.
   const nth = of.dead % livestreams.length
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')
@@ -129,7 +129,7 @@ async function starts(
 
 type Arrivals = ReturnType<typeof createArrivals>
 
-/** Counts the arrivals of events at webhooks, and resolves when all have come. */
+/** Counts the arrivals of events at webhooks. `of` resolves when an event has arrived at `missing` webhooks. */
 function createArrivals() {
   const waiting = new Map<string, { missing: number; done: () => void }>()
   return {

@@ -19,7 +19,7 @@ export const offlineFigures = {
 const turns = 10
 const names = ['cpu', 'redisCpu', 'commands', 'bytes'] as const
 
-/** Measures the cost of an event with many offline sessions, beside a node that has none. */
+/** Measures the cost of an event on a node with many offline sessions, beside a node without any. */
 export const offline: Part = async (system, options, say) => {
   const counts = list(options, 'offline')
   const start = (ground: Parameters<typeof system.start>[0]) =>
@@ -53,12 +53,12 @@ export const offline: Part = async (system, options, say) => {
 }
 
 /**
- * The cost of an event for each act, with --inflight events in flight. The acts are measured in many short rounds, so
- * that a moment in which the machine is busy with something else falls on both.
+ * Measures the cost of an event for each act, with --inflight events in flight. The bench measures the acts
+ * alternately in many short rounds, so that a busy moment of the machine hits both.
  */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
-  // The first round is not counted, unless it is also the last, because a node does not keep up.
+  // The first round does not count, unless a node does not keep up in it: then there is no other round.
   for (let turn = 0; turn <= turns; turn++) {
     for (const { act, total } of all) {
       const before = await usageOf(act)
@@ -89,7 +89,7 @@ async function usageOf({ peer }: Act) {
   return { cpu: node.cpuMs * 1000, redisCpu: (redis?.cpuMs ?? 0) * 1000, commands, bytes }
 }
 
-/** Sends `rate` events a second, acknowledged or not. */
+/** Sends `rate` events a second without waiting for acknowledgements. */
 async function pace({ peer, publishers }: Act, options: Options) {
   const [rate, seconds] = [single(options, 'rate'), single(options, 'seconds')]
   const count = Math.ceil(rate * seconds)

@@ -12,16 +12,16 @@ type Env = Record<string, string>
 /** A system to measure. `start` resolves with undefined if the system is not installed here. */
 export interface System {
   name: Peer['name']
-  /** Starts a node on a store of its own. `env` is for hubs. */
+  /** Starts a node on a store of its own. `env`: more variables; only hubs use them. */
   start(ground: Ground, env?: Env): Promise<Peer | undefined>
 }
 
-/** A kind of store for hubs. */
+/** A hub on one kind of store. `open` opens such a store without a node. */
 export interface Store extends System {
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
 
-/** A store that outlives nodes: its files, and its Redis if it has one. */
+/** A store that stays when its node ends: its files, and its Redis if it has one. */
 export type Place = { env: Env; directory: string; stop(): Promise<void> } & Partial<
   Pick<Redis, 'memory' | 'rewrite'>
 >
@@ -38,7 +38,7 @@ export const stores: Record<'hub' | 'redis', Store> = {
   redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
 }
 
-/** The systems that store sessions, and whose store is measured too. */
+/** The systems that store sessions. The bench measures their stores too. */
 export const systems: Record<string, System> = {
   ...stores,
   'aedes-redis': { name: 'Aedes on Redis', start: (ground) => startAedesOnRedis(ground) },
@@ -56,7 +56,7 @@ export function roomFor(sessions: number): Env {
   return { HUB_MAX_SESSIONS_PER_CREDENTIAL: String(sessions + 1) }
 }
 
-/** Leaves sessions on `radio/#` behind, without clients, until there are `count`. Returns how many there are in time. */
+/** Makes offline sessions on `radio/#` until there are `count`, or for `seconds`. Returns how many there are then. */
 export async function leaveBehind(
   { peer, crowd }: Act,
   of: { count: number; seconds: number },

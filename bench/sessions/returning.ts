@@ -15,8 +15,9 @@ export const returningFigures = {
 const kinds = ['clean', 'persistent'] as const
 
 /**
- * Measures how long many clients that come at once wait for one value of every topic. Persistent sessions were away when
- * the values were published, clean sessions subscribe. In every run, each kind comes back to a fresh node of its own.
+ * Measures how long it takes until many clients that connect at once have one message of every topic. Persistent
+ * sessions get messages that were published while they were offline. Clean sessions subscribe and get the retained
+ * values. In every run, each kind of session has a fresh node of its own.
  */
 export const returning: Part = async (system, options, say) => {
   const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]
@@ -68,7 +69,7 @@ async function serve(
   const before = await peer.usage({ collected: true })
   const watch = watchMemory(peer.pids[0] ?? 0)
   await crowd.ask('begin', { room: count })
-  // A client that was not let in shows in `missing` below.
+  // The messages of a client that the node refuses count as `missing` below.
   const comeBack = { resume: false, atOnce: single(options, 'atonce'), subscribes }
   void crowd.ask('comeBack', comeBack).catch((error) => say(String(error)))
   const { received, ms } = await crowd.ask('finish', { count, seconds: single(options, 'bound') })

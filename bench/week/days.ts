@@ -42,8 +42,9 @@ export interface Part {
 }
 
 /**
- * Lets a hub in a process of its own live through the days before now, as fast as its store takes them. `seen` gets the
- * figures at the end of each part. Disk and Redis are measured every hour, because they may be larger in between.
+ * Runs a hub in a new process through the last days until now, with a clock that goes as fast as the store takes
+ * events. `seen` gets the figures at the end of each part. The bench measures disk and Redis after every hour of that
+ * clock, because they may be larger in the middle of a part.
  */
 export async function live(
   place: Place,
@@ -87,7 +88,7 @@ export async function live(
   }
 }
 
-/** Bytes of all files in a directory. A file may vanish while they are counted. */
+/** Bytes of all files below a directory. A file that vanishes during the count has none. */
 export async function bytesBelow(directory: string): Promise<number> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const sizes = entries

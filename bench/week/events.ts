@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { control, data, playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 
-/** The kinds of twenty events in a row of a livestream: playing (P), next (N), radiotext (D), a control state (C). */
+/** The kinds of 20 successive events of a livestream: track playing (P), next track (N), radiotext (D), control (C). */
 const kinds = [...'PNPDPNPDPNPDPNPDPNPC'] as const
-/** One event in this many is refused. */
+/** Every 101st event has no title. If it is a track event, the validation refuses it. */
 const refusedEvery = 101
 /** A text of this length makes an event of about 900 bytes. The text is random, so that compression gains nothing. */
 const textBytes = 390
 const stateMs = 300_000
 
-/** The first livestreams have the dead webhooks, and this many times as many events as the others. */
+/** Each livestream with dead webhooks has this many times as many events as one without. */
 export const busier = 3
 
-/** An event of a week, by its number and its time; the first `busy` livestreams have more than the others. */
+/** Makes the event with this number, at the time `at`. The first `busy` livestreams get more events than the others. */
 export function eventAt(livestreams: readonly Livestream[], busy: number, number: number, at: number) {
   const inRound = livestreams.length + (busier - 1) * busy
   const nth = number % inRound

@@ -28,8 +28,9 @@ import { createTopics } from '../../validator/topics.ts'
 export type Hub = Awaited<ReturnType<typeof openHub>>
 
 /**
- * A node assembled as in `hub.ts`, but without MQTT and HTTPS listeners, and with a clock that the bench sets. It
- * really accepts, stores, delivers and removes. `post` replaces the webhooks. Nothing in the node waits for real time.
+ * Opens a node that is assembled as in `hub.ts`, but without MQTT and HTTPS listeners. The bench sets the node's clock.
+ * The node accepts, stores, delivers and removes events as usual. `post` takes the place of the requests to webhooks.
+ * Nothing in the node waits for real time.
  */
 export async function openHub(of: { env: Record<string, string>; clock: () => number; post: Post }) {
   const { clock, post } = of
@@ -115,7 +116,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     subscriptions,
     queues,
 
-    /** Decides about an event, stores and delivers it, as if it came over MQTT. */
+    /** Validates, stores and delivers an event, as if a publisher had sent it over MQTT. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now() }
       const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)

@@ -5,16 +5,16 @@ import { readFeed } from '../peers/ground.ts'
 import { eventAt } from './events.ts'
 import { type Hub, openHub } from './hub.ts'
 
-/* A process with a hub that lives through hours in seconds. */
+/* A process with a hub whose clock runs faster than real time: hours of events take seconds. */
 
-/** Events in flight at the same time. */
+/** Most events in flight at the same time. */
 const atOnce = 100
 /**
- * Expired data is removed after this many events: twice a minute at ten events a second. The number stays the same with
- * fewer events a second, because otherwise the removals would take longer than the week.
+ * The hub removes expired data after this many events: twice a minute at ten events a second. With fewer events a
+ * second the hub removes less often, because otherwise the removals would take longer than the rest of the week.
  */
 const sweepEvery = 300
-/** Interval at which the queues are tidied, as in the runner, milliseconds. */
+/** Interval on the hub's clock at which the hub tidies its queues, as the runner does, milliseconds. */
 const tidyEveryMs = 60_000
 
 let now = 0
@@ -25,7 +25,7 @@ let tidiedAt = 0
 let hub: Hub | undefined
 let livestreams: ReturnType<typeof livestreamsOf> = []
 let dead: ReadonlySet<string> = new Set()
-/** Livestreams that have dead webhooks. */
+/** Number of livestreams that have dead webhooks. */
 let busy = 0
 /** Numbers of events and pushes since the beginning. */
 let events = 0
@@ -33,7 +33,7 @@ let pushes = 0
 let longestSweep = 0
 
 export const commands = {
-  /** Opens a hub on a store. `at` is the time that its clock shows at first. */
+  /** Opens a hub on a store. `at` is the time at which the hub's clock begins. */
   async open(of: {
     env: Record<string, string>
     feedPath: string
@@ -52,7 +52,7 @@ export const commands = {
     hub = await openHub({ env: of.env, clock: () => now, post })
   },
 
-  /** Subscribes webhooks, each to the next livestream; the first ones are dead. */
+  /** Subscribes `count` webhooks, each to the next livestream. The first `dead` of them refuse every push. */
   async subscribe(of: { count: number; dead: number; okUrl: string; deadUrl: string }): Promise<void> {
     const names = new Set<string>()
     for (let index = 0; index < of.count; index++) {
@@ -66,7 +66,7 @@ export const commands = {
     busy = Math.min(of.dead, livestreams.length)
   },
 
-  /** Lets `ms` pass, with `rate` events a second. Resolves when everything that can be delivered is delivered. */
+  /** Lets `ms` pass on the hub's clock, with `rate` events a second. Resolves when only dead webhooks lack events. */
   async live({ ms, rate }: { ms: number; rate: number }): Promise<void> {
     const node = living()
     for (const end = now + ms; now < end; ) {
@@ -91,7 +91,7 @@ export const commands = {
     }
   },
 
-  /** The present figures. */
+  /** Returns the present figures of the hub. */
   async look(_: object) {
     const node = living()
     const kept = { messages: 0, bytes: 0 }

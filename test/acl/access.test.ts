@@ -3,11 +3,11 @@ import { mayPublish, mayReceive, maySubscribe } from '../../acl/access.ts'
 import type { Principal } from '../../acl/principal.ts'
 import { maxUrnLength } from '../../event/urn.ts'
 
-// Short names for the table; everything else in a row is the real thing.
+// Short names, so that each row of the tables fits on a line. All other parts of a row are real values.
 const A = 'urn:org:institution:a'
 const B = 'urn:org:institution:b'
 const L = 'urn:org:permanent-livestream:1'
-/** The longest id of a livestream that there can be. */
+/** The longest possible id of a livestream. */
 const longest = `urn:org:permanent-livestream:`.padEnd(maxUrnLength, '1')
 const M = 'urn:org:permanent-livestream:2'
 
@@ -32,7 +32,7 @@ const principals: Record<string, Principal> = {
     filters: ['radio/+/control', 'radio/+/data'],
   },
   'sub none': { role: 'subscriber', username: 'sub-n-1', filters: [] },
-  // What no credential can be made with, but a damaged or tampered store could hold.
+  // No credential can be made with these filters, but a damaged or tampered store could hold them.
   'sub damaged': {
     role: 'subscriber',
     username: 'sub-d-1',
@@ -51,7 +51,7 @@ const publishing: Row[] = [
   ['pub A+B', `inbox/${A}`, 'allow publisher.own-inbox'],
   ['pub A+B', `inbox/${B}`, 'allow publisher.own-inbox'],
   ['pub A+B', `inbox/${B}/data`, 'allow publisher.own-inbox'],
-  // Classes: the inbox without class stays open, the event tells its class.
+  // Permitted classes. The inbox without a class stays open, because the event itself has a class.
   ['pub A track', `inbox/${A}`, 'allow publisher.own-inbox'],
   ['pub A track', `inbox/${A}/track`, 'allow publisher.own-inbox'],
   ['pub A track', `inbox/${A}/control`, 'topic.denied publisher.permitted-class'],
@@ -95,7 +95,7 @@ const publishing: Row[] = [
   ['pub A', `$share/group/inbox/${A}`, 'topic.denied publisher.inbox-only'],
   ['pub A', 'hello', 'topic.denied publisher.inbox-only'],
   ['pub A', `x/inbox/${A}`, 'topic.denied publisher.inbox-only'],
-  // What can never be a topic here, even for those who may not publish at all.
+  // Invalid topic names. The reason is the same for those who may not publish at all.
   ['pub A', '', 'topic.invalid topic.name'],
   ['pub A', `inbox/${A}.b`, 'topic.invalid topic.name'],
   ['pub A', `inbox/${A}/track.playing`, 'topic.invalid topic.name'],
@@ -132,7 +132,7 @@ const publishing: Row[] = [
 ]
 
 const subscribing: Row[] = [
-  // Publishers: exactly their feedback.
+  // Publishers may subscribe to exactly their feedback.
   ['pub A', `feedback/${A}`, 'allow publisher.own-feedback'],
   ['pub A track', `feedback/${A}`, 'allow publisher.own-feedback'],
   ['pub A+B', `feedback/${A}`, 'allow publisher.own-feedback'],
@@ -155,7 +155,7 @@ const subscribing: Row[] = [
   ['pub A', `radio/${L}/track/playing`, 'deny publisher.feedback-only'],
   ['pub none', `feedback/${A}`, 'deny publisher.feedback-only'],
   ['pub none', 'feedback/', 'deny publisher.feedback-only'],
-  // Reserved for everybody.
+  // Reserved topics, to which nobody may subscribe.
   ['pub A', `inbox/${A}`, 'deny filter.reserved'],
   ['pub A', `inbox/${A}/track`, 'deny filter.reserved'],
   ['pub A', 'inbox/#', 'deny filter.reserved'],
@@ -184,7 +184,7 @@ const subscribing: Row[] = [
   ['sub all', 'radio/++', 'deny filter.form'],
   ['sub all', 'radio/\u0000', 'deny filter.form'],
   ['pub A', `feedback/${A}#`, 'deny filter.form'],
-  // The whole radio tree.
+  // A permission for the whole radio tree.
   ['sub all', 'radio/#', 'allow subscriber.permitted-filter'],
   ['sub all', 'radio', 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/+', 'allow subscriber.permitted-filter'],
@@ -194,7 +194,7 @@ const subscribing: Row[] = [
   ['sub all', `radio/${L}/track/+`, 'allow subscriber.permitted-filter'],
   ['sub all', `radio/${L}/control`, 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/anything/at/all', 'allow subscriber.permitted-filter'],
-  // Deeper or longer than any topic of the tree.
+  // Filters as deep and long as the topics of the tree, and deeper or longer ones.
   ['sub all', `radio/${L}/track/playing/#`, 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/+/+/+/#', 'allow subscriber.permitted-filter'],
   ['sub all', `radio/${longest}/track/playing/#`, 'allow subscriber.permitted-filter'],
@@ -212,7 +212,7 @@ const subscribing: Row[] = [
   ['sub all', 'Radio/#', 'deny subscriber.radio-only'],
   ['sub all', `feedback/${A}`, 'deny subscriber.radio-only'],
   ['sub all', 'feedback/#', 'deny subscriber.radio-only'],
-  // One livestream.
+  // A permission for one livestream.
   ['sub L', `radio/${L}/#`, 'allow subscriber.permitted-filter'],
   ['sub L', `radio/${L}`, 'allow subscriber.permitted-filter'],
   ['sub L', `radio/${L}/track/#`, 'allow subscriber.permitted-filter'],
@@ -225,7 +225,7 @@ const subscribing: Row[] = [
   ['sub L', 'radio/#', 'deny subscriber.not-permitted'],
   ['sub L', 'radio', 'deny subscriber.not-permitted'],
   ['sub L', '#', 'deny subscriber.radio-only'],
-  // One type for all livestreams.
+  // A permission for one event type of all livestreams.
   ['sub playing', 'radio/+/track/playing', 'allow subscriber.permitted-filter'],
   ['sub playing', `radio/${L}/track/playing`, 'allow subscriber.permitted-filter'],
   ['sub playing', `radio/${L}/track/next`, 'deny subscriber.not-permitted'],
@@ -235,7 +235,7 @@ const subscribing: Row[] = [
   ['sub playing', `radio/${L}/track`, 'deny subscriber.not-permitted'],
   ['sub playing', 'radio/+/+/playing', 'deny subscriber.not-permitted'],
   ['sub playing', 'radio/#', 'deny subscriber.not-permitted'],
-  // All tracks of one livestream.
+  // A permission for all tracks of one livestream.
   ['sub tracks L', `radio/${L}/track/+`, 'allow subscriber.permitted-filter'],
   ['sub tracks L', `radio/${L}/track/playing`, 'allow subscriber.permitted-filter'],
   ['sub tracks L', `radio/${L}/track/next`, 'allow subscriber.permitted-filter'],
@@ -244,14 +244,14 @@ const subscribing: Row[] = [
   ['sub tracks L', `radio/${L}/control`, 'deny subscriber.not-permitted'],
   ['sub tracks L', `radio/${M}/track/playing`, 'deny subscriber.not-permitted'],
   ['sub tracks L', `radio/${L}/track/a/b`, 'deny filter.topic'],
-  // Several filters: one of them must cover all of it.
+  // A permission with several filters: one of them must cover the whole requested filter.
   ['sub control+data', 'radio/+/control', 'allow subscriber.permitted-filter'],
   ['sub control+data', 'radio/+/data', 'allow subscriber.permitted-filter'],
   ['sub control+data', `radio/${M}/data`, 'allow subscriber.permitted-filter'],
   ['sub control+data', 'radio/+/+', 'deny subscriber.not-permitted'],
   ['sub control+data', `radio/${L}/+`, 'deny subscriber.not-permitted'],
   ['sub control+data', 'radio/+/track/playing', 'deny subscriber.not-permitted'],
-  // Nothing, and worse than nothing.
+  // No permission at all, and a damaged one.
   ['sub none', 'radio/#', 'deny subscriber.not-permitted'],
   ['sub none', `radio/${L}/control`, 'deny subscriber.not-permitted'],
   ['sub damaged', '#', 'deny subscriber.radio-only'],

@@ -342,7 +342,7 @@ function success<T extends IssuedCredential>(outcome: T | { error: string }): T 
 function nextRevocation(credentials: { onRevoked(listener: (...event: unknown[]) => void): void }) {
   const events = new EventEmitter()
   credentials.onRevoked((...event) => events.emit('revoked', ...event))
-  // The schedule does not keep the process alive; the test does.
+  // The timers of the credentials do not keep the process alive, so this timer does.
   const alive = setTimeout(() => undefined, 10_000)
   return once(events, 'revoked').finally(() => clearTimeout(alive))
 }

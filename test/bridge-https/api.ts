@@ -19,21 +19,21 @@ interface Sent {
   body?: unknown
   token?: string | undefined
   headers?: Record<string, string>
-  /** Loopback address to come from. */
+  /** Loopback address from which the request is sent. */
   from?: string
 }
 
-/** The HTTPS API of a node. Every answer is checked against the description the node gives of itself. */
+/** The HTTPS API of a node. `call` checks every answer against the node's own `/openapi.json`. */
 export async function openApi(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) {
   const send = openClient(t, hub)
   const description = readDescription((await send('GET', '/openapi.json')).json)
 
   return {
     description,
-    /** A request whose answer is not looked at, for pages. */
+    /** Sends one request and does not check the answer, for pages. */
     raw: send,
 
-    /** One request. `body` is sent as JSON, text and bytes as they are. */
+    /** Sends one request and checks the answer. Sends `body` as JSON, but a string or a buffer unchanged. */
     async call(method: string, path: string, how: Sent = {}): Promise<Answer> {
       const answer = await send(method, path, how)
       const problem = description.problemOf({
@@ -51,7 +51,7 @@ export async function openApi(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'
   }
 }
 
-/** Sends requests to a node, and judges nothing. `body` is sent as JSON, text and bytes as they are. */
+/** Sends requests to a node without checking the answers. Sends `body` as JSON, but a string or a buffer unchanged. */
 export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) {
   const agent = new Agent({ keepAlive: true, ca: readFileSync(hub.caPath), maxSockets: 16 })
   t.teardown(() => agent.destroy())
@@ -91,7 +91,7 @@ export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) 
   }
 }
 
-/** A user with a password, and the tokens of its log-in. */
+/** Adds a user, sets its password and logs it in. Returns the user with the tokens of this log-in. */
 export async function addUser(
   hub: Pick<TestHub, 'ask'>,
   api: Api,

@@ -1,23 +1,23 @@
 import Ajv2020, { type ValidateFunction } from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 
-/** A JSON Schema or a part of a description, as far as tests look into it. */
+/** A JSON object: a JSON Schema or another part of an OpenAPI document. */
 export type Json = Record<string, unknown>
 
-/** One operation of the description. */
+/** One operation of an OpenAPI document. */
 export interface Operation {
   method: string
-  /** `/topics/{topicName}` */
+  /** Path template, such as `/topics/{topicName}`. */
   path: string
   parameters: { name: string; schema: Json }[]
   /** Schema of the JSON body, if there is one. */
   body: Json | undefined
-  /** Whether it asks for a bearer token. */
+  /** Whether the operation requires a bearer token. */
   isGuarded: boolean
   statuses: string[]
 }
 
-/** Reads an OpenAPI document and judges answers by it. */
+/** Reads an OpenAPI document and checks answers against it. */
 export function readDescription(document: Json) {
   const ajv = new Ajv2020.default({ strict: false, allErrors: true })
   formats.default(ajv)
@@ -33,7 +33,7 @@ export function readDescription(document: Json) {
     document,
     operations,
 
-    /** What is wrong with an answer, or undefined. */
+    /** Why an answer does not match the document. Undefined: the answer matches. */
     problemOf(answer: {
       method: string
       path: string
@@ -43,7 +43,7 @@ export function readDescription(document: Json) {
     }): string | undefined {
       const method = answer.method === 'HEAD' ? 'GET' : answer.method
       const operation = operations.find((one) => one.method === method && matches(one.path, answer.path))
-      // The router knows no other: whatever is not described is not there.
+      // The document describes every route, so the node must answer any other request with 404.
       if (!operation) return answer.status === 404 ? undefined : `${answer.status} is not described at all`
       const response = object(object(operationOf(operation).responses)[answer.status])
       if (Object.keys(response).length === 0) return `status ${answer.status} is not described`
@@ -56,7 +56,7 @@ export function readDescription(document: Json) {
       return validate(answer.body) ? undefined : ajv.errorsText(validate.errors)
     },
 
-    /** Whether a body is one of those the operation describes. */
+    /** Whether `value` matches the schema of the operation's body. */
     isDescribed: ({ method, path, body }: Operation, value: unknown): boolean =>
       body === undefined || validatorOf(`${method} ${path} body`, body)(value) === true,
   }
@@ -85,7 +85,7 @@ function read(method: string, path: string, operation: Json): Operation {
   }
 }
 
-/** One of its ways in asks for nothing. */
+/** Whether one of the alternatives in `security` is empty: it admits requests without a token. */
 function isOpenToAll({ security }: Json): boolean {
   return [security].flat().some((way) => Object.keys(object(way)).length === 0)
 }
@@ -99,7 +99,7 @@ function matches(template: string, path: string): boolean {
   return new RegExp(`^${pattern}$`).test(path.split('?')[0] ?? '')
 }
 
-/** The value as an object; an empty one if it is none. */
+/** A copy of the value if it is an object, otherwise an empty object. */
 export function object(value: unknown): Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
 }

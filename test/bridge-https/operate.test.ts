@@ -11,7 +11,7 @@ import { object } from './description.ts'
 import { expiredToken } from './expired-token.ts'
 
 /*
- * What operators ask with `hubctl`, over HTTPS (design.md §9): the same commands, the same answers, the same audit log.
+ * HTTPS offers operators the commands of `hubctl` (design.md §9), with the same answers and the same audit log.
  */
 const [own = '', other = ''] = institutions
 

@@ -3,7 +3,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import type { TestHub } from '../start-hub.ts'
 
-/** Sends bytes and resolves with all that comes back until the other side closes. */
+/** Sends bytes to a node. Resolves with the whole answer when the node closes the connection. */
 export async function exchange(
   t: Test,
   hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
@@ -18,7 +18,7 @@ export async function exchange(
   return answer
 }
 
-/** The socket when its handshake is done; rejects when it fails. */
+/** Resolves with the socket when its TLS handshake is done. Rejects if the handshake fails. */
 export function secured(socket: TLSSocket): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     socket.once('secureConnect', () => resolve(socket))

@@ -33,7 +33,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
   const large: Route = {
     ...{ method: 'GET', path: '/large', id: 'large', tag: 'Test', summary: '', answers: {} },
-    // More than the buffers of both ends hold.
+    // 16 MiB: more than the buffers at both ends of the connection hold.
     handle: () => ({
       status: 200,
       body: 'x'.repeat(16 * 1024 * 1024),

@@ -34,7 +34,7 @@ t.test('MQTT over WebSocket has the rules of MQTT over TLS', async (t) => {
 
   const publisher = await connect(t, hub, login, overWebSocket(hub))
   await publisher.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
-  // Larger than one WebSocket frame of most clients, and than one TLS record.
+  // Larger than a WebSocket frame of most clients, and larger than a TLS record.
   const event = playing(station(), { title: 'x'.repeat(300_000) })
   await publisher.client.publishAsync(`inbox/${own}`, JSON.stringify(event), { qos: 2 })
   t.equal((await publisher.received.until(() => true)).json.outcome, 'published')
@@ -83,7 +83,7 @@ t.test('an upgrade that is not there is refused as such, not as a path that is n
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {
-  // The bound is that of HTTPS as well, where the connection of the upgrade before may still be closing.
+  // 5, not 1: the bound also holds for HTTPS, where the connection of the previous upgrade may still be closing.
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '5' })
   const login = await hub.subscriber('radio/#')
   await Promise.all(Array.from({ length: 5 }, () => connect(t, hub, login)))
@@ -167,7 +167,7 @@ t.test('before log-in a message is as small as a CONNECT, and comes in few piece
   for (let count = 0; count < 2000; count++) fragments.send(Buffer.of(0x10), { fin: false })
   await closed(fragments)
   const unfinished = await open(t, hub)
-  // A CONNECT that says that it has 65,000 bytes.
+  // The first bytes of a CONNECT, which announce 65,000 more.
   unfinished.send(Buffer.from('10e8fb03', 'hex'))
   for (let count = 0; count < 2000; count++) unfinished.send(Buffer.of(0))
   await closed(unfinished)
@@ -194,7 +194,7 @@ function start(t: Test, hub: TestHub, path: string, protocols: string[]): WebSoc
   return websocket
 }
 
-/** The sub-protocol that was agreed on, or the status of the refusal. */
+/** The sub-protocol of the WebSocket that the node accepts, or the HTTP status of its refusal. */
 function outcome(t: Test, hub: TestHub, path: string, protocols: string[]): Promise<number | string> {
   const websocket = start(t, hub, path, protocols)
   return new Promise((resolve, reject) => {
@@ -215,7 +215,7 @@ async function open(t: Test, hub: TestHub): Promise<WebSocket> {
   return websocket
 }
 
-/** Waits for so many packets; their kinds, sorted. Every message must be a binary one. */
+/** Returns a function that resolves with the sorted types of the first `count` packets. A text message rejects it. */
 function answersOf(websocket: WebSocket): (count: number) => Promise<string[]> {
   const kinds: string[] = []
   let failure: Error | undefined

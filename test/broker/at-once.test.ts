@@ -2,9 +2,9 @@ import t from 'tap'
 import { numbersTaken, type Store } from '../../store/store.ts'
 import { openBroker, peer, publish, publishes, subscriber, texts } from '../conformance/peers.ts'
 
-/* What goes out, or is taken, without waiting for anything it need not wait for. */
+/* The broker sends messages and takes acknowledgements at once, except where it must wait for the store. */
 
-/** A store that has a commit under way and is not sure of it until it is told to be. */
+/** A store whose commits, after `hold`, stay under way until the test calls `settle`. */
 function createUnsureStore() {
   let settle = (_failed?: Error) => {}
   let holding = false
@@ -142,7 +142,7 @@ t.test('acknowledgements are taken however they are cut, and whatever follows th
     [13, bytes.length],
   ] as const) {
     client.send(bytes.subarray(from, to))
-    // Its own packet, or it would be joined with the next one.
+    // Waits a turn of the event loop. Otherwise the socket would join this piece with the next one.
     await new Promise((resolve) => setImmediate(resolve))
   }
   await client.next('pingresp')

@@ -110,7 +110,7 @@ t.test('the time of an event begins with its last byte, also where it waits for 
   broker.receiveWith(async ({ started }) => {
     const decided = performance.now()
     decisions.push({ started, decided })
-    // As long as an event that is expensive to decide.
+    // Blocks for 20 ms, like an event that is expensive to decide.
     while (performance.now() < decided + 20);
     return true
   })

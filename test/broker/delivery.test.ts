@@ -255,7 +255,7 @@ t.test('a will is published when the connection is reset', async (t) => {
 })
 
 t.test('what is accepted while a queue is being delivered is not lost behind it', async (t) => {
-  // Commits of events take their time, so that the delivery gets ahead of them.
+  // Commits of events take 20 ms, so the delivery of the queue overtakes them.
   const broker = await startPlainBroker({
     wrapStore: (store) => ({
       ...store,
@@ -286,7 +286,7 @@ t.test('what is accepted while a queue is being delivered is not lost behind it'
     const packet = await second.next('publish', index)
     seen.push(packet.topic)
     second.send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
-    // Live messages, a few at a time, while the queue is on its way.
+    // Publishes a few live messages at a time, while the broker delivers the queue.
     const from = 51 + index * 5
     if (from < count) send(from, from + 4)
   }

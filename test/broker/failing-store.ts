@@ -1,6 +1,6 @@
 import type { Change, Store } from '../../store/store.ts'
 
-/** A store that fails, hesitates or waits as a test tells it, in front of a real one. */
+/** Wraps a real store. A test can make commits and reads fail, and commits wait. */
 export function createFailingStore() {
   let failing: (changes: readonly Change[]) => boolean = () => false
   let failingReads: (key: string) => boolean = () => false
@@ -27,7 +27,7 @@ export function createFailingStore() {
         return store.commit(changes, underway)
       },
     }),
-    /** Refuses commits from now on, all or those that pass. */
+    /** From now on, commits fail: all, or those for which `which` returns true. */
     fail(which: (changes: readonly Change[]) => boolean = () => true): void {
       failing = which
     },
@@ -41,7 +41,7 @@ export function createFailingStore() {
     get refused() {
       return refused
     },
-    /** Keeps commits waiting until `release`; resolves when there is one. */
+    /** From now on, commits wait until `release`. Resolves when a commit waits. */
     hold(which: (changes: readonly Change[]) => boolean = () => true): Promise<void> {
       holds = which
       return new Promise((resolve) => {

@@ -7,7 +7,7 @@ import { openBroker, type Peer, peer, publish, subscriber, texts } from '../conf
 import { rawClient } from '../raw-client.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
-/* A node that has not heard yet what the others did decides from an old memory. */
+/* A lagging node has not yet received the commits of the other nodes, so it decides with outdated memory. */
 
 const persistent = { clean: false }
 const hour = 3_600_000
@@ -171,7 +171,7 @@ t.test('an entry that is refused leaves the message to the other sessions that h
   await isOffline(b, 'stays')
   publisher.send(publish('t', 1))
   await publisher.closed()
-  // It has nothing in memory.
+  // Node `c` is new, so it knows only what the store has.
   const after = await peer(t, await start('c'), 'stays', persistent)
   t.match(await after.next('publish'), { topic: 't' })
 })
@@ -224,13 +224,13 @@ function openHub(t: Test) {
   }
 }
 
-/** Resolves when the listener has it, and with it everything that was queued before. */
+/** Publishes a message. Resolves when the listener has received this message, and so everything queued before. */
 async function publishes(listener: Peer, publisher: Peer, topic: string): Promise<void> {
   publisher.send(publish(topic, 1))
   await until(() => texts(listener).includes(`${topic} ${topic}`))
 }
 
-/** A client whose log-in is on its way into the store. */
+/** Connects a client. Resolves as soon as the log-in of the client waits for the store. */
 async function beginLogIn(t: Test, node: Node, clientId: string, { clean }: { clean: boolean }) {
   const client = await rawClient(t, node.port)
   const protocol = { protocolId: 'MQTT', protocolVersion: 4, keepalive: 0 } as const
@@ -246,13 +246,13 @@ async function leave(client: Peer): Promise<void> {
 
 type Node = Awaited<ReturnType<ReturnType<typeof openHub>['start']>>
 
-/** The end of its connection is stored. */
+/** Resolves when the node has stored that the client is offline. */
 async function isOffline({ broker, store }: Node, clientId: string): Promise<void> {
   await until(() => broker.known.get(clientId)?.node === undefined)
   await settled(store)
 }
 
-/** A log-in of one more client has begun, and waits for the store. */
+/** Resolves when the node has `connections` connections, and the log-in of the newest waits for the store. */
 async function logsIn({ broker }: Node, connections: number): Promise<void> {
   await until(() => broker.connectionCount() === connections)
   for (let turns = 0; turns < 50; turns++) await nextTurn()

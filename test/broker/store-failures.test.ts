@@ -20,7 +20,7 @@ import { createRandom } from '../random.ts'
 import { rawClient } from '../raw-client.ts'
 import { createFailingStore, touches } from './failing-store.ts'
 
-/* A store that refuses, hesitates or is gone: nothing is acknowledged, nobody is lost, it recovers by itself. */
+/* The store rejects commits, is slow, or is closed: the broker acknowledges nothing, and recovers without loss. */
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
@@ -132,7 +132,7 @@ t.test('acknowledgements that could not be stored are stored later, without furt
   store.release()
   t.notOk(client.isClosed, 'the client need not know')
   await broker.store.commit([{ put: 'test/behind', value: '' }])
-  // As after a crash: this one knows what is stored, and nothing else.
+  // As after a crash: a new node knows only what is stored.
   const node = { store: broker.store, nodes: createOnlyNode('next') }
   const next = await peer(t, await openBroker(t, { node }), 'c', { clean: false })
   await next.settled()
@@ -146,7 +146,7 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
   first.socket.destroy()
   const publisher = await peer(t, broker, 'p')
   publisher.send(publish('a', 1))
-  // So much that it is not in memory any more.
+  // So many bytes that message `a` is no longer in memory.
   const payload = Buffer.alloc(1_000_000)
   for (let id = 2; id <= 14; id++) publisher.send(publish('large', 1, id, { payload }))
   await publisher.next('puback', 13)
@@ -162,7 +162,7 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
     await client.settled()
     t.equal(publishes(client).length, 0)
     store.heal()
-    // From the second round on it is repeated.
+    // From the second round on, the broker sends the message again.
     t.match(await client.next('publish'), { topic: 'a', dup: round > 0 })
     t.notOk(client.isClosed)
     client.socket.destroy()
@@ -276,7 +276,7 @@ t.test('a publish that ends in an unexpected error closes the connection in its 
   client.send(publish('first', 1, 1))
   client.send(publish('second', 1, 2))
   await second
-  // The error has had its turns by then.
+  // Gives the error ten turns of the event loop, which is enough for the broker to handle it.
   for (let turn = 0; turn < 10; turn++) await nextTurn()
   finishFirst(true)
   await client.closed()
@@ -290,7 +290,7 @@ t.test('a publish that ends in an unexpected error closes the connection in its 
 t.test('waiting acknowledgements hold nothing of those before', async (t) => {
   const publishing = createPublishing({
     clock: Date.now,
-    // Only messages of QoS 2 are incoming.
+    // Not used here: `incoming` is only for QoS 2 messages.
     incoming: {} as never,
     publishes: () => true,
     inbox: { decide: () => ({ livestreams: 0 }), settle: async () => ({ outcome: 'published' }) },
@@ -356,7 +356,7 @@ t.test('no rejection went unhandled, and no listeners piled up', async (t) => {
   t.same(unhandled, [])
 })
 
-/** Publishes each message until it is acknowledged, over as many connections as that takes. */
+/** Publishes each message until the broker acknowledges it, over as many connections as needed. */
 async function publishAll(
   t: Tap,
   broker: PlainBroker,
@@ -387,7 +387,7 @@ async function logIn(t: Tap, broker: PlainBroker, clientId: string): Promise<Pee
   }
 }
 
-/** True once it came, false when the connection was closed before. */
+/** Resolves with true when the answer has come, with false if the connection closes before. */
 async function answerOf(client: Peer, cmd: string, messageId: number): Promise<boolean> {
   const has = () => client.packets.some((packet) => packet.cmd === cmd && packet.messageId === messageId)
   while (!has() && !client.isClosed) {
@@ -399,7 +399,7 @@ async function answerOf(client: Peer, cmd: string, messageId: number): Promise<b
   return has()
 }
 
-/** Reads and acknowledges, over as many connections as that takes, until nothing is left. */
+/** Receives and acknowledges messages, over as many connections as needed, until `isDone` and none is queued. */
 async function readUntil(
   t: Tap,
   broker: PlainBroker,

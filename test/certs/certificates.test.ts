@@ -129,7 +129,7 @@ async function start(t: Test) {
   return { ...made, ...logged, certificates }
 }
 
-/** Two complete sets that have nothing in common. */
+/** Two sets of certificate files that have no key or certificate in common. */
 async function pairs(t: Test) {
   const root = t.testdir({ one: {}, two: {} })
   const [one, two] = [join(root, 'one'), join(root, 'two')]
@@ -172,7 +172,7 @@ function nextChange(certificates: { onChange(listener: (pair: unknown) => void):
   return waitFor(events, 'changed')
 }
 
-/** Looking at the files does not keep the process alive; the test does. */
+/** The watch of the certificate files does not keep the process alive, so this timer does. */
 function waitFor(events: EventEmitter, name: string): Promise<unknown[]> {
   const alive = setTimeout(() => undefined, 10_000)
   return once(events, name).finally(() => clearTimeout(alive))

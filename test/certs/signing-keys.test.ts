@@ -21,7 +21,7 @@ t.test('what is signed at any moment of a rotation can be verified', async (t) =
       return first
     },
   }
-  // Between two steps of the rotation others have their turn.
+  // Other code that uses the keys runs between two steps of the rotation: here, the test reads the current key.
   async function lookAround(): Promise<void> {
     for (let turn = 0; turn < 1000; turn++) {
       look()

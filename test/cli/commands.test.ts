@@ -317,7 +317,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       list: () => [subscription],
       find: (name) => (known(name) ? subscription : undefined),
       standing: () => ({ state: 'active', since: subscription.createdAt, reason: null }),
-      // As if another operator, or its owner, always came first.
+      // As if another operator or the owner of the subscription were always faster.
       pause: async () => false,
       resume: async () => false,
       remove: async () => false,
@@ -331,7 +331,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       isRetained: () => false,
       newest: () => [],
     },
-    // There is no feed: an import is refused.
+    // Without a feed, the hub refuses an import.
     aedesImport: {
       pipeline: { decide: unasked, settle: unasked },
       sessions: { judge: unasked, bring: unasked },
@@ -349,7 +349,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
   }
   const commands = createCommands(parts)
-  /** As the answer arrives: through JSON. */
+  /** Runs a command. Returns the answer as a client gets it: written as JSON and read again. */
   async function ask(name: string, args: Record<string, unknown> = {}) {
     return JSON.parse(JSON.stringify((await commands[name]?.(args, 'kim')) ?? null))
   }

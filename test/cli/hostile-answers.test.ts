@@ -3,11 +3,11 @@ import { commands } from '../../cli/commands.ts'
 import { createPrinter } from '../../cli/print.ts'
 
 /*
- * Titles and client ids are chosen by strangers, and with --url a hub may be anybody's.
+ * Strangers choose titles and client ids, and with --url a stranger may run the hub. So an answer may hold any text.
  */
 const hostile = '\u001b[2J\u009b5m\u202eEVIL'
 
-/** Whatever a command asks of its answer is hostile text, a list of one, or an object with the same inside. */
+/** The fields of answers that commands print. In this test each of them holds the hostile text. */
 const names = [
   ...[
     'node',

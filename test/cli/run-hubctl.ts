@@ -5,22 +5,22 @@ import { commandOf } from '../root.ts'
 export interface Run {
   stdin?: string
   env?: Record<string, string>
-  /** No file may grow beyond so many blocks of 512 bytes. */
+  /** Largest size of a file that `hubctl` may write, in blocks of 512 bytes. */
   fileBlocks?: number
 }
 
 const [program = '', ...entry] = commandOf('cli/hubctl.ts')
 
-/** Runs `hubctl` as a process of its own, without a terminal. */
+/** Runs `hubctl` in its own process, without a terminal. */
 export async function runHubctl(argv: readonly string[], { stdin = '', env = {}, fileBlocks }: Run = {}) {
   const command = [program, ...entry, ...argv]
-  // The shell becomes hubctl.
+  // The shell sets the limit. Then `exec` replaces the shell with hubctl.
   const [first = '', ...rest] =
     fileBlocks === undefined ? command : ['sh', '-c', `ulimit -f ${fileBlocks}; exec "$0" "$@"`, ...command]
   const child = spawn(first, rest, {
     env: { ...process.env, HUB_DATA_DIR: '', HUBCTL_URL: '', ...env },
   })
-  child.stdin.on('error', () => undefined) // It may end without reading.
+  child.stdin.on('error', () => undefined) // hubctl may end before it reads its input.
   child.stdin.end(stdin)
   const output = { stdout: '', stderr: '' }
   child.stdout.setEncoding('utf8').on('data', (text) => {

@@ -3,7 +3,7 @@ import t from 'tap'
 import { rawClient } from '../raw-client.ts'
 import { closesAfter, hex, openBroker, peer, publish, subscribe, subscriber, texts } from './peers.ts'
 
-/* MQTT 3.1.1 §3.1 and §3.2: CONNECT and CONNACK. test/broker/connect.test.ts has the malformed ones. */
+/* MQTT 3.1.1 §3.1 and §3.2: CONNECT and CONNACK. test/broker/connect.test.ts has the malformed CONNECT packets. */
 
 const will = (fields = {}) => ({
   will: { topic: 'will', payload: Buffer.from('gone'), qos: 1, retain: false, ...fields },
@@ -168,7 +168,7 @@ t.test('a refused client id gets return code 2 and is closed', async (t) => {
   ]
   for (const [why, fields] of table) {
     const client = await rawClient(t, broker.port)
-    // mqtt-packet does not encode the first one.
+    // mqtt-packet refuses to encode the packet of the first row, so the test sends its bytes.
     if (why === 'too long') client.send(generate({ ...connectFields, ...fields }))
     else client.send(hex('10 0c 0004 4d515454 04 00 0000 0000'))
     t.match(await client.next('connack'), { returnCode: 2, sessionPresent: false }, why)

@@ -2,14 +2,14 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { root } from '../root.ts'
 
-/* docs/conformance.md names every normative statement of MQTT 3.1.1, and only tests that exist. */
+/* docs/conformance.md lists every normative statement of MQTT 3.1.1. Every test that it names must exist. */
 
 const page = readFileSync(`${root}docs/conformance.md`, 'utf8')
 const rows = [...page.matchAll(/^\| MQTT-(\S+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
   ([, number = '', demand = '', shown = '']) => ({ number, demand, shown }),
 )
 
-/** Statements per section; they are numbered without gaps (specification, appendix B). */
+/** Number of statements per section. The specification (appendix B) numbers them without gaps. */
 const statements: Record<string, number> = {
   ...{ '1.5.3': 3, '2.2.2': 2, '2.3.1': 7 },
   ...{ '3.1.0': 2, '3.1.2': 24, '3.1.3': 11, '3.1.4': 5, '3.2.0': 1, '3.2.2': 6 },
@@ -25,7 +25,7 @@ t.test('every statement is on the page, once', async (t) => {
   const expected = Object.entries(statements).flatMap(([section, count]) =>
     Array.from({ length: count }, (_, index) => `${section}-${index + 1}`),
   )
-  expected.push('3-8.3-4') // so it is written in the specification
+  expected.push('3-8.3-4') // The specification writes this number with a hyphen after the 3.
   t.same(rows.map(({ number }) => number).sort(), expected.sort())
   t.equal(expected.length, 141)
 })

@@ -5,7 +5,7 @@ import { rawClient } from '../raw-client.ts'
 
 export type Peer = Awaited<ReturnType<typeof rawClient>>
 
-/** A broker open to everybody, closed with the test. */
+/** A broker that everybody may use. It closes when the test ends. */
 export async function openBroker(t: Test, options: Parameters<typeof startPlainBroker>[0] = {}) {
   const broker = await startPlainBroker(options)
   t.teardown(broker.close)
@@ -38,7 +38,7 @@ export function subscribe(client: Peer, messageId: number, filters: Record<strin
   client.send({ cmd: 'subscribe', messageId, subscriptions })
 }
 
-/** A PUBLISH whose payload is its topic unless told otherwise. */
+/** A PUBLISH packet. Its payload is its topic, unless `fields` has another payload. */
 export function publish(
   topic: string,
   qos: 0 | 1 | 2,
@@ -50,7 +50,7 @@ export function publish(
 
 export const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex')
 
-/** What a client was sent, as `topic payload`, in order. */
+/** The PUBLISH packets that a client has received, in order, each as `topic payload`. */
 export function texts(client: Peer): string[] {
   return publishes(client).map(({ topic, payload }) => `${topic} ${payload}`)
 }

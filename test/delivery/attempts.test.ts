@@ -9,7 +9,7 @@ t.test('the last attempts of a queue are kept, newest first, also after a restar
   const memory = createMemoryStore()
   const attempts = createAttempts(memory.store)
   const all = Array.from({ length: keptAttempts + 20 }, (_, index) => String(index))
-  // All in the same millisecond.
+  // All attempts have the same time, so the time does not give their order.
   for (const id of all) await memory.store.commit(await attempts.add('a', attempt(id)))
   await memory.store.commit(await attempts.add('b', attempt('other')))
   const expected = all.slice(-keptAttempts).reverse()

@@ -10,10 +10,10 @@ import {
 } from '../../store/store.ts'
 import { keysBelow } from '../../store/stored-value.ts'
 
-/** What becomes of a commit. `torn`: it is refused, and yet found after a restart. */
+/** How the store treats a commit. `torn`: it refuses the commit, yet has its changes after a restart. */
 export type Fate = 'stored' | 'refused' | 'torn'
 
-/** A store in memory that survives its hub, and refuses or holds commits as a test tells it. */
+/** A store in memory. It outlives the hub that uses it, and a test can make it refuse commits or hold them back. */
 export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(), lastNumber = 0) {
   const entries = new Map(from)
   let fateOf: (changes: readonly Change[]) => Fate = () => 'stored'
@@ -46,7 +46,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     commit(changes) {
       if (changes.length === 0) return Promise.resolve(0)
       const fate = fateOf(changes)
-      // In the order of the calls, and never in the turn of the call.
+      // Applies commits in the order of the calls, each in a later turn of the event loop than its call.
       const done = last.then(async () => {
         await new Promise((resolve) => setImmediate(resolve))
         await open
@@ -81,14 +81,14 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
 
   return {
     store,
-    /** What lies in it now. */
+    /** The current entries of the store. */
     entries,
     keys: (prefix: string): string[] => [...entries.keys()].filter((key) => key.startsWith(prefix)).sort(),
-    /** Decides about commits from now on, when they are made. */
+    /** From now on, `how` decides the fate of each commit when `commit` is called. */
     judge(how: (changes: readonly Change[]) => Fate): void {
       fateOf = how
     },
-    /** Lets commits wait until `release`. */
+    /** From now on, commits wait until `release` is called. */
     hold(): void {
       open = new Promise((resolve) => {
         release = resolve
@@ -97,7 +97,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     release(): void {
       release()
     },
-    /** The same content for a hub that starts after a crash. */
+    /** A new store with the same content, for a hub that starts after a crash. */
     crashed: () => createMemoryStore(entries, lastNumber),
   }
 }

@@ -12,11 +12,11 @@ import { createMemoryStore } from './memory-store.ts'
 
 export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
 
-/** What was planned for an event. */
+/** The planned work for an event: its changes, and the functions to call after their commit. */
 export interface Planned {
   id: string
   changes: readonly Change[]
-  /** `first`: the first number that the commit took. */
+  /** Call this after the commit. `first` is the first number that the store gave to its changes. */
   stored(first: number): void
   failed(): void
 }
@@ -30,7 +30,7 @@ export async function openQueues(
     now?: number
     perQueue?: number
     steadyClock?: () => number
-    /** Set: one of several nodes. */
+    /** If set: the node is one of several nodes, with this slot. */
     slot?: number
   } = {},
 ) {
@@ -53,7 +53,7 @@ export async function openQueues(
 
   const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
 
-  /** Work that follows from an event, with all that is stored of it. */
+  /** Plans one work item per queue for an event. `changes` is everything that the hub stores of the event. */
   function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
     const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
     const planned = queues.plan({
@@ -72,7 +72,7 @@ export async function openQueues(
     time,
     plan,
 
-    /** Appends one message to each of these queues; false when it was not stored. */
+    /** Appends one message to each of these queues. False: the store refused the commit. */
     async append(messageId: string, ...names: string[]): Promise<boolean> {
       const planned = plan(messageId, names)
       let first: number
@@ -86,7 +86,7 @@ export async function openQueues(
       return true
     },
 
-    /** Removes from the journal what no item names. */
+    /** Removes the journal entries whose positions no work item names. */
     trim(): void {
       for (const key of [...memory.keys('journal/'), ...memory.keys('latest/')]) {
         if (!journal.named.has(positionIn(key))) memory.entries.delete(key)
@@ -105,24 +105,24 @@ export async function openQueues(
       return letter
     },
 
-    /** The queues as a hub finds them that starts now. */
+    /** Opens the queues again, as a hub would find them if it started now. */
     reopen: () => openQueues({ memory: memory.crashed(), now: time.now, perQueue }),
 
-    /** All that can be seen of a queue. */
+    /** The whole visible state of a queue, to compare queues before and after a restart. */
     view: (name: string) => ({
       ...queues.lengthOf(name),
-      dropped: 0, // counted since the start
+      dropped: 0, // The hub counts anew after a restart, so the test does not compare this number.
       letters: queues.deadLetters(name),
-      // What is due is shown one at a time.
+      // Of the items that were set aside, `waiting` has only the next one.
       ...queues.waiting(name),
     }),
 
-    /** Works a queue off; what was in it, each with its payload. */
+    /** Acknowledges all items of a queue. Returns their message ids, or `wrong payload` where the payload differs. */
     async drain(name: string): Promise<string[]> {
       const drained: string[] = []
       for (;;) {
         const { head } = queues.waiting(name)
-        // Whatever stepped aside is due some time.
+        // Only items that were set aside are left: move the clock on until they are due.
         if (!head) time.now += hour
         const item = head ?? queues.waiting(name).due
         if (!item) return drained
@@ -134,7 +134,7 @@ export async function openQueues(
   }
 }
 
-/** The messages at these positions, as their queue gets them that begins with them, or repeats them. */
+/** The messages at these positions, as the queues take them in `begin` and `repeat`. */
 export function messagesAt(...positions: number[]): EarlierMessage[] {
   const describe = ({ payload }: { payload: Buffer }) => ({
     messageId: String(payload).split(' ').at(-1) ?? '',

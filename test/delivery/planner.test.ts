@@ -32,7 +32,7 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
     return {
       ...{ store, subscriptions, warnings },
 
-      /** What an event for these livestreams is owed to, in the order of its items. */
+      /** The planned items of an event for these livestreams, in order, each as `<nth> <scope> <queue>`. */
       owed(event: object, livestreamIds = [livestream.id], isRepeatedWhole = false): string[] {
         planned = []
         const { event: name, id } = event as { event: string; id: string }

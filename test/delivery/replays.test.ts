@@ -112,7 +112,7 @@ onEachStore('an event over HTTPS comes again as it came first', async (t, settin
   const hub = await startTestHub(t, { ...settings, ...pushing(receiver) }, home)
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)
-  // Its services need not say which institution they belong to.
+  // Over HTTPS, the services of an event need not name their institution.
   const { institutionId: _, ...service } = serviceOf(station())
   const publish = (title: string) => {
     const body = playing(station(), { title, services: [service] })

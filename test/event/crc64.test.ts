@@ -17,7 +17,7 @@ t.test('crc64 digests the UTF-8 bytes, not the UTF-16 units', async (t) => {
   t.equal(crc64('Küste 🎵'), bitwise(Buffer.from('Küste 🎵')))
 })
 
-/** The definition, one bit at a time. */
+/** Computes the checksum by its definition, one bit at a time. */
 function bitwise(bytes: Uint8Array): string {
   let crc = 0n
   for (const byte of bytes) {

@@ -1,11 +1,11 @@
 import { crc64 } from '../../event/crc64.ts'
 
-/** Letters that are chosen: more than the 64 bits of a checksum, so that there is a choice for each. */
+/** Number of letters to choose. It is above the 64 bits of a checksum, so there is a choice for every checksum. */
 const length = 96
 
 /**
- * An external id that begins with `prefix` and has the checksum of `other`. A change of one letter changes the checksum
- * by the same bits whatever the others are, so that the letters follow from linear equations.
+ * Makes an external id that begins with `prefix` and has the checksum of `other`. A changed letter flips the same bits
+ * of the checksum, whatever the other letters are. So linear equations give the letters.
  */
 export function forgedName(prefix: string, other: string): string {
   const checksum = (name: string) => BigInt(`0x${crc64(name)}`)
@@ -24,9 +24,9 @@ export function forgedName(prefix: string, other: string): string {
 }
 
 interface Equation {
-  /** Of the checksum. */
+  /** The flipped bits of the checksum. */
   bits: bigint
-  /** The letters that change these bits. */
+  /** The letters whose change flips these bits, as a bit mask. */
   chosen: bigint
 }
 

@@ -46,7 +46,7 @@ t.test('what is refused, and where', async (t) => {
     [`{"a":[1e999,${'1,'.repeat(9_996)}1]}`, ['.a.0', /out of range/]],
     [`{"a":[${'1,'.repeat(9_999)}1]}`, ['.', /more than 10000 values/]],
     [`{"a":[${'{},'.repeat(9_998)}{"b":""}]}`, ['.', /more than 10000 values/]],
-    // No JSON, and looked through no further than JSON would be.
+    // Not JSON. Here, too, the parser stops after 10,000 values.
     [
       `{${Array.from({ length: 10_001 }, (_, index) => `"${index}":`).join('')}`,
       ['.', /more than 10000 values/],
@@ -164,7 +164,7 @@ t.test('hostile payloads of 400 kB are answered, with a bounded list of errors',
     'white space behind strings': `{"a":["${`"${' '.repeat(4000)},"`.repeat(95)}"]}`,
   }
   for (const [name, text] of Object.entries(payloads)) {
-    // Work that grows with the square of the payload would run into the time limit of the test.
+    // If the work grew with the square of the payload size, the test would run into its time limit.
     const result = parseJson(Buffer.from(text))
     const errors = 'errors' in result ? result.errors.length : 0
     t.ok(errors <= 100, `${name}: ${errors} errors`)

@@ -7,7 +7,7 @@ import { loadSamples, type Sample } from '../samples/load.ts'
 const now = Date.now()
 const accepted = loadSamples('accepted', now)
 const refused = loadSamples('refused', now)
-/** Decided before the payload is read. */
+/** Samples that the hub refuses for their size, before it reads their payload. */
 const tooLarge = refused.filter(({ expect }) =>
   expect.errors.some((error) => error.errorCode === 'payload.size'),
 )
@@ -66,7 +66,7 @@ function check({ payload }: Sample, door: 'mqtt' | 'https'): ErrorItem[] {
   return 'errors' in shape ? shape.errors : []
 }
 
-/** The URL an HTTPS publisher would have chosen. */
+/** The event name that an HTTPS publisher would have put into the URL. */
 function nameOf(payload: Buffer): string {
   const next = 'de.org.hub.v1.radio.track.next'
   return payload.includes(next) ? next : 'de.org.hub.v1.radio.track.playing'

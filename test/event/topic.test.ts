@@ -202,7 +202,7 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
     .tuple(fc.array(level, { minLength: 0, maxLength: 4 }), fc.boolean())
     .map(([levels, tail]) => (tail ? [...levels, '#'] : levels).join('/'))
     .filter((text) => checkTopicFilter(text) === undefined)
-  // One level more than any filter, and one word ('z') that no filter names: enough for every difference.
+  // Topics with one level more than any filter, and with one word (`z`) that no filter has, show every difference.
   const topics = topicsOf(['a', 'b', '', '$s', 'z'], 6)
   fc.assert(
     fc.property(filter, filter, (permitted, requested) => {
@@ -225,7 +225,7 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
   )
 })
 
-/** All topics of up to `depth` of these levels. */
+/** All topics of up to `depth` levels, made of these words. */
 function topicsOf(words: readonly string[], depth: number): string[] {
   const all: string[] = []
   let longest: string[][] = [[]]

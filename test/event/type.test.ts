@@ -2,7 +2,7 @@ import t from 'tap'
 import TypeBox from 'typebox'
 import { Type } from '../../event/type.ts'
 
-// Called with either, so that both are asked the same.
+// Each function below is called with our `Type` and with TypeBox, so both get the same calls.
 type Builders = typeof Type
 
 const schemas: Record<string, (Type: Builders) => object> = {

@@ -2,7 +2,7 @@ import t from 'tap'
 import { openJournal } from '../../journal/journal.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
-/** A journal with messages of three topics of one stream in turn; message `n` was accepted at `n`. */
+/** A journal with messages of one stream, on three topics in turn. Message `n` was accepted at time `n`. */
 async function start(count: number) {
   const { store } = createMemoryStore()
   const journal = await openJournal(store)

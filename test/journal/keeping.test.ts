@@ -7,7 +7,7 @@ const base = { at: now, bytes: 100, qos: 1 as const }
 
 type Kind = 'track' | 'control' | 'state' | 'report' | 'refused' | 'plain'
 
-/** A message at a position: its kind, and what is special about it. */
+/** An index entry of a kind, at a position. `fields` replace its usual fields. */
 function entry(kind: Kind, position: number, fields: Partial<IndexEntry> = {}): IndexEntry {
   const own = { ...base, position, stream: 'one', topic: `radio/one/${kind}` }
   const kinds: Record<Kind, IndexEntry> = {

@@ -21,14 +21,14 @@ const state = (slot: string, fields: { time?: number; expires?: number } = {}): 
   queue: { keep: 'every' },
 })
 
-/** What a store has, with a journal that keeps the messages. */
+/** Opens the retained values of a store, with the journal that keeps their messages. */
 async function open(store: Store, clock = () => now) {
   const journal = await openJournal(store)
   const returnable = await openReturnable(store)
   const retained = await openRetained({ store, journal, returnable, clock })
   return {
     ...retained,
-    /** Stores an event, and shows it as soon as the store calls back. Returns the position of its first message. */
+    /** Stores an event. Shows its values as soon as the store calls back. Returns the position of the first message. */
     async publish(...messages: Message[]): Promise<number> {
       let shown: number | undefined
       const show = (first: number) => {
@@ -51,7 +51,7 @@ async function open(store: Store, clock = () => now) {
         throw error
       }
     },
-    /** Topics and payloads that a session gets which was away since a position, in this order. */
+    /** Topics and payloads, in order, of the messages that a session gets if it was away since `position`. */
     async missed(position: number): Promise<string[]> {
       const all = [...returnable.since(position, ['#'])].reverse()
       const entries = await Promise.all(all.map((candidate) => journal.get(candidate.position)))
@@ -60,7 +60,7 @@ async function open(store: Store, clock = () => now) {
   }
 }
 
-/** A store that calls back at once. The test decides which commits are stored, in their order. */
+/** A store that calls back at once. The test decides for each commit, in order, whether the store applies it. */
 async function createUndecided(store: Store) {
   let lastNumber = await store.lastNumber()
   const underway: ((isStored: boolean) => Promise<void>)[] = []
@@ -75,7 +75,7 @@ async function createUndecided(store: Store) {
         return new Promise((resolve, reject) => {
           underway.push(async (isStored) => {
             if (isStored) await store.commit(changes)
-            // A commit that fails has taken its numbers.
+            // A failed commit has still used up its numbers.
             else if (taken > 0) await store.commit([{ put: 'failed/', value: '', numbered: last(taken) }])
             if (isStored) resolve(first)
             else reject(new Error('disk full'))
@@ -198,7 +198,7 @@ t.test('of states with the same time every node shows the same', async (t) => {
   t.equal(shown(late), 'a-third', 'also one that starts afterwards')
 })
 
-/** One event for several livestreams, as it is distributed. */
+/** The messages of one event for several livestreams. */
 function messagesOf(payload: Buffer, time = now, livestreams = ['a', 'b', 'c']): Message[] {
   const rules = { qos: 1, retained: { slot: '', time }, queue: { keep: 'latest', time } } as const
   return livestreams.map((id) => ({ topic: `radio/${id}/track/playing`, payload, ...rules }))
@@ -315,7 +315,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
-  // Unless its event is the newer one: then the store has kept it.
+  // But if the value that was given up has the newer event time, it counts: the store has kept it.
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, retained: { slot: '', time: now + 1 } })
   const newer = await store.get(key)
@@ -331,7 +331,7 @@ t.test('a value that this node had given up does not replace a later one of its 
 
 const topic = 'radio/x/track/playing'
 
-/** A node with a value `stored`, on a store whose commits the test decides. */
+/** A node with the retained value `stored`. The test decides whether the commits of its store succeed. */
 async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
   const embedded = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
   t.teardown(() => embedded.close())
@@ -346,7 +346,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
     at: (ms: number) => {
       time = ms
     },
-    /** Publishes an event whose time is so much later than that of the stored value. */
+    /** Publishes an event. Its event time is `later` milliseconds after that of the stored value. */
     publish: (name: string, later = 0, expires?: number): void => {
       const messages = messagesOf(Buffer.from(name), now + later, ['x']).map((message) => ({
         ...message,
@@ -361,7 +361,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
       const message = { ...state(slot, fields), payload: Buffer.alloc(bytes, slot) }
       node.publish(message).catch(() => undefined)
     },
-    /** Publishes an event for so many livestreams, all with the same event time. */
+    /** Publishes an event for `count` livestreams, all with the same event time. */
     publishMany: (count: number, expires: number): void => {
       const messages = Array.from({ length: count }, (_, nth) => ({
         ...state('', { expires }),
@@ -383,7 +383,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
     sweep: (): void => void node.sweep(),
     end: undecided.end,
     shown: () => node.current(topic)?.payload.toString(),
-    /** Expects a value at new subscribers and returning sessions, of this node and of one that starts now. */
+    /** Expects that new subscribers and returning sessions get a value, on this node and on one that starts now. */
     async has(name: string | undefined, what: string): Promise<void> {
       for (const each of [node, await open(embedded, () => time)]) {
         t.equal(each.current(topic)?.payload.toString(), name, what)

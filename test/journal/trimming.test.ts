@@ -30,7 +30,7 @@ async function send({ broker }: Pick<PlainBroker, 'broker'>, ...messages: Messag
   for (const message of messages) await broker.distribute([message])
 }
 
-/** Until everything has left the window but for the last message, and was looked at. */
+/** Trims the journal until all messages except the last have left the window, and the journal has checked each. */
 async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promise<void> {
   await broker.trimming.sweep()
   await send({ broker }, event('other'))
@@ -40,7 +40,7 @@ async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promis
   }
 }
 
-/** The positions that are kept, and that the index has, but for those of `other`. */
+/** The positions that the journal keeps, without stream `other`. Throws if the index names other positions. */
 async function kept(store: Store): Promise<number[]> {
   const indexed: number[] = []
   for (const prefix of ['latest/', 'every/'])
@@ -319,7 +319,7 @@ t.test('after a crash a session gets again what is kept', async (t) => {
   t.ok(again.packets.every((packet) => packet.cmd !== 'publish' || packet.dup))
 })
 
-/** Acknowledges all that has come. */
+/** Acknowledges all messages that the client has received. */
 function acknowledge(client: Peer): void {
   const ids = client.packets.flatMap((packet) =>
     packet.cmd === 'publish' && packet.messageId ? [packet.messageId] : [],
@@ -357,7 +357,7 @@ t.test('what a dead webhook holds back is not read again and again', async (t) =
 const reads = new WeakMap<Store, { count: number }>()
 const readsOf = (store: Store) => reads.get(store)?.count ?? 0
 
-/** A store that counts what is read of its ranges. */
+/** A store that counts the entries that are read from its ranges. */
 function countReads(inner: Store): Store {
   const counter = { count: 0 }
   const store: Store = {

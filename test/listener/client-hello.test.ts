@@ -87,7 +87,7 @@ t.test('it is waited for as long as there is time, however it drips, and left on
   t.ok(closed.socket.destroyed)
 })
 
-/** The message cut into `count` records of `size` bytes each, and one more with the rest. */
+/** Cuts the ClientHello into `count` TLS records with `size` bytes each, and one record with the rest. */
 function inPieces(hello: Buffer, count: number, size = 3): Buffer {
   const message = hello.subarray(5)
   const records = Array.from({ length: count }, (_, index) =>

@@ -3,7 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { connect } from 'node:tls'
 import type { Test } from 'tap'
 
-/** The first bytes of a TLS client. */
+/** The first bytes that a TLS client sends: its ClientHello. */
 export async function clientHello(t: Test): Promise<Buffer> {
   const server = createServer().listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -56,7 +56,7 @@ t.test('thousands of tiny pieces are too fine, some of them are not', async (t) 
     [1000, 1000, false],
     [5000, 5000, true],
     [400_000, 400_000, true],
-    // Of the smallest TCP segments.
+    // Pieces of 500 bytes, like the smallest TCP segments, and pieces of 50 bytes.
     [800, 400_000, false],
     [8000, 400_000, false],
   ]

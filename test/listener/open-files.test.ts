@@ -57,7 +57,7 @@ t.test('a flood of connections leaves the store the files it needs', async (t) =
   if ('error' in issued) throw new Error(issued.error.message)
   const publisher = await connectPublisher(t, hub, issued.result as Issued, institution)
   await Promise.all([hub.mqttPort, hub.httpsPort].map((port) => flood(t, port, 500)))
-  // LevelDB begins another file every 4 MiB.
+  // LevelDB begins a new file every 4 MiB, so these 7.8 MB need new files.
   for (let sent = 0; sent < 20; sent++) {
     const event = playing(livestream, { title: 'x'.repeat(390_000) })
     t.equal((await publisher.publish(event)).outcome, 'published')
@@ -65,7 +65,7 @@ t.test('a flood of connections leaves the store the files it needs', async (t) =
   t.equal(await hub.stop('SIGTERM'), 0)
 })
 
-/** So many connections that say nothing. */
+/** Opens `count` connections that send nothing. */
 async function flood(t: Test, port: number, count: number): Promise<void> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1'))
   t.teardown(() => {
@@ -74,7 +74,7 @@ async function flood(t: Test, port: number, count: number): Promise<void> {
   await Promise.all(sockets.map(ended))
 }
 
-/** Connected, or refused. */
+/** Resolves when the socket is connected or refused. */
 async function ended(socket: Socket): Promise<void> {
   socket.on('error', () => {})
   await once(socket, 'connect').catch(() => undefined)

@@ -27,11 +27,11 @@ t.test('what an event cost is taken afterwards, and the next one waits for it', 
 })
 
 t.test('all connections of a credential wait in one line, and who is gone costs nothing', async (t) => {
-  // A token in 250 ms: none comes back before the first has asked.
+  // The limit gives one token back per 250 ms: none before the connection `first` has asked.
   const rate = createPublishRate(4)
   for (let event = 0; event < 8; event++) rate.take('a', performance.now())
   const resumed: string[] = []
-  const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep a process alive.
+  const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep the process alive.
   t.teardown(() => clearInterval(alive))
   await new Promise<void>((resolve) => {
     const enter = (name: string, isOpen: boolean) =>

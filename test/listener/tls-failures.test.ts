@@ -31,7 +31,7 @@ t.test('connections that fail over TLS leave a warning with address and reason',
     let seen = 0
 
     const plain = connectTcp(port, '127.0.0.1')
-    // A CONNECT as of a client that was told the port of TLS and not TLS itself.
+    // A CONNECT in plain text: a client that has the port for TLS configured, but not TLS.
     plain.write(Buffer.from('100c00044d5154540402003c0000', 'hex'))
     await closed(t, plain)
     t.equal(await reason(), 'plain text instead of TLS', door)

@@ -23,7 +23,7 @@ function open(t: Test, hub: TestHub, port: number): Promise<TLSSocket> {
   return secured(socket)
 }
 
-/** The status of a refused upgrade, or `open`. */
+/** Asks for a WebSocket. Resolves with `open`, or with the HTTP status of the refusal. */
 function upgrade(t: Test, hub: TestHub): Promise<number | 'open'> {
   const url = `wss://localhost:${hub.httpsPort}/mqtt`
   const websocket = new WebSocket(url, ['mqtt'], { ca: readFileSync(hub.caPath) })
@@ -115,7 +115,7 @@ t.test('handshakes that begin at once begin in turns', async (t) => {
   await until(async () => begun.length === 20)
   const turns = begun.map(({ turn }) => turn)
   const most = Math.max(...turns.map((turn) => turns.filter((other) => other === turn).length))
-  // A turn of the test may hold the end of one of the server's and the beginning of the next.
+  // One turn as the test counts may span two turns of the server: the end of one and the beginning of the next.
   t.ok(most <= 2, `${most} in one turn`)
 })
 
@@ -153,7 +153,7 @@ t.test('no handshake is expensive, also after the certificate was replaced', asy
   }
 })
 
-/** A guarded TLS server that tells which handshakes have begun, in which turn of the event loop. */
+/** A guarded TLS server. `begun` lists the handshakes that have begun, each with its turn of the event loop. */
 async function startGuarded(t: Test) {
   const { cert, key } = await ensureDevelopmentCertificates(t.testdir())
   const certificates = createCertificates({ certPath: cert, keyPath: key, log: pino({ level: 'silent' }) })
@@ -165,7 +165,7 @@ async function startGuarded(t: Test) {
     turn++
     if (server.listening) setImmediate(count)
   }
-  // As the listener of the server itself, it is called when the handshake is to begin.
+  // The guard takes over the listeners registered so far, and calls them when it lets a handshake begin.
   server.on('connection', (socket) => begun.push({ from: socket.remoteAddress, turn }))
   const guard = guardServer(server, {
     certificates: {
@@ -197,7 +197,7 @@ async function startGuarded(t: Test) {
   const port = typeof address === 'object' && address ? address.port : 0
   const hello = await clientHello(t)
 
-  /** A client that has sent so much of its ClientHello. */
+  /** A client that has sent `sent`: its whole ClientHello, or the beginning of it. */
   function connect(localAddress: string, sent = hello): Socket {
     const socket = connectTcp({ host: '127.0.0.1', port, localAddress })
     t.teardown(() => socket.destroy())
@@ -212,7 +212,7 @@ async function startGuarded(t: Test) {
     port,
     connect,
     replaceCertificate: () => replaceCertificate(),
-    /** Clients of which the server has the ClientHello but for its last byte. */
+    /** Clients whose ClientHello the server has received except for the last byte. `finish` sends that byte. */
     async connected(from: readonly string[]) {
       const clients = from.map((address) => {
         const socket = connect(address, hello.subarray(0, -1))

@@ -28,7 +28,7 @@ async function openNode(
   return { store, feed }
 }
 
-/** A server of a feed that counts how often it is asked. */
+/** A feed server that counts its requests. */
 function serve(text: string) {
   const served = { text, asked: 0 }
   const fetchImpl: typeof fetch = async () => {
@@ -68,7 +68,7 @@ t.test('a file is read by each node for itself', async (t) => {
   const space = createSharedSpace()
   const a = await openNode(t, space, path)
   let heard = 0
-  // On the machine of this node the file is another one.
+  // Node b stands for another machine, whose file has 8 items. The test writes them when b hears of the refresh.
   const b = await openNode(t, space, path, undefined, () => {
     if (heard++ === 0) writeFileSync(path, feedText(8))
   })

@@ -11,8 +11,8 @@ import { type Issued, temporaryDirectory } from '../start-hub.ts'
 export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
 
 /**
- * Nodes that share a Redis, each a process of its own. `through` says for a node which URL it reaches Redis by,
- * `ahead` how its clock is set.
+ * Starts nodes that share a Redis, each node in its own process. `through` returns the URL by which a node reaches
+ * Redis. Without it, a node uses the URL of Redis itself.
  */
 export async function startFleet(
   t: Test,
@@ -21,9 +21,9 @@ export async function startFleet(
     env?: Record<string, string>
     settings?: readonly string[]
     through?: (index: number, port: number) => Promise<string>
-    /** How far the clock of a node is ahead, milliseconds. */
+    /** By how many milliseconds the clock of a node is ahead. */
     ahead?: (index: number) => number
-    /** One after the other, so that their slots are in this order. */
+    /** Start the nodes one after the other: then their slots are in the order of `nodes`. */
     inTurn?: boolean
   } = {},
 ) {
@@ -70,25 +70,25 @@ export async function startFleet(
       get name() {
         return `:${hub.pid}`
       },
-      /** Messages of its log so far, since its last start. */
+      /** The messages that the node has logged since its last start. */
       messages: () => hub.messages,
 
       async kill(): Promise<void> {
         isRunning = false
         await hub.stop('SIGKILL')
       },
-      /** As by SIGTERM: it tells the others. */
+      /** Stops the node with SIGTERM: the node announces to the other nodes that it leaves. */
       async stop(): Promise<void> {
         isRunning = false
         await hub.stop('SIGTERM')
       },
-      /** With the same data directory. */
+      /** Starts the node again, with the same data directory. */
       async start(): Promise<void> {
         hub = await spawnHub(t, directory, env)
         isRunning = true
       },
 
-      /** The connected clients, as this node says. */
+      /** The session with this client id, as this node lists it. */
       async connected(clientId: string): Promise<{ connected: boolean; node: string | null } | undefined> {
         const sessions =
           await ask<{ clientId: string; connected: boolean; node: string | null }[]>('sessions.list')
@@ -96,7 +96,7 @@ export async function startFleet(
       },
     }
 
-    /** One `hubctl` command; throws the refusal. */
+    /** Sends one `hubctl` command to the node. Throws if the node refuses the command. */
     async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
       const answer = await call(hub.adminSocket, command, args, 'tester')
       if ('error' in answer) throw new Error(answer.error.message)
@@ -105,7 +105,7 @@ export async function startFleet(
   }
 }
 
-/** What tests do with credentials through the node that `ask` asks. */
+/** Functions for the credentials of a hub. They use the node to which `ask` sends its commands. */
 export function withCredentials(
   ask: <Result>(command: string, args?: Record<string, unknown>) => Promise<Result>,
 ) {
@@ -114,14 +114,14 @@ export function withCredentials(
       ask('credentials.add', { role: 'publisher', label: 'test', institutions }),
     subscriber: (...filters: string[]): Promise<Issued> =>
       ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
-    /** Resolves when this node knows so many credentials. */
+    /** Resolves when this node knows at least this number of credentials. */
     async knows(credentials: number): Promise<void> {
       await until(async () => (await ask<unknown[]>('credentials.list')).length >= credentials)
     },
   }
 }
 
-/** A module that sets the clock of the process that loads it. */
+/** A module (as a data URL) that sets the clock of the process that loads it ahead by `ms` milliseconds. */
 function clockAhead(ms: number): string {
   const code = `const { now } = Date
     globalThis.Date = class extends Date {
@@ -131,7 +131,7 @@ function clockAhead(ms: number): string {
   return `data:text/javascript,${encodeURIComponent(code)}`
 }
 
-/** Asks again and again until it holds; false when it does not in time. */
+/** Checks a condition every 20 ms until it holds. False: it does not hold within `timeoutMs`. */
 export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
   const end = performance.now() + timeoutMs
   while (!(await holds())) {
@@ -141,7 +141,7 @@ export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: 
   return true
 }
 
-/** Asks again and again until it holds; throws when it does not in time. */
+/** Checks a condition every 20 ms until it holds. Throws if it does not hold within `timeoutMs`. */
 export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
   if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
 }

@@ -3,8 +3,8 @@ import { startNetwork } from '../store/slow-network.ts'
 import { startFleet } from './fleet.ts'
 
 /**
- * Three nodes, of which the first reaches Redis through a network that holds back what it is told to; a
- * subscriber and a publisher that all of them know.
+ * Three nodes, with a subscriber and a publisher that all three know. The first node reaches Redis through a network
+ * whose data the test can hold back.
  */
 export async function startHeldFleet(
   t: Test,

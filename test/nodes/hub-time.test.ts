@@ -5,7 +5,7 @@ import { createSharedSpace, settled } from '../shared-store.ts'
 
 const day = 24 * 3_600_000
 
-/** Nodes of one hub, each with clocks of its own that the test moves. */
+/** Opens nodes of one hub. Each node has its own wall clock and monotonic clock, and the test moves them. */
 function openHub(t: Test) {
   const space = createSharedSpace()
   return async (wall: number, passed = 0) => {

@@ -24,7 +24,7 @@ async function openNode(t: Test, space: SharedSpace, clock: () => number, first:
     takeSlot(next: number): void {
       slot = next
     },
-    /** Those of today, `GET /topics`. */
+    /** The number of requests that this node knows of, today and on the last 7 days. */
     requests: () => traffic.of('push', 7).reduce((sum, { requests }) => sum + requests, 0),
     count(times: number): void {
       for (let time = 0; time < times; time++) traffic.count('push', 'GET /topics')

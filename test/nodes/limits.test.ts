@@ -76,7 +76,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
   const fail = (node: typeof a, email: string, address: string) =>
     node.logIn(email, 'wrong password', address)
   await Promise.all([1, 2].map((n) => fail(a, 'victim@a.example', `192.0.2.${n}`)))
-  // Half as many per account as per address: two were enough.
+  // Limits of an account: 2 failures per address, 4 per /24 network. Node a has counted 2 for this network.
   await until(async () => 'retryAfter' in (await fail(b, 'victim@a.example', '192.0.2.9')))
   for (const n of [1, 2, 3, 4]) await fail(a, `${n}@a.example`, '192.0.2.7')
   await until(async () => 'retryAfter' in (await b.useReset('no token', 'a new password', '192.0.2.7')))
@@ -108,7 +108,7 @@ t.test('mails of reset links add up', async (t) => {
 t.test('events of a credential add up', async (t) => {
   const { a, b } = openNodes(t, (store) => createPublishRate(10, store))
   for (let event = 0; event < 20; event++) t.equal(a.take('p', performance.now()), 0)
-  // One would be far too few to have to wait for.
+  // A single event on node b need not wait. If it waits, node b also counts the 20 events on node a.
   await until(() => b.take('q', performance.now()) >= 0 && b.take('p', performance.now()) > 0)
   t.equal(b.take('other', performance.now()), 0)
 })

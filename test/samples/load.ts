@@ -2,11 +2,11 @@ import { projectFile } from '../root.ts'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** A sample event, ready to be sent through a door. */
+/** A sample event, ready to be sent over MQTT or HTTPS. */
 export interface Sample {
   file: string
   why: string
-  /** `both`: MQTT and HTTPS must agree on it. `mqtt`: a rule of that door, or an event only it takes. */
+  /** `both`: MQTT and HTTPS must decide alike. `mqtt`: a rule or an event that only MQTT has. */
   door: 'mqtt' | 'both'
   institution: string
   payload: Buffer
@@ -17,18 +17,19 @@ export interface Expectation {
   outcome: 'published' | 'blocked' | 'invalid'
   /** Ids of the livestreams an accepted event reaches, each once. */
   services?: string[]
-  /** In no particular order. */
+  /** The expected errors, in no particular order. */
   errors: { path: string; errorCode: string }[]
 }
 
 /**
- * The sample events of a folder, with their times relative to `now`.
+ * Reads the sample events of a folder. Their times are relative to `now`.
  *
- * A file holds an `event`, the literal text `raw`, or `base64`. In events and texts `{{now}}`,
- * `{{now+60s}}` and `{{now-60s}}` stand for instants. `generate` makes large events from small ones:
- * `services` repeats the first service (`{{i}}` counts), `size` pads the title until the payload has
- * `bytes`, `nesting` adds a field to the first service so that the event is `depth` levels deep.
- * An expected error with `repeat` stands for that many, `{{i}}` counts here too.
+ * A file holds its payload as `event` (JSON), as `raw` (text) or as `base64`. In `event` and `raw`, `{{now}}`,
+ * `{{now+60s}}` and `{{now-60s}}` stand for instants. `generate` makes a large event from a small one. Its kinds:
+ * - `services` repeats the first service `count` times, with the index 0, 1, … in place of `{{i}}`.
+ * - `size` pads the title until the payload has `bytes` bytes.
+ * - `nesting` adds a field to the first service, so that the event is `depth` levels deep.
+ * An expected error with `repeat` stands for this number of errors, also with the index in place of `{{i}}`.
  */
 export function loadSamples(dir: 'accepted' | 'refused', now: number): Sample[] {
   const folder = projectFile(`test/samples/${dir}`)

@@ -99,14 +99,14 @@ test('the screen cuts by columns, not by characters', async (t) => {
   }
 })
 
-/** Runs the demonstration; checks that nothing of it stays behind. */
+/** Runs the demonstration, and checks that it removes its directory. */
 async function demo(
   t: Test,
   [command = '', ...args]: string[],
   onLine: (line: string, child: ReturnType<typeof spawn>) => void = () => {},
 ) {
   const TMPDIR = await temporaryDirectory(t)
-  // A variable of the reader's own node must not leak in.
+  // The demonstration must ignore the settings of the user's own node. This one would stop it.
   const env = { ...process.env, TMPDIR, HUB_MQTT_PORT: 'none' }
   const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout.on('data', (chunk) => onLine(String(chunk), child))

@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import type { Change, Condition, Store } from '../../store/store.ts'
 import type { Opened } from './suite.ts'
 
-/** The part of the suite about commits that say when they apply (`Condition`). */
+/** The part of the store suite about conditions of commits (`Condition`). */
 export function conditionSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   const entry = { put: 'c/1', value: 'stored', order: { time: 5, horizon: Infinity } }
   const rows: [condition: Condition, stored: Change | undefined, holds: boolean][] = [
@@ -205,12 +205,12 @@ const change: fc.Arbitrary<Change> = fc
   .map((made) => Object.fromEntries(Object.entries(made).filter(([, part]) => part !== undefined)) as Change)
 const commitOf = fc.array(change, { minLength: 1, maxLength: 4 })
 
-/** The contract, one commit after the other. */
+/** A model of the contract of `Store`, in memory, for commits that are made one after the other. */
 function createModel() {
   const stored = new Map<string, { value: string; time: number | undefined }>()
 
   return {
-    /** The key of the condition that fails. */
+    /** Applies a commit. If a condition fails, applies nothing and returns the key of that condition. */
     commit(changes: readonly Change[]): string | undefined {
       for (const change of changes) {
         if ('tell' in change || change.when === undefined) continue
@@ -248,7 +248,7 @@ async function reset(store: Store, first: Change | undefined): Promise<void> {
   if (first) await store.commit([first])
 }
 
-/** The key of the condition for which a commit was refused; undefined when it was applied. */
+/** The key of the condition for which the store refused the commit. Undefined: the store applied the commit. */
 async function failedKeyOf(commit: Promise<unknown>): Promise<string | undefined> {
   try {
     await commit

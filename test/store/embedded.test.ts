@@ -125,7 +125,7 @@ t.test('what was acknowledged survives kill -9', async (t) => {
 
 t.test('a write that failed half-way takes nothing with it that is acknowledged later', async (t) => {
   const directory = join(t.testdir(), 'store')
-  // A limited file size is a full disk as far as LevelDB can tell: a write ends somewhere in the middle.
+  // To LevelDB, a limited file size looks like a full disk: a write ends somewhere in the middle.
   const writer = startWriter(t, directory, 'k', { maxFileKb: 200 })
   await writer.until(() => {
     const last = writer.lines.lastIndexOf('refused')
@@ -197,13 +197,13 @@ function startWriter(t: Test, directory: string, prefix: string, { maxFileKb = 0
   return {
     lines,
     acknowledged: () => lines.filter((line) => line !== 'refused' && !line.startsWith('underway')),
-    /** Waits for a condition on what was printed. */
+    /** Waits until the lines that the process has printed meet a condition. */
     async until(isReached: () => boolean): Promise<void> {
       const ended = closed.then(([code, signal]) => {
         throw new Error(`the writer ended by itself: ${code ?? signal}`)
       })
       while (!isReached()) await Promise.race([once(reader, 'line'), ended])
-      ended.catch(() => {}) // from here on it may end
+      ended.catch(() => {}) // From here on, the end of the process is no error.
     },
     kill,
   }

@@ -6,11 +6,11 @@ import type { Opened } from './suite.ts'
 type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }
 
 const key = 'retained/x'
-/** The present of these tests: an order defends itself up to 10 minutes ahead of it. */
+/** The current time in these tests. An older value does not replace one up to 10 minutes ahead of it. */
 const now = 1_800_000_000_000
 const horizon = now + 600_000
 
-/** The part of the suite about last write wins by event time (`Order`). */
+/** The part of the store suite about `Order`: the value with the latest event time wins. */
 export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   const rows: [name: string, changes: OrderedChange[], expected: string | undefined][] = [
     ['the first stays', [at(now, 'first')], 'first'],
@@ -103,7 +103,7 @@ export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   })
 }
 
-/** The rule, applied to a single key. */
+/** The value that one key has after these changes, by the rule of `Order`. */
 function outcomeOf(changes: readonly OrderedChange[]): string | undefined {
   let stored: { value: string; time: number | undefined } | undefined
   for (const change of changes) {

@@ -80,7 +80,7 @@ t.test('a compaction that failed is tried again', async (t) => {
   t.equal(ranges.length, 2)
 })
 
-/** A database that notes the ranges it is to compact, on a clock that is told. */
+/** A database that only records the ranges to compact, with a clock that the test moves. */
 function open() {
   let time = 0
   const ranges: string[][] = []
@@ -106,7 +106,7 @@ function open() {
 
 async function bytesBelow(directory: string): Promise<number> {
   const names = await readdir(directory)
-  // LevelDB removes files meanwhile.
+  // LevelDB may remove a file between `readdir` and `stat`.
   const sizes = names.map(
     async (name) => (await stat(join(directory, name)).catch(() => undefined))?.size ?? 0,
   )

@@ -3,10 +3,10 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-/** A network between a node and its Redis: slow, late, deaf, dead for the connections of the moment, or cut. */
+/** A proxy between nodes and their Redis. It can be slow (`delayMs`), and a test can hold, deafen, freeze or cut it. */
 export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
   const open = new Set<Socket>()
-  /** The ends of nodes, and those of them that hear nothing. */
+  /** The sockets towards nodes. Those in `deaf` get no more data. */
   const nodes = new Set<Socket>()
   const deaf = new Set<Socket>()
   let isCut = false
@@ -31,7 +31,7 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
         deaf.delete(from)
         to.destroy()
       })
-      // Timers of one length end in their order.
+      // Timers of the same length end in the order in which they began, so the data stays in order.
       from.on('data', (chunk) => {
         void passing.then(() => delay(delayMs)).then(() => deaf.has(to) || to.write(chunk))
       })
@@ -46,7 +46,7 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
 
   return {
     url: `redis://127.0.0.1:${typeof address === 'object' && address ? address.port : 0}`,
-    /** Nothing gets through until `mend`; connections break at once. */
+    /** Breaks all connections, and refuses new ones until `mend` is called. */
     cut(): void {
       isCut = true
       for (const socket of open) socket.destroy()
@@ -54,18 +54,18 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
     mend(): void {
       isCut = false
     },
-    /** Everything is late: it gets through when it is released. */
+    /** Holds all data back until `release` is called. */
     hold(): void {
       passing = new Promise((resolve) => {
         release = resolve
       })
     },
     release: () => release(),
-    /** Nodes that are connected now get no more answers. What they say arrives. */
+    /** Connections that exist now bring no more answers to their nodes. Commands of the nodes still reach Redis. */
     deafen(): void {
       for (const node of nodes) deaf.add(node)
     },
-    /** What is connected now hears nothing more, not even that it is over. New connections are well. */
+    /** Connections that exist now carry nothing more in either direction, not even their end. New ones work. */
     freeze(): void {
       for (const socket of open) socket.pause().removeAllListeners('data')
     },

@@ -5,13 +5,13 @@ import { conditionSuite } from './condition-suite.ts'
 import { numberSuite } from './number-suite.ts'
 import { orderSuite } from './order-suite.ts'
 
-/** A store of the test's own, empty and closed when the test ends; `reopen` closes and opens it again. */
+/** An empty store for one test. It is closed when the test ends. `reopen` closes the store and opens it again. */
 export interface Opened {
   store: Store
   reopen(): Promise<Store>
 }
 
-/** What every driver must pass. */
+/** The tests that every driver of the store must pass. */
 export function storeSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   t.test('get, put and del', async (t) => {
     const { store } = await open(t)

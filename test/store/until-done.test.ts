@@ -1,10 +1,10 @@
 import t from 'tap'
 import { untilDone } from '../../store/until-done.ts'
 
-/** A pause keeps the test alive only with a signal. */
+/** A pause of `untilDone` keeps the process alive only if `untilDone` has a signal. */
 const { signal } = new AbortController()
 
-/** Fails so many times, and answers with the number of attempts then. */
+/** Returns an action that fails `times` times. After that it returns the number of attempts. */
 function failing(times: number) {
   let attempts = 0
   return async (): Promise<number> => {

@@ -1,11 +1,11 @@
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
 /*
- * A process to be killed: commits without end to the store in a directory and prints the key of every
- * acknowledged commit, or `refused`; before that `underway` and the key. Reads after each refused one,
- * and prints `unread` and the reason where that fails. `writer.ts DIRECTORY PREFIX`
+ * A process that commits to the store in a directory until the test kills it. For each commit it prints `underway` and
+ * the key, and then the key if the store acknowledges the commit, or `refused`. After a refused commit it reads the
+ * key, and prints `unread` and the reason if this read fails. Usage: `writer.ts DIRECTORY PREFIX`
  */
-process.on('SIGXFSZ', () => {}) // A write beyond a file size limit is to fail, not to end the process.
+process.on('SIGXFSZ', () => {}) // A write beyond the file size limit must fail, not end the process.
 const [directory = '', prefix = ''] = process.argv.slice(2)
 const store = await openEmbeddedStore(directory)
 let count = 0

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
 
-/** A warning with a clock of its own, and the lines it made. */
+/** A warning with a clock that the test sets, and the lines that the warning has logged. */
 function start() {
   const lines: object[] = []
   const time = { now: 0 }

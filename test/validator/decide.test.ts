@@ -68,7 +68,7 @@ t.test('the livestreams come in the order of the services, one each', async (t) 
 })
 
 t.test('size comes first, then JSON, shape, and ownership with class', async (t) => {
-  // Each row is wrong in all the stages that follow as well.
+  // Each row also fails in all later stages.
   const foreignTrack = playing(foreign)
   const rows: [name: string, payload: Buffer, outcome: string, codes: string[]][] = [
     ['size', Buffer.alloc(maxPayloadBytes + 1, '{'), 'invalid', ['payload.size']],
@@ -178,7 +178,7 @@ t.test('whatever comes in, there is a decision', async (t) => {
   t.doesNotThrow(() => fc.assert(isDecided, { numRuns: 2000 }))
 })
 
-/** For every field the right value or anything at all. */
+/** For each field: its right value, or any JSON value. */
 function anythingFor(event: Record<string, unknown>): Record<string, fc.Arbitrary<unknown>> {
   return Object.fromEntries(
     Object.entries(event).map(([field, value]) => [field, fc.oneof(fc.constant(value), fc.jsonValue())]),

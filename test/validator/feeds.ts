@@ -1,12 +1,12 @@
 import { type Feed, type Livestream, parseFeed } from '../../validator/feed/feed.ts'
 
-/** Feed items as a feed document has them: livestream `n` of institution `of`, with what is to differ. */
+/** A feed item as a feed document has it: livestream `n` of institution `of`. `fields` replace its usual fields. */
 export function item(n: number, of = 1, fields: Partial<Livestream> = {}) {
   const { institution, publisher, ...livestream } = { ...livestreamOf(n, of), ...fields }
   return { ...livestream, publisher: { ...publisher, institution } }
 }
 
-/** The same as the hub sees it. */
+/** The same livestream in the form that the hub uses. */
 export function livestreamOf(n: number, of = 1): Livestream {
   return {
     id: `urn:org:permanent-livestream:${n}`,

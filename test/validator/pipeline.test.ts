@@ -45,7 +45,7 @@ const nothingToDo: WorkPlanner = {
   plan: () => [],
 }
 
-/** A pipeline whose distribution only takes notes. */
+/** A pipeline that only notes the messages that it would distribute. */
 function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warnings?: ErrorItem[] } = {}) {
   const { hasFeed = true, storeError, warnings = [] } = options
   const feed = feedOf(item(1), item(2), item(3, 2))

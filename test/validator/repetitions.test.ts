@@ -226,7 +226,7 @@ t.test('marks that could not be forgotten are forgotten with the next event', as
   t.notOk(one.memory.keys('work-seen/').some((key) => key.includes('one')))
 })
 
-/** A node of several, with one piece of work for each event. */
+/** One of several nodes. It plans one piece of work for each event. */
 async function openNode(t: Test, space: SharedSpace, name: string, time = { now: 0 }) {
   const store = space.openFollowed(t)
   const repetitions = await createRepetitions({ store, clock: () => time.now })

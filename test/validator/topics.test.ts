@@ -11,7 +11,7 @@ const [ours, theirs] = ['urn:org:institution:1', 'urn:org:institution:2']
 const externalId = 'crid://a.example/New'
 const id = deriveLivestreamId('Livestream', externalId)
 
-/** Makes the topic of a livestream outside of the feed; false: it is not stored. */
+/** Makes the topic of a livestream that is not in the feed. False: the store has rejected it. */
 async function make(topics: Topics, store: Store, institutionId: string, now = 0, name = externalId) {
   const livestreamId = deriveLivestreamId('Livestream', name)
   const unlisted = new Map([[livestreamId, { institutionId, externalId: name }]])

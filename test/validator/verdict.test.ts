@@ -25,7 +25,7 @@ const feed = feedOf(
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
 const former: Livestreams = feedOf(
   ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
-  // Names from before of livestreams that the feed lists, one under another institution now.
+  // Former external ids of livestreams that the feed lists. One of these belongs to another institution now.
   item(2, 1, { externalId: 'crid://example/before' }),
   item(3, 1, { externalId: 'crid://example/before it moved' }),
 )

@@ -9,15 +9,15 @@ import type { TestHub } from '../start-hub.ts'
 
 const executablePath = '/usr/bin/chromium'
 
-/** Why there is no browser to test with, or false. */
+/** The reason to skip tests that need a browser. False: Chromium is installed. */
 export const skip = existsSync(executablePath)
   ? false
   : `NOT TESTED: there is no ${executablePath} (apt-get install chromium)`
 
-/** A page of a test, and what went wrong in it. */
+/** A page that a test has opened, and the problems of the page. */
 export interface OpenedPage {
   page: Page
-  /** Errors of scripts, and what the policy of the page refused. */
+  /** Script errors and console errors, for example a request that the content security policy refused. */
   problems: string[]
 }
 
@@ -27,7 +27,7 @@ export function createBrowser(t: Test) {
   t.teardown(async () => (await browser)?.close())
 
   return {
-    /** Opens a page of a node, in a context of its own. */
+    /** Opens a page of a node, in a new browser context: without the cookies of other pages. */
     async open(
       t: Test,
       hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
@@ -60,7 +60,7 @@ function launch(caPath: string): Promise<Browser> {
   })
 }
 
-/** Logs in on a page that asks for it, or that a stranger looks at. */
+/** Logs in on a page that shows the log-in form, or that shows a button for it in the header. */
 export async function logIn(page: Page, email: string): Promise<void> {
   const asked = page.getByRole('heading', { name: 'Log in' })
   const button = page.locator('header').getByRole('button', { name: 'Log in' })

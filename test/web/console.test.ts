@@ -121,7 +121,7 @@ t.test('a livestream shows each event once, and asks for no event twice', { skip
 t.test('what the tail left out is said', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page } = await openConsole(t, hub, browser, '/console/webhooks')
-  // As from a node that decides 10,000 events a second.
+  // The answer of a node that decides 10,000 events a second: it leaves out most of them.
   await page.route('**/operate/events.tail', (route) =>
     route.fulfill({ json: { result: { events: [], next: 1, leftOut: 9_800 } } }),
   )

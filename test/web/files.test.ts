@@ -6,7 +6,7 @@ import { openApi } from '../bridge-https/api.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
 
 const html = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
-/** Compressed bytes of everything that a page needs before it shows something. */
+/** Limit for the compressed bytes that a page loads before it shows something. */
 const mostFirstLoad = 150 * 1024
 
 t.test('a browser gets a page, everybody else JSON as before', async (t) => {
@@ -95,7 +95,7 @@ t.test('files are compressed as the browser likes it, and there are no others', 
   }
 })
 
-/** A file as it comes over the line, and its text. */
+/** Loads a file. `bytes` is its size as transferred, `text` its content after decompression. */
 function load(hub: TestHub, path: string, accept = '*/*', encoding = 'gzip') {
   const headers = { accept, 'accept-encoding': encoding }
   const ca = readFileSync(hub.caPath)

@@ -7,7 +7,7 @@ import { createBrowser, logIn, skip } from './browser.ts'
 
 const [own = '', second = ''] = institutions
 const browser = createBrowser(t)
-/** One for all tests: each has livestreams of its own. */
+/** One hub for all tests of this file. Each test uses its own livestreams. */
 const hub = await startTestHub(t)
 const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
 const other = await connectPublisher(t, hub, await hub.publisher([second]), second)
@@ -159,7 +159,7 @@ t.test('a cover over https is shown, and its initials where it does not load', {
   await page.route('https://media.example/**', (route) =>
     route.fulfill({ contentType: 'image/png', body: pixel }),
   )
-  // The picture is in the page before the browser asks for it.
+  // Waits for the request, not for the picture: the picture is in the page before the browser asks for its file.
   const [asked] = await Promise.all([
     page.waitForRequest('https://media.example/**'),
     page.goto(`https://localhost:${hub.httpsPort}${pageOf(station(0, 7))}`),

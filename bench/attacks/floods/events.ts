@@ -1,10 +1,10 @@
 import { connectPacket, createPacketCutter, publishPacket } from '../../load/packets.ts'
 import { type Attack, createAssault, type Target } from '../attack.ts'
 
-/** Events of one connection that wait for their acknowledgement. */
+/** Number of events that each connection keeps in flight. */
 const inFlight = 4
 
-/** Publishes events as fast as they are acknowledged, all with one credential; the node sets the rate. */
+/** Publishes events with one credential, as fast as the node acknowledges them. So the node sets the rate. */
 export function floodEvents(make: (target: Target) => readonly Buffer[]): Attack {
   return (target, force) => {
     const assault = createAssault(force)

@@ -6,17 +6,17 @@ const bytesAtOnce = 64 * 1024
 
 type Login = 'publisher' | 'subscriber'
 
-/** Small packets without a pause, by a client with a credential. Each packet costs the node an answer. */
+/** PINGREQs, which the node must answer. Like all floods below: sent by a logged-in client without a pause. */
 export const pingFlood: Attack = floodPackets('subscriber', () => Buffer.of(0xc0, 0))
 /** Releases of QoS 2 messages that were never sent. */
 export const pubrelFlood: Attack = floodPackets('publisher', () => Buffer.of(0x62, 2, 0, 1))
 /** Acknowledgements of messages that were never sent. */
 export const pubackFlood: Attack = floodPackets('subscriber', () => Buffer.of(0x40, 2, 0, 1))
-/** The same filter again and again, each time with the retained messages of all livestreams. */
+/** SUBSCRIBEs to `radio/#`. To each the node sends the retained values of all livestreams. */
 export const subscribeFlood: Attack = floodPackets('subscriber', () => subscribePacket(1, 'radio/#', 0))
-/** A filter that is not allowed. */
+/** SUBSCRIBEs with a filter that the client may not read. */
 export const deniedSubscribeFlood: Attack = floodPackets('subscriber', () => subscribePacket(1, 'inbox/#', 0))
-/** Packets with as many filters as a session may have, all allowed. */
+/** SUBSCRIBEs with 1,000 allowed filters each, as many as a session may have. */
 export const manyFiltersFlood: Attack = floodPackets('subscriber', () => {
   const filters = Array.from({ length: 1000 }, (_, index) =>
     Buffer.from(`\0\x08radio/${(index % 89) + 10}\0`),

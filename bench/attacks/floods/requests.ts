@@ -1,13 +1,13 @@
 import { type Attack, countStatuses, createAssault, type Target } from '../attack.ts'
 
-/** Pages of the hub, read at full speed by strangers. */
+/** Anonymous clients read pages of the hub as fast as they can. */
 export const openapiReads: Attack = floodRequests(() => 'GET /openapi.json HTTP/1.1\r\n\r\n', 4)
 export const metricsReads: Attack = floodRequests(() => 'GET /metrics HTTP/1.1\r\n\r\n', 4)
 export const asyncapiReads: Attack = floodRequests(() => 'GET /asyncapi.json HTTP/1.1\r\n\r\n', 4)
 export const unknownReads: Attack = floodRequests(() => 'GET /x HTTP/1.1\r\n\r\n', 64)
-/** As many header fields as fit. */
+/** Requests with as many header fields as fit into a request. */
 export const manyHeaders: Attack = floodRequests(() => `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_900)}\r\n`, 8)
-/** Bodies that are announced and never come. */
+/** Log-ins with `expect: 100-continue`: each costs the node one more answer. The body comes without waiting for it. */
 export const expectations: Attack = floodRequests(
   () =>
     'POST /auth/login HTTP/1.1\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
@@ -19,7 +19,7 @@ export const wrongLogins: Attack = floodRequests(() => {
   return `POST /auth/login HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }, 4)
 
-/** Sends `atOnce` requests at once on each connection, and the next ones after an answer, or after a second. */
+/** Sends `atOnce` requests at once on each connection, and as many again after an answer, or after a second. */
 function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
   return (target, force) => {
     const assault = createAssault(force)

@@ -1,11 +1,11 @@
 import { type Attack, createAssault } from '../attack.ts'
 import { openWebSocket } from '../websocket.ts'
 
-/** Pings of a stranger, each of which wants a pong. */
+/** An anonymous client sends WebSocket pings. The node must answer each with a pong. */
 export const websocketPings: Attack = floodFrames(Buffer.from('898000000000', 'hex'))
-/** Messages of no bytes. */
+/** An anonymous client sends empty WebSocket messages. */
 export const emptyMessages: Attack = floodFrames(Buffer.from('828000000000', 'hex'))
-/** A message in fragments of no bytes. */
+/** An anonymous client sends one WebSocket message in empty fragments, without an end. */
 export const emptyFragments: Attack = floodFrames(
   Buffer.from('008000000000', 'hex'),
   Buffer.from('028000000000', 'hex'),

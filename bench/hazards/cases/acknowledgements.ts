@@ -6,7 +6,7 @@ import { withFault } from '../store-faults.ts'
 import { queueLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* Whether a client can rely on an acknowledgement. */
+/* Hazards: acknowledgements on which a client cannot rely. */
 
 const others = 20
 

@@ -3,7 +3,7 @@ import { expect, marksOf, missingAt, tracks } from '../events.ts'
 import { type Hazard, seen } from '../hazard.ts'
 import { leaveSession, openPublisher, openSubscriber, openUser, publish } from '../users.ts'
 
-/* The messages that connected and new subscribers get. */
+/* Hazards: connected or new subscribers get wrong messages, or miss messages. */
 
 export const overtaken: Hazard = {
   about:

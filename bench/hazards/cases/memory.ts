@@ -5,7 +5,7 @@ import { tracks } from '../events.ts'
 import type { Hazard } from '../hazard.ts'
 import { openPublisher, openSubscriber, publish } from '../users.ts'
 
-/* The memory that a client can take from a broker. */
+/* Hazards: a client makes a broker take too much memory. */
 
 const mebibyte = 1024 * 1024
 

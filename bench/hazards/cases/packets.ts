@@ -3,7 +3,7 @@ import { type Hazard, seen } from '../hazard.ts'
 import type { Subject } from '../subject.ts'
 import { openSubscriber, openUser } from '../users.ts'
 
-/* Packets that MQTT 3.1.1 does not allow. */
+/* Hazards: a broker accepts packets that MQTT 3.1.1 does not allow. */
 
 const none = Buffer.alloc(0)
 
@@ -13,7 +13,7 @@ export const malformedConnects: Hazard = {
   async look({ subject }) {
     const { username, password } = await subject.reader()
     const login = Buffer.concat([text(username), text(password)])
-    // User name and password.
+    // The flags of CONNECT for a user name, a password and a clean session.
     const flags = 0xc2
     const connects = [
       connect({ name: 'MQIsdp', level: 3, flags, rest: login }),

@@ -4,7 +4,7 @@ import { type Hazard, seen } from '../hazard.ts'
 import { sessionLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* Who owns a session, and what the broker remembers of it. */
+/* Hazards of persistent sessions: their owners, their number, and the data that a broker stores about them. */
 
 export const deniedFilterDelivered: Hazard = {
   about:

@@ -4,7 +4,7 @@ import { type Marked, marksOf, tracks } from '../events.ts'
 import { type Hazard, type Place, seen } from '../hazard.ts'
 import { leaveSession, openSubscriber } from '../users.ts'
 
-/* Messages published for clients whose connection broke. */
+/* Hazards of wills, the messages that a broker publishes for a client whose connection broke. */
 
 export const wildcardWill: Hazard = {
   about:
@@ -19,7 +19,7 @@ export const wildcardWill: Hazard = {
   },
 }
 
-/** Four heartbeats after its start, an Aedes broker looks for wills that another broker left behind. */
+/** Every four heartbeats (here 800 ms) an Aedes broker publishes the stored wills of brokers that have ended. */
 const aedes = { heartbeatInterval: 200 }
 const sweepMs = 5000
 

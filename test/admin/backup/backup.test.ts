@@ -10,7 +10,7 @@ import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { ask, entriesOf, fill, isAllThere } from './filled.ts'
 
-/** `BACKUP_FULL=1` moves a large hub, and says how long it took. */
+/** With `BACKUP_FULL=1` the test moves a large hub. Its output says how long each `hubctl` command took. */
 const [livestreams, size] = process.env.BACKUP_FULL
   ? [10_000, { sessions: 10_000, credentials: 1_000, webhooks: 100 }]
   : [20, { sessions: 3, credentials: 4, webhooks: 2 }]

@@ -11,16 +11,16 @@ import type { Issued } from '../../start-hub.ts'
 
 export type Node = Awaited<ReturnType<typeof spawnHub>>
 
-/** How much a hub is filled with. */
+/** How many sessions, credentials and webhooks `fill` makes. */
 export interface Size {
   sessions: number
   credentials: number
   webhooks: number
-  /** Where their endpoints are; nothing has to listen there. */
+  /** Port of the webhook endpoints on localhost. Nothing has to listen there. */
   webhookPort?: number
 }
 
-/** Who uses a filled hub, and what waits there for whom. */
+/** Who may log in to a filled hub, and the content by which `isAllThere` recognises it. */
 export interface Filled {
   publisher: Issued
   app: Issued
@@ -30,7 +30,7 @@ export interface Filled {
   title: string
 }
 
-/** One `hubctl` command of a node; throws the refusal. */
+/** Sends one `hubctl` command to a node. Throws if the node refuses the command. */
 export async function ask<Result>(node: Node, command: string, args: object = {}): Promise<Result> {
   const answer = await call(node.adminSocket, command, { ...args }, 'tester')
   if ('error' in answer) throw new Error(answer.error.message)
@@ -38,8 +38,9 @@ export async function ask<Result>(node: Node, command: string, args: object = {}
 }
 
 /**
- * Uses a hub as its users do: credentials, a user, webhooks whose endpoint is dead, sessions that went away, a track event
- * of each livestream, a refused event, a control event that the sessions miss, and a track event that the webhooks miss.
+ * Fills a hub the way its users do. It adds credentials, a user, webhooks whose endpoint is dead, and persistent
+ * sessions whose clients disconnect. It publishes a track event for each livestream, an event that the hub refuses, a
+ * control event that waits for the sessions, and a track event that waits for the webhooks.
  */
 export async function fill(
   t: Test,
@@ -91,7 +92,7 @@ export async function fill(
   return { publisher, app, clientIds, livestream, title }
 }
 
-/** What clients and operators find in a hub that has everything. */
+/** Checks that clients and operators find in a hub what `fill` put there. */
 export async function isAllThere(
   t: Test,
   node: Node,
@@ -116,8 +117,8 @@ export async function isAllThere(
 }
 
 /**
- * All entries of an embedded store that no node has open, but for what every run of a node changes: that is also how
- * often a webhook was tried.
+ * The entries of an embedded store, to compare two stores. No node may have the store open. Leaves out what every run
+ * of a node changes: some entries, and in work items the number of tries.
  */
 export async function entriesOf(directory: string): Promise<Map<string, string>> {
   const changing =

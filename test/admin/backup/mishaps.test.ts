@@ -25,7 +25,7 @@ t.test('a file that changes while it is taken in', async (t) => {
     await copyFile(file, join(dataDir, 'import'))
     const changing = {
       ...store,
-      // The store is wiped between the two times that the file is read.
+      // The import reads the file twice. In between it calls `dump` to empty the store: here the file is exchanged.
       async *dump() {
         await copyFile(other, join(dataDir, 'import'))
         yield* store.dump()
@@ -186,7 +186,7 @@ async function countOf(store: Store): Promise<number> {
   return count
 }
 
-/** The store, with something that happens before each of its commits. */
+/** The same store, but it runs `happens` before each commit. */
 function beforeCommit(
   store: Store & Dumpable,
   happens: (changes: readonly Change[]) => Promise<void>,

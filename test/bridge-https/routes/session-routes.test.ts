@@ -331,7 +331,7 @@ function login({ json }: Answer) {
   return { username: String(json.username), password: String(json.password) }
 }
 
-/** The return code with which a log-in is refused. */
+/** The CONNACK return code of an MQTT log-in. 0: the node accepts the log-in. */
 async function codeOf(hub: TestHub, options: object): Promise<unknown> {
   const settings = { ...options, protocolVersion: 4 as const, reconnectPeriod: 0, rejectUnauthorized: false }
   return connectAsync(`mqtts://localhost:${hub.mqttPort}`, settings, false).then(

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { type Asker, createHashingQueue } from '../../../bridge-https/users/hashing-queue.ts'
 
-/** Notes who is served and who is sent away, by name. */
+/** A hashing queue that records the names of the clients that it serves and sends away. */
 function openQueue(places: number) {
   const queue = createHashingQueue(places)
   const sentAway: string[] = []

@@ -4,7 +4,7 @@ import { createLogIn } from '../../../bridge-https/users/log-in.ts'
 import type { KnownUser } from '../../../bridge-https/users/users.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 
-/** Knows nobody. */
+/** There are no accounts: every password and every reset token is wrong. */
 const users = { authenticate: async () => undefined, setPassword: async () => undefined }
 
 t.test('all addresses of one IPv6 network are one', async (t) => {
@@ -126,7 +126,7 @@ t.test('one network has five times what one address has', async (t) => {
 
 type LogIn = ReturnType<typeof createLogIn>
 
-/** A log-in that knows these accounts; the password of each is `right`. Places are kept. */
+/** A log-in with these accounts, all with the password `right`. It remembers the addresses of successful log-ins. */
 async function startWith(t: Test, emails: readonly string[]) {
   const store = createSharedSpace().openFollowed(t)
   store.start()
@@ -158,7 +158,7 @@ function countsOf(outcomes: readonly string[]): Record<string, number> {
   return counts
 }
 
-/** How many of these askers get a mail. */
+/** Asks for a reset mail from each of these addresses. Returns how many mails the hub sends. */
 async function mailed(ask: LogIn['mayAskForMail'], email: string, places: readonly string[]) {
   let mails = 0
   for (const place of places) {
@@ -168,7 +168,7 @@ async function mailed(ask: LogIn['mayAskForMail'], email: string, places: readon
   return mails
 }
 
-/** The owner of an account, when the password is the right one. */
+/** The owner of the account if the password is `right`, otherwise undefined. */
 function ownerFor(password: string, email = 'a@radio.example'): KnownUser | undefined {
   if (password !== 'right') return undefined
   const institutionId = 'urn:org:institution:1'

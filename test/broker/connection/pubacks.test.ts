@@ -10,7 +10,10 @@ function encodePuback(packetId: number): Buffer {
   return Buffer.of(packetType.puback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-/** A socket, what has been taken before its stream, and what has come through it. */
+/**
+ * A socket with `takePubacksAhead`. `taken`: identifiers of the PUBACKs that it took. `passedBytes`: all bytes that it
+ * left to the stream, in hexadecimal.
+ */
 async function open(isAtEase: () => boolean = () => true) {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
   const taken: number[] = []
@@ -35,10 +38,10 @@ t.test('PUBACKs at the front are taken, in their order, and the rest goes on', a
 t.test('what is no PUBACK, or none that is whole or well formed, goes on as it is', async (t) => {
   for (const bytes of [
     pingreq,
-    encodePuback(7).subarray(0, 3), // not whole
+    encodePuback(7).subarray(0, 3), // incomplete
     encodePuback(0), // no identifier [MQTT-2.3.1-1]
     Buffer.of(0x41, 2, 0, 7), // reserved flags [MQTT-2.2.2-2]
-    Buffer.of(0x40, 3, 0, 7, 0), // a length it cannot have
+    Buffer.of(0x40, 3, 0, 7, 0), // the length of a PUBACK is 2
   ]) {
     const { arrive, taken, passedBytes } = await open()
     arrive(bytes)

@@ -9,15 +9,15 @@ import { preparePublish } from '../../../broker/connection/wire.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
 /*
- * Packets for different clients differ in their identifier, which is written into the same bytes again and again:
- * nobody may get that of somebody else, however slowly the network takes them.
+ * The packets of one message to several clients differ only in their packet identifier, which `packet` writes into the
+ * same bytes for each client. No client may get the identifier of another, however slowly the network takes the bytes.
  */
 const count = 4_000
 const payload = Buffer.alloc(900, 'x')
 const length = preparePublish('topic', payload).packet(1, {}, 1).length
 const idAt = length - payload.length - 2
 
-/** Both ends of a connection; the one to be read does not read yet. */
+/** Both ends of a connection. `reader` does not read yet. */
 type Pair = { writer: Duplex; reader: Duplex }
 
 for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp, stream })) {
@@ -31,7 +31,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
       for (let id = 1; id <= count; id++) {
         if (!outgoing.hasRoom(length)) t.fail(`no room for ${id}`)
         outgoing.write(publish.packet(1, {}, id), true)
-        // Now and then the network gets a turn, so that there are writes behind nothing and behind others.
+        // Lets the network send now and then. So some writes find an empty buffer, and others wait behind it.
         if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
         if (id === count / 2) setTimeout(() => reader.resume(), pauseMs)
       }
@@ -44,7 +44,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   }
 }
 
-/** Resolves when `count` packets have come; it does not start the reading. */
+/** Collects packet identifiers, and resolves after `count` packets. The caller starts the reading. */
 function readIds(reader: Duplex, arrived: number[]): Promise<void> {
   let rest = Buffer.alloc(0)
   return new Promise((resolve) => {
@@ -70,7 +70,7 @@ async function tcp(t: Test): Promise<Pair> {
   return pairOf(t, createTcpServer(), 'connection', (port) => new Socket().connect(port, '127.0.0.1'))
 }
 
-/** A stream that takes its time, as a WebSocket does. */
+/** A stream that passes its bytes on in a later turn of the event loop, like a WebSocket. */
 async function stream(): Promise<Pair> {
   const reader = new Duplex({ read() {}, write() {} })
   const writer = new Duplex({

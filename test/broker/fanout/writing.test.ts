@@ -15,7 +15,7 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
     ended.push(index)
   })
   await Promise.all(deliveries)
-  // Each takes 30 turns when it may, and one comes with each turn.
+  // A delivery needs 30 turns of the event loop once it may begin, and a new delivery comes with each turn.
   t.ok(most < 20, `${most} waited`)
   t.same(
     ended,

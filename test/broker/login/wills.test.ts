@@ -14,7 +14,7 @@ async function connect(t: Parameters<typeof rawClient>[0], broker: PlainBroker, 
   return { client, returnCode }
 }
 
-/** The connection of a client breaks, and the broker has noticed. */
+/** Breaks the connection of a client. Resolves when the broker has noticed that. */
 async function lose(broker: PlainBroker, { client }: Awaited<ReturnType<typeof connect>>, clientId: string) {
   client.socket.destroy()
   while (broker.broker.isConnected(clientId)) await new Promise((resolve) => setImmediate(resolve))

@@ -15,8 +15,8 @@ import { createWire } from './wire.ts'
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
 /**
- * Brokers on one store in memory, which outlives them: one as on an embedded store, or several that share it. Clients
- * are connected through memory as well.
+ * Starts a hub on a store in memory, which survives the crashes of its nodes: one node, as on an embedded store, or
+ * several nodes that share the store. Clients also connect through memory.
  */
 export async function startHub(count: number, bounds: Bounds, clock: () => number) {
   const space = createSharedSpace()
@@ -25,24 +25,27 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
   const nodes = await startAll()
 
   return {
-    /** A connection to a node; its end at the client. */
+    /** Connects to a node. Returns the client's end of the connection. */
     connect(index: number) {
       const [here, there] = createWire()
       nodeAt(index).broker.accept(there, '127.0.0.1')
       return here
     },
 
-    /** Sends at QoS 1 or 2. Resolves when all is acknowledged, which `accepted` tells of each. */
+    /**
+     * Publishes events at QoS 1 or 2. Calls `accepted` for each acknowledged event. Resolves after all, or after a
+     * crash.
+     */
     publish: (index: number, events: readonly Event[], accepted: (event: Event) => void) =>
       nodeAt(index).publish(events, accepted),
 
-    /** All nodes have heard of all commits. */
+    /** Resolves when all nodes have received all commits. */
     settled: () => Promise.all(nodes.map(({ settled }) => settled())),
 
-    /** Removes a piece of what is no longer kept. Never rejects. */
+    /** Lets each node remove one batch of messages that the journal need not keep. Never rejects. */
     async trim(): Promise<void> {
       for (const { broker } of [...nodes]) {
-        // A node that has crashed does nothing any more.
+        // The commits of a crashed node reject.
         await trimOn(broker).catch(() => undefined)
       }
     },
@@ -52,7 +55,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       return (await nodeAt(index).broker.session(clientId))?.dropped
     },
 
-    /** The node has noticed that connections have ended, and stored what it stores of them. */
+    /** Resolves when the node has only `connections` clients left, and has stored the end of the other connections. */
     async rests(index: number, connections: number): Promise<void> {
       const node = nodeAt(index)
       while (node.broker.connectionCount() > connections + 1) await nextTurn()
@@ -60,7 +63,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       await node.settled()
     },
 
-    /** Nothing that the node does from here on has an effect. Starts it again. */
+    /** Crashes a node: from now on, nothing it does has an effect. Then starts it again. */
     async crash(index: number): Promise<void> {
       const { abandon } = nodeAt(index)
       abandoned.push(abandon())
@@ -74,7 +77,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     },
   }
 
-  /** The window moves on with what is accepted. Nobody subscribes to that. */
+  /** Only a new message moves the window of the journal forward. No session has a filter for this message. */
   async function trimOn({ distribute, retained, trimming }: PlainBroker['broker']): Promise<void> {
     await distribute([{ topic: '$behind', payload: Buffer.from(''), qos: 0, queue: { keep: 'every' } }])
     await retained.sweep()
@@ -125,7 +128,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
   }
 }
 
-/** What is published says itself how it is kept. */
+/** The payload of an event says how the journal keeps it. */
 function rulesOf({ payload }: { payload: Buffer }): Partial<Message> {
   const event: Event = JSON.parse(payload.toString())
   const { keep, time, expires } = event

@@ -3,11 +3,11 @@ import { generate, type IPublishPacket, type Packet, parser } from 'mqtt-packet'
 
 export type Listener = ReturnType<typeof createListener>
 
-/** What happens at the client of a session, told in the order in which it happens. */
+/** Callbacks for the packets of a client, in the order in which the client receives or sends them. */
 export interface Heard {
-  /** `isRepeated`: at QoS 2, and its identifier is not released: the application does not get it again. */
+  /** `isRepeated`: a QoS 2 message whose identifier is not released yet, so the application does not get it again. */
   publish(packet: IPublishPacket, isRepeated: boolean): void
-  /** PUBACK or PUBREC goes out. */
+  /** The client sends PUBACK or PUBREC. */
   answered(packetId: number): void
   pubrel(packetId: number): void
 }
@@ -15,15 +15,15 @@ export interface Heard {
 type Answer = { cmd: 'puback' | 'pubrec' | 'pubcomp'; messageId: number }
 
 /**
- * The client of one session: it keeps the received identifiers of QoS 2 for as long as the session lasts, and answers
- * at once or when it is told to.
+ * The client of one session. It keeps the identifiers of received QoS 2 messages as long as the session lasts. It
+ * answers packets at once, or when the test calls `acknowledge`.
  */
 export function createListener(clientId: string, heard: Heard) {
   let socket: Duplex | undefined
   let packetId = 0
-  /** Received at QoS 2 and not released. */
+  /** Identifiers of received QoS 2 messages that the node has not released by PUBREL. */
   const received = new Set<number>()
-  /** Released, and the PUBCOMP was not sent. */
+  /** Identifiers that the node has released by PUBREL, and for which the client has not sent PUBCOMP. */
   const uncompleted = new Set<number>()
   let held: Answer[] = []
   let isHolding = false
@@ -34,16 +34,16 @@ export function createListener(clientId: string, heard: Heard) {
     get isOpen() {
       return socket !== undefined && !socket.destroyed
     },
-    /** Its PUBREL comes again with the next connection [MQTT-4.4.0-1]. */
+    /** Identifiers whose PUBREL comes again with the next connection [MQTT-4.4.0-1]. */
     uncompleted,
-    /** So many answers are held back. */
+    /** Number of answers that the client holds back. */
     get held() {
       return held.length
     },
 
     /**
-     * Logs in, over a connection of its own. Packets behind the CONNACK are heard when `onIn` has returned; until then
-     * those of the connection before.
+     * Logs in over `wire`. Until the CONNACK, the client reads the packets of its previous connection. Then it calls
+     * `onIn`, and after that it reads the packets behind the CONNACK.
      */
     async connect(
       wire: Duplex,
@@ -81,15 +81,15 @@ export function createListener(clientId: string, heard: Heard) {
     unsubscribe: (filter: string) =>
       ask('unsuback', { cmd: 'unsubscribe', unsubscriptions: [filter], messageId: nextId() }),
 
-    /** Resolves when the node has read all that was sent before. */
+    /** Resolves when the node has read all packets that the client sent before. */
     settled: () => ask('pingresp', { cmd: 'pingreq' }),
 
-    /** Answers, and further ones, wait. */
+    /** From now on, the client holds its answers back. */
     hold(): void {
       isHolding = true
     },
 
-    /** Sends answers that were held back: all, and further ones at once, or only the first or last half. */
+    /** Sends held answers: all, or only the first or last half. After `all`, the client answers at once again. */
     acknowledge(which: 'all' | 'first half' | 'last half'): void {
       const half = Math.ceil(held.length / 2)
       const [from, to] =
@@ -105,10 +105,10 @@ export function createListener(clientId: string, heard: Heard) {
       await closed
     },
 
-    /** Without a DISCONNECT; nothing that is on its way arrives. */
+    /** Ends the connection without DISCONNECT. Packets on their way are lost. */
     cut: () => void socket?.destroy(),
 
-    /** The session is over, and with it what was received. */
+    /** Forgets the received identifiers, because the session has ended. */
     forget(): void {
       received.clear()
       uncompleted.clear()

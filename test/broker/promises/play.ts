@@ -26,16 +26,16 @@ import {
 } from './promises.ts'
 import type { Draft, Sequence, Step } from './steps.ts'
 
-/** What must come has this time, milliseconds; only a sequence that fails waits for so long. */
+/** How long the test waits for messages that must come, milliseconds. Only a failing sequence waits that long. */
 const patienceMs = Number(process.env.PROMISES_PATIENCE_MS ?? 2_000)
-/** A node that crashes may have forgotten acknowledgements of the last second; storing them takes its time. */
+/** A crash may lose acknowledgements younger than this, milliseconds: a node stores them once a second. */
 const forgottenMs = 2_500
 const minute = 60_000
 
-/** What a session has of an event. */
+/** The state of an event for one session. */
 interface Copy {
   standing: Standing
-  /** How often, at QoS 1 and 2; where last, and how. */
+  /** How often the session received the event at QoS 1 and 2. The fields below say how it came the last time. */
   received: number
   connection: number
   packetId: number | undefined
@@ -50,35 +50,35 @@ interface Session {
   listener: Listener
   exists: boolean
   isConnected: boolean
-  /** The end of its last connection is stored. */
+  /** The node has stored the end of the last connection. */
   isStored: boolean
   node: number
   filters: Map<string, Filter>
   connection: number
-  /** How many events there were at its log-in, and when it left before. */
+  /** How many events there were at the last log-in, and when the session left before that. */
   cameAt: number
   leftAt: number
   copies: Copy[]
-  /** Retained values that a SUBSCRIBE is to bring, by event. */
+  /** Retained values that a SUBSCRIBE is to bring, by number of the event. */
   brought: Map<number, { is: 'must' | 'may'; times: number }>
   /** Identifiers whose PUBREL must be repeated. */
   released: Set<number>
   /** Events in flight, by identifier. */
   inFlight: Map<number, number>
   order: Arrival[]
-  /** What was on its way at a SUBSCRIBE or UNSUBSCRIBE: by the old filters, by the new ones, or both. */
+  /** Events on their way at a SUBSCRIBE or UNSUBSCRIBE. They may come by the old filters, by the new ones, or both. */
   raced: Set<number>
-  /** It came back after a crash, when it came back last. */
+  /** When the session came back last, it came back after a crash. */
   isAfterCrash: boolean
-  /** The hub may have found its window full, and not half of it free since. */
+  /** The in-flight window may have been full when an event came. Since then, it has not been half free. */
   isBehind: boolean
-  /** How many messages it has lost. After a crash nobody knows how many at least. */
+  /** How many messages the session has lost. After a crash the test knows no minimum, so `min` is 0. */
   dropped: { min: number; max: number }
 }
 
 /**
- * Plays a sequence. What contradicts the promises, in the order in which it was seen, until a step after which there is
- * something that does not match `except`.
+ * Plays a sequence, up to the first step with problems. Returns these problems in the order in which the test found
+ * them. Problems that match `except` do not count.
  */
 export async function play(sequence: Sequence, except?: RegExp): Promise<string[]> {
   const events: Event[] = []
@@ -95,12 +95,12 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   try {
     for (const [index, step] of sequence.steps.entries()) {
       await perform(step)
-      // The step behind it happens while it is on its way.
+      // Without `waits`, the next step happens while the events of this step are on their way.
       const isOnItsWay = step.act === 'publish' && !step.waits && index < sequence.steps.length - 1
       if (!isOnItsWay) await settle()
       if (problems.length > 0) return problems.map((problem) => `step ${index}: ${problem}`)
     }
-    // In the end everybody gets everything, and nothing twice.
+    // In the end, each session comes back twice: it must get everything, and nothing twice.
     for (const round of [1, 2]) {
       for (const session of sessions) {
         if (!session.exists) continue
@@ -120,7 +120,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     const session = 'who' in step ? sessions[step.who % sessions.length] : undefined
     const node = 'node' in step ? step.node % sequence.nodes : 0
     if (step.act === 'publish') {
-      // What two nodes accept at the same time has no order that is known.
+      // If two nodes accepted events at the same time, the test would not know their order.
       if ([...publishedAt].some(([{ accepted }, other]) => accepted === 'not yet' && other !== node))
         await settle()
       publish(node, step.drafts)
@@ -176,7 +176,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     if (waits) await trimming
   }
 
-  /** The journal is trimmed at this moment, or will be with what there is now. */
+  /** Notes that the journal may lose the events that no rule keeps: call it before, during and after trimming. */
   function noteTrimmed(): void {
     if (bounds.windowBytes > 1) return
     for (const event of events) {
@@ -186,21 +186,21 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Beside what is in flight. Where it did not fall behind, nothing is dropped.
+      // Messages in flight do not count for the limit. If the session has not fallen behind, nothing is dropped.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
       )
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
-      // That it fell behind is counted, whether or not there was anything for it.
+      // For a session that has fallen behind, the hub counts a lost message even if none was for this session.
       const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
       if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }
   }
 
   async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
-    // What is accepted while the log-in is under way may have come before the choice, or after it.
+    // Events that the hub accepts during the log-in may come before the choice, or after it.
     const underway = new Set(events.filter(({ accepted }) => accepted !== 'yes'))
     const asChosenFrom = (event: Event): Event =>
       underway.has(event) ? { ...event, accepted: 'perhaps' } : event
@@ -213,7 +213,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // What it was owed and is no longer kept counts as lost, whether or not it would have come.
+      // An owed message that the journal no longer keeps may count as lost, whether or not it would have come.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)
@@ -276,7 +276,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     keepBrought(session)
   }
 
-  /** What a SUBSCRIBE was to bring may come with the next connection. */
+  /** Retained values that a SUBSCRIBE has not brought yet may come with the next connection. */
   function keepBrought({ brought, copies }: Session): void {
     for (const number of brought.keys()) {
       brought.set(number, { is: 'may', times: 1 })
@@ -359,14 +359,14 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )
       session.dropped = { min: 0, max: Infinity }
-      // Owed and new ones come in one order.
+      // After a crash, owed and new messages come in one common order.
       session.leftAt = Infinity
       keepBrought(session)
     }
     await restarted
   }
 
-  /** Changes where events stand. Of one that is on its way it is not known whether it comes before the change. */
+  /** Changes the standings of a session. An event that is on its way may be accepted before or after the change. */
   function change(session: Session, to: (copy: Copy, event: Event) => Standing, apply: () => void): void {
     for (const event of events) {
       const copy = copyOf(session, event.number)
@@ -380,7 +380,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     }
   }
 
-  /** Everything that was begun has come to its end; what must have come by then has come. */
+  /** Waits until all work is done and all due messages have come. Notes the messages that do not come. */
   async function settle(): Promise<void> {
     await Promise.all(publishing)
     publishing = []
@@ -396,14 +396,14 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (let turns = 0; missing().length > 0 && performance.now() < deadline; turns++) {
       await (turns < 300 ? nextTurn() : delay(5))
     }
-    // What is written to a client that has no room for more arrives.
+    // Waits for messages that are on their way to a client whose window is full.
     if (connected.some(isFull)) for (let turn = 0; turn < 10; turn++) await nextTurn()
     for (const line of missing()) note(line)
     for (const session of connected) {
       const answered = session.copies.map(({ standing }) => standing)
       await session.listener.settled()
       for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
-      // It is not waited for again, unless it waits for acknowledgements itself.
+      // A missing message is noted only once: from now on it may come. If the window is full, it must still come.
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
         const { standing } = copy
@@ -419,21 +419,21 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     }
   }
 
-  /** The client holds back so many acknowledgements that nothing more need come. */
+  /** Whether the client holds back so many acknowledgements that the hub need not send more. */
   function isFull(session: Session): boolean {
     const { inFlightWindow } = bounds
     const { held } = session.listener
     const underway = session.copies.filter(
       ({ standing }) => standing.is === 'acknowledged' && !standing.isKnown,
     )
-    // The window was full when an event came: from then on the hub waits until half of it is free.
+    // If the window was full when an event came, the hub waits until half of the window is free.
     if (held + underway.length >= inFlightWindow) session.isBehind = true
     if (held <= inFlightWindow / 2) session.isBehind = false
     return session.isBehind
   }
 
   async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
-    // With several nodes it is asked for over the store, which takes its time.
+    // With several nodes, this node may have to ask another one through the store, which takes time.
     if (sequence.nodes > 1) return
     const dropped = await hub.droppedOf(session.node, session.name)
     const { min, max } = session.dropped
@@ -532,7 +532,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       },
       pubrel: (packetId) => {
         session.released.delete(packetId)
-        // It is stored, so not even a crash brings the message back.
+        // The PUBREL shows that the node has stored the PUBREC. So not even a crash brings the message back.
         const copy = session.copies[session.inFlight.get(packetId) ?? -1]
         if (copy?.standing.is === 'sent')
           standsAs(packetId, { is: 'acknowledged', isKnown: true, at: -Infinity })

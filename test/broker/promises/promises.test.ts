@@ -4,12 +4,12 @@ import { play } from './play.ts'
 import { type Sequence, type Step, sequences } from './steps.ts'
 
 /*
- * Whatever happens, in whatever order: every session gets what it was promised (`promises.ts`). It is watched from
- * outside: packets go in and come out, nodes crash and start again on the same store.
+ * Plays random sequences of steps. Whatever happens, each session must get the messages that `promises.ts` says. The
+ * test watches the hub from outside: packets go in and come out, nodes crash and start again on the same store.
  *
- * `PROMISES_RUNS=10000` plays more sequences, `PROMISES_SEED` and `PROMISES_PATH` those of a failure again.
- * `PROMISES_EXCEPT` is a pattern of problems that are let pass.
- * `PROMISES_SURVEY=1` tells in how many of the sequences which problems came first.
+ * `PROMISES_RUNS=10000` plays more sequences. `PROMISES_SEED` and `PROMISES_PATH` play those of a failure again.
+ * Problems that match the pattern `PROMISES_EXCEPT` do not count. `PROMISES_SURVEY=1` counts the sequences for each
+ * kind of problem that came first.
  */
 const runs = Number(process.env.PROMISES_RUNS ?? 250)
 const seed = Number(process.env.PROMISES_SEED ?? 1)
@@ -43,7 +43,7 @@ t.test(
   },
 )
 
-/** Before the first crash there is time to store what was acknowledged. */
+/** Adds a pause before the first crash, so that the node has time to store the acknowledgements. */
 function withPauses({ steps, ...rest }: Sequence): Sequence {
   const pause: Step = { act: 'pause' }
   const isCrash = ({ act }: Step) => act === 'crash'
@@ -53,7 +53,7 @@ function withPauses({ steps, ...rest }: Sequence): Sequence {
   return { ...rest, steps: [...head, pause, { act: 'crash', node: 0, turns: 0 }, ...tail] }
 }
 
-/** Problems by kind, with the shortest sequence of each. */
+/** Reports each kind of problem, with the number of sequences and the shortest of them. */
 async function survey(t: { comment(text: string): void; same(found: unknown, wanted: unknown): void }) {
   const kinds = new Map<string, { count: number; shortest: string }>()
   for (const sequence of fc.sample(sequences, { numRuns: runs, seed })) {

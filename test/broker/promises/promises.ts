@@ -1,73 +1,73 @@
 /*
- * What each persistent session must get, as the journal promises it. It knows messages, filters and moments; of the hub
- * it knows nothing. Every rule is a function of where a message stands for a session; all rules are on this page.
+ * The rules for the messages that each persistent session must get (docs/decisions.md, "Sessions and returns"). They
+ * know messages, filters and times, but not the code of the hub. Most rules return the next standing of a message.
  */
 
-/** A message that was published. Its number is its place in the order of acceptance. */
+/** A published message. `number` is its place in the order in which the hub accepts messages, from 0. */
 export interface Event {
   number: number
   topic: string
-  /** `latest` is retained: only the newest by event time waits for a session that is away. */
+  /** `latest`: a retained value. Only the newest by event time waits for a session that is away. */
   keep: 'latest' | 'every'
-  /** Event time. */
+  /** Event time, milliseconds since the epoch. */
   time: number
-  /** From this moment on it is not valid. */
+  /** From this time on the event is not valid, milliseconds since the epoch. */
   expires?: number
   qos: 1 | 2
-  /** Perhaps: the node crashed before it answered. */
+  /** Whether the hub has accepted the event. `perhaps`: the node crashed before it answered. */
   accepted: 'yes' | 'not yet' | 'perhaps'
-  /** The rules of its stream have kept it so far. */
+  /** The rules of the stream kept the event each time that the journal was trimmed (`isKeptNow`). */
   isKept: boolean
-  /** Nothing was trimmed since: whatever the rules of its stream say, it is there. */
+  /** The journal was not trimmed since the event. So it has the event, whatever the rules of the stream say. */
   isWhole: boolean
 }
 
-/** How much is kept, and how much a session may have of what it has not acknowledged. */
+/** The limits of the journal and of each session. */
 export interface Bounds {
-  /** Bytes of the newest messages, whichever they are. */
+  /** Bytes of the newest messages of all streams, which the journal always keeps. */
   windowBytes: number
-  /** Events of a stream. */
+  /** Number of newest events that the journal keeps of a stream. */
   history: number
-  /** Valid control events of a stream, and what waits for a session and was never sent. */
+  /** Most valid control events that the journal keeps of a stream, and most unsent messages that wait for a session. */
   queueLimit: number
-  /** All that a session may be owed. */
+  /** Most messages that a session may be owed, whether or not they were sent. */
   maxOwed: number
-  /** Unacknowledged messages: so many come at least, and at most. */
+  /** Number of unacknowledged messages: the hub sends at least `inFlightWindow`, and at most `maxInFlight`. */
   inFlightWindow: number
   maxInFlight: number
 }
 
 export interface Filter {
   qos: 0 | 1 | 2
-  /** Number of the first event that it counts for. */
+  /** Number of the first event that the filter certainly counts for. */
   since: number
-  /** It may count from this event on: those up to `since` were on their way when it was granted. */
+  /** The filter may count from this event on: events from here to `since` were on their way when the hub granted it. */
   perhapsSince: number
 }
 
-/** What a session has of a message, or still has to get. */
+/** The standing of a message for a session: whether the session must get it, may get it, or has got it. */
 export type Standing =
-  /** `wasChosen`: for a session that came back; its filter was removed before it was sent. */
+  /** Must not come. `wasChosen`: the hub chose the message at a return, but did not send it before its filter ended. */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
   /**
-   * The session is away. When it comes back, `choice` says how the hub chooses. `isUnsent`: the message was certainly never
-   * sent. `isAgain`: a crash may bring the message once more.
+   * The session is away. When it comes back, `choice` says how the hub chooses. `isUnsent`: the hub has certainly never
+   * sent the message. `isAgain`: a crash may bring the message once more.
    */
   | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**
-   * `isUnsent`: it was certainly never sent. `isBehind`: while it waited for acknowledgements, the journal was trimmed;
-   * then it is chosen as for a return. `before`: where it stands again if the connection ends first. `isChosen`: when
-   * the session came back.
+   * The message must come. `isUnsent`: as above. `isBehind`: the journal was trimmed while the message waited for
+   * acknowledgements, so the hub chooses as for a return. `isChosen`: the hub chose it when the session came back.
+   * `before`: the standing that the message gets again if the connection ends before it comes.
    */
   | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; isChosen?: boolean; before?: Before }
-  /** `isQos0`: only in this connection, and not above QoS 0. `isAgain`: as above. */
+  /** The message may come. `isQos0`: only in this connection, and only at QoS 0. `isAgain`: as above. */
   | { is: 'may'; isQos0?: true; isAgain?: boolean }
   /**
-   * Received, and not acknowledged; `isOwed`: it comes again with the next connection. `isRead`: after a crash, because
-   * the journal has it behind the last word of the node.
+   * The client has received the message. `isOwed`: it comes again with the next connection. `isRead`: it comes again
+   * after a crash, because the journal has it after the progress that the node stored last.
    */
   | { is: 'sent'; isOwed: boolean; isRead?: boolean }
-  /** `isKnown`: the node has seen the acknowledgement. */
+  /** The client has acknowledged the message. `isKnown`: the node has read that. `at`: when (`performance.now()`). */
   | { is: 'acknowledged'; isKnown: boolean; at: number }
 
 type Choice = 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'
@@ -88,14 +88,14 @@ export interface Moment {
   events: readonly Event[]
 }
 
-/** The livestream that an event belongs to; undefined: it is a report, which is no event of a livestream. */
+/** The livestream of an event. Undefined: the event is a report, which belongs to no livestream. */
 export function streamOf({ topic, keep, expires }: Pick<Event, 'topic' | 'keep' | 'expires'>) {
   return keep === 'every' && expires === undefined ? undefined : topic.split('/')[1]
 }
 
 /**
- * Whether the rules of its stream keep an event when the journal is trimmed: a report, of the others the newest, the
- * newest control events that are valid, and retained values.
+ * Whether the rules of its stream keep an event when the journal is trimmed. They keep reports, the newest `history`
+ * events, the newest `queueLimit` control events that are valid, and retained values.
  */
 export function isKeptNow(event: Event, moment: Moment, { history, queueLimit }: KeepingBounds): boolean {
   const stream = streamOf(event)
@@ -107,7 +107,7 @@ export function isKeptNow(event: Event, moment: Moment, { history, queueLimit }:
   return !isOver(event, moment.now) && valid.length < queueLimit
 }
 
-/** An event is accepted. A connected session gets all of them, also those with an old event time. */
+/** The hub accepts an event. A connected session gets every event, also one with an old event time. */
 export function whenAccepted(event: Event, filters: Filters, isConnected: boolean): Standing {
   const granted = [...filters].filter(([filter]) => matches(filter, event.topic)).map(([, { qos }]) => qos)
   if (granted.length === 0) return { is: 'never', why: 'no filter' }
@@ -116,7 +116,7 @@ export function whenAccepted(event: Event, filters: Filters, isConnected: boolea
   return isConnected ? { is: 'must' } : { is: 'waits', choice: 'newest' }
 }
 
-/** The connection ends. What was not received may have been on its way: then it is owed, superseded or not. */
+/** The connection ends. A message that was not received may have been sent: then it is owed, even if superseded. */
 export function whenLeft(standing: Standing): Standing {
   if (standing.is === 'must') {
     if (standing.before) return standing.before
@@ -128,8 +128,8 @@ export function whenLeft(standing: Standing): Standing {
 }
 
 /**
- * The session comes back: what is owed, and a choice from what waited. It is made once. `wasQos2`: it was sent at QoS 2,
- * and so does not depend on the journal.
+ * The session comes back. It gets the messages that it is owed, and the hub chooses once from those that waited.
+ * `wasQos2`: the message was sent at QoS 2, so the hub can send it again without the journal.
  */
 export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
@@ -143,14 +143,14 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   if (standing.is === 'sent') {
     if (!standing.isOwed) return comesPerhaps(standing)
     if (wasQos2) return { is: 'must', before: standing }
-    // Of what the journal no longer has as a whole, only the newest comes again.
+    // After a crash, a trimmed journal brings only the newest value of a topic again.
     const isLeftOut = standing.isRead && !event.isWhole && !isAsked(event, moment)
     return event.isKept && !isLeftOut ? { is: 'must', before: standing } : comesPerhaps(standing)
   }
   if (standing.choice === 'perhaps' || !event.isKept) return comesPerhaps(standing)
   const isEach = event.keep === 'every' || (standing.choice === 'all' && event.isWhole)
   const newest = isEach ? 'yes' : isNewest(event, moment)
-  // Accepted after the log-in, it comes also where it is not the newest.
+  // The hub may have accepted the event after the log-in. Then it comes even if it is not the newest.
   if (event.accepted === 'perhaps') return comesPerhaps(standing)
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
   if (newest === 'yes') return { is: 'must', isChosen: true, ...(isUnsent(standing) && { isUnsent: true }) }
@@ -158,15 +158,15 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   return comesPerhaps(standing)
 }
 
-/** What a session has of each event when it comes back, or leaves; `dropped`: how many it loses to the limit. */
+/** The standings of all events when a session comes back or leaves. `dropped`: messages that it loses to the limits. */
 export interface Limited {
   standings: Standing[]
   dropped: { min: number; max: number }
 }
 
 /**
- * More than may wait: the oldest that were never sent are dropped, and counted. Nothing that was sent is, as long as the
- * journal is whole. `before`: where the events stood before `standings`.
+ * If more messages wait than the limits allow, the hub drops the oldest that were never sent, and counts them. While
+ * the journal is whole, it drops no sent message. `before`: the standings before those in `standings`.
  */
 export function withinLimit(
   before: readonly Standing[],
@@ -194,13 +194,13 @@ export function withinLimit(
   const waiting = possible.filter(({ sent }) => sent !== 'yes')
   const certainlyWaiting = certain.filter(({ sent }) => sent === 'no')
   const roomFor = (sent: number) => Math.max(0, Math.min(queueLimit, maxOwed - sent))
-  // At QoS 2 it is in flight until its PUBCOMP has come.
+  // A QoS 2 message is in flight until the node has read its PUBCOMP.
   const completed = before.filter((standing) => standing.is === 'acknowledged' && standing.at === -Infinity)
   const room = {
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash there is more room: what does not fit is read when the rest is acknowledged.
+  // After a crash there is more room: the hub reads further messages when the client has acknowledged the first.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -210,7 +210,7 @@ export function withinLimit(
       const isInGap = isRead(before[number]) && !events[number]?.isWhole
       if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
       if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
-      // When it leaves: what it would have read from the journal is not dropped yet.
+      // The session leaves. Messages that it has yet to read from the journal are not dropped now.
       if (standing.is === 'waits') return waitsPerhaps(standing)
       const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
       if (isDropped) return { is: 'never', why: 'over the limit' }
@@ -224,8 +224,8 @@ export function withinLimit(
 }
 
 /**
- * The journal is trimmed while the session is connected. What it has not got yet is chosen as for a return if it had to
- * wait: of track and data topics the newest.
+ * The journal is trimmed while the session is connected. If messages had to wait, the hub chooses from them as for a
+ * return: of track and data topics the newest.
  */
 export function whenTrimmed(standing: Standing): Standing {
   if (standing.is !== 'must' || (standing.before && !isRead(standing.before))) return standing
@@ -238,7 +238,7 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
   return !standing.isBehind || isAsked(event, moment)
 }
 
-/** Filters were removed or lowered to QoS 0: what was not begun ends. After a crash it is not known what was. */
+/** Filters were removed or lowered to QoS 0: unsent messages do not come. A crash hides which ones were sent. */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   const counting = counts(event, filters)
   if (standing.is !== 'must' || counting === 'yes') return standing
@@ -248,9 +248,9 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 }
 
 /**
- * The node crashes, with the session connected, or so shortly after it left that this may not be stored. All of the
- * connection goes out again, unconflated, where a filter still counts for it. `isRecent`: acknowledged within the time
- * for which a node may forget.
+ * The node crashes while the session is connected, or so soon after it left that the end may not be stored. All
+ * messages of the connection are sent again if a filter still counts for them, even superseded ones. `isRecent`:
+ * whether an acknowledgement at that time is so recent that the node may not have stored it.
  */
 export function whenCrashed(
   standing: Standing,
@@ -274,16 +274,16 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all' }
     case 'sent':
-      // What an UNSUBSCRIBE met on its way may have been sent after the end of its filter was written down.
+      // If an UNSUBSCRIBE met the message on its way, it may have been sent after the end of its filter was stored.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
     case 'never':
-      // It is in the record of the session, which does not say whether it was sent before its filter was removed.
+      // The record of the session has the message, but not whether it was sent before its filter was removed.
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
-      // Its filter may have been raised since; whether that counts from before is not promised.
+      // The filter may have been raised since. Nothing promises whether it then counts for earlier events.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
-      // A crash before had more to repeat than the node had room for: it may not have got to the choice behind that.
+      // After an earlier crash, the node may have had no room yet for messages behind those that it repeats.
       return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
         ? { is: 'waits', choice: 'perhaps' }
         : standing
@@ -291,8 +291,8 @@ export function whenCrashed(
 }
 
 /**
- * What a SUBSCRIBE brings of the retained values: each, unless the session has it in flight; at QoS 2 it may be until
- * the last acknowledgement is stored.
+ * Whether a SUBSCRIBE brings a retained value: each one that is not in flight to the session. A QoS 2 message may be in
+ * flight until the last acknowledgement is stored.
  */
 export function broughtBySubscribe(
   event: Event,
@@ -303,7 +303,7 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /** A SUBSCRIBE brought it before, and it comes once more: perhaps it is in flight by then. */
+    /** An earlier SUBSCRIBE brought the value, and the message itself is still to come. It may be in flight by then. */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
@@ -322,7 +322,7 @@ export function broughtBySubscribe(
   return isOpen || event.accepted !== 'yes' ? 'may' : 'must'
 }
 
-/** An event that is not acknowledged yet was accepted before something happened to the session, or after it. */
+/** The standing of an event that the hub accepts before or after a change of the session, if nobody knows which. */
 export function eitherWay(before: Standing, after: Standing): Standing {
   if (before.is === 'sent' || before.is === 'acknowledged') return before
   if (JSON.stringify(before) === JSON.stringify(after)) return before
@@ -333,24 +333,24 @@ export function eitherWay(before: Standing, after: Standing): Standing {
   return { is: 'waits', choice: isNone ? 'perhaps' : 'newest, perhaps all' }
 }
 
-/** What is wrong with a PUBLISH that a session receives. */
+/** Returns the faults of a PUBLISH that a session receives. */
 export function wrongWith(
   packet: { qos: 0 | 1 | 2; dup: boolean; retain: boolean; packetId: number },
   event: Event,
   known: {
     standing: Standing
-    /** How often the session received it before at QoS 1 and 2, and in this connection. */
+    /** How often the session has received the message at QoS 1 and 2; whether in this connection. */
     received: number
     receivedHere: boolean
-    /** Its identifier, if the session received it before, or another did. */
+    /** The packet identifier under which this session, or another one (`packetIdElsewhere`), received the message. */
     packetId: number | undefined
     packetIdElsewhere: number | undefined
     isBroughtBySubscribe: boolean
-    /** A SUBSCRIBE brought it while it was on its way all the same: it comes once more. */
+    /** A SUBSCRIBE brought the message while it was on its way. So it comes once more. */
     isDueBesides: boolean
-    /** It was accepted after the log-in of this connection. */
+    /** The hub accepted the message after the log-in of this connection. */
     isNew: boolean
-    /** The application got it at QoS 2 before, and gets it now. */
+    /** The application has received the message at QoS 2 before, and receives it again now. */
     isSecondAtQos2: boolean
   },
 ): string[] {
@@ -376,18 +376,18 @@ export function wrongWith(
   return wrong
 }
 
-/** A message above QoS 0 as it comes in a connection. */
+/** A message above QoS 0 that came in a connection. */
 export interface Arrival {
   number: number
   qos: number
-  /** The session had it before. */
+  /** The session has received the message before. */
   isOwed: boolean
 }
 
 /**
- * Whether a message comes in the wrong place: what is owed in the order of acceptance; then what was chosen; then what
- * was accepted since the log-in, in the order of acceptance for each QoS [MQTT-4.6.0-6]. `before`: what came in this
- * connection. `leftAt` and `cameAt`: how many events there were.
+ * Whether a message comes in the wrong place. Owed messages come first, in the order of acceptance, then chosen ones.
+ * Then come those accepted since the log-in, in the order of acceptance for each QoS [MQTT-4.6.0-6]. `before`: earlier
+ * messages of the connection. `leftAt`, `cameAt`: how many events there were when the session left and came back.
  */
 export function isOutOfOrder(
   event: Arrival,
@@ -412,7 +412,7 @@ function counts({ number, topic }: Event, filters: Filters): 'yes' | 'perhaps' |
   return asking.some(({ perhapsSince }) => perhapsSince <= number) ? 'perhaps' : 'no'
 }
 
-/** Whether it is the retained value of its topic. */
+/** Whether the event is the retained value of its topic. */
 function isNewest(event: Event, { events }: Pick<Moment, 'events'>): 'yes' | 'perhaps' | 'no' {
   const newer = events.filter(
     ({ topic, time, number }) =>
@@ -426,12 +426,12 @@ function isOver({ expires }: Event, now: number): boolean {
   return expires !== undefined && expires <= now
 }
 
-/** Whether it is certain that it was never on its way. */
+/** Whether the hub has certainly never sent the message. */
 function isUnsent(standing: Standing): boolean {
   return standing.is === 'waits' && (standing.choice === 'newest' || standing.isUnsent === true)
 }
 
-/** Whether it comes again, or may, because of a crash. */
+/** Whether the message comes again because of a crash, or may come again. */
 export function isSentAgain(standing: Standing): boolean {
   if (standing.is === 'acknowledged') return !standing.isKnown
   return isRead(standing) || ((standing.is === 'waits' || standing.is === 'may') && standing.isAgain === true)
@@ -445,19 +445,19 @@ function waitsPerhaps(before: Standing): Standing {
   return { is: 'waits', choice: 'perhaps', ...(isSentAgain(before) && { isAgain: true }) }
 }
 
-/** Whether it comes after a crash because the journal has it behind the last word of the node. */
+/** Whether the message comes again after a crash, because the journal has it after the last stored progress. */
 function isRead(standing: Standing | undefined): boolean {
   if (standing?.is === 'must') return isRead(standing.before)
   if (standing?.is === 'waits') return standing.choice === 'all'
   return standing?.is === 'sent' && standing.isRead === true
 }
 
-/** Whether a session that returns gets it: each control event and report, of other topics the newest. */
+/** Whether a returning session gets the event: each control event and report; of other topics only the newest. */
 function isAsked(event: Event, moment: Moment): boolean {
   return event.keep === 'every' || isNewest(event, moment) === 'yes'
 }
 
-/** As MQTT has it [MQTT-4.7.1]. */
+/** Whether a filter matches a topic [MQTT-4.7.1]. */
 export function matches(filter: string, topic: string): boolean {
   const [levels, wanted] = [topic.split('/'), filter.split('/')]
   const isOpenEnded = wanted.at(-1) === '#'

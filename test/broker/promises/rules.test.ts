@@ -18,7 +18,7 @@ import {
   wrongWith,
 } from './promises.ts'
 
-/* The rules that sessions are judged by, as tables: a judge that finds nothing wrong proves nothing. */
+/* Tests the rules themselves, as tables. Rules that find no fault anywhere would let every other test pass. */
 
 const every: Event = {
   number: 5,
@@ -34,7 +34,7 @@ const latest: Event = { ...every, topic: 'l/1', keep: 'latest' }
 const qos1 = new Map<string, Filter>([['#', { qos: 1, since: 0, perhapsSince: 0 }]])
 const qos0 = new Map<string, Filter>([['#', { qos: 0, since: 0, perhapsSince: 0 }]])
 const late = new Map<string, Filter>([['#', { qos: 1, since: 6, perhapsSince: 6 }]])
-/** Granted at the same time as `every` and `latest` were accepted. */
+/** The hub granted the filter while it accepted `every` and `latest`. */
 const meanwhile = new Map<string, Filter>([['#', { qos: 1, since: 6, perhapsSince: 5 }]])
 const none = new Map<string, Filter>()
 const waits: Standing = { is: 'waits', choice: 'newest' }
@@ -77,7 +77,7 @@ t.test('left, and come back', async (t) => {
     ['may', whenLeft({ is: 'must' }), latest, [newer]],
     ['must', whenLeft({ is: 'must' }), every, []],
     ['never: QoS 0', whenLeft({ is: 'may', isQos0: true }), every, []],
-    // Not kept, or after a crash not kept as a whole.
+    // The journal no longer keeps the event, or was trimmed since the event.
     ['may', waits, { ...every, isKept: false }, []],
     ['may', sent, { ...latest, isKept: false }, [newer]],
     ['must', sent, { ...latest, isWhole: false }, [newer]],

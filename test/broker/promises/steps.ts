@@ -4,36 +4,36 @@ import type { Bounds } from './promises.ts'
 export const filters = ['#', 'latest/+', 'latest/1', 'every/#', 'every/1', '+/1', '+/2'] as const
 export const topics = ['latest/1', 'latest/2', 'every/1', 'every/2'] as const
 
-/** What happens; every step can be done in every situation, if only as nothing. */
+/** A step of a sequence. Every step is possible in every situation, but may have no effect. */
 export type Step =
   | { act: 'publish'; node: number; drafts: Draft[]; waits: boolean }
   | { act: 'subscribe'; who: number; granted: [string, 0 | 1 | 2][] }
   | { act: 'unsubscribe'; who: number; filter: string }
-  /** With a DISCONNECT or without; the next step comes when that is stored, or at once. */
+  /** `isClean`: with DISCONNECT. `rests`: the next step waits until the node has stored the end of the connection. */
   | { act: 'leave'; who: number; isClean: boolean; rests: boolean }
-  /** A take-over where the session is connected; `holds`: it acknowledges later. */
+  /** A take-over if the session is connected. `holds`: the client holds its acknowledgements back. */
   | { act: 'return'; who: number; node: number; holds: boolean }
   | { act: 'hold'; who: number }
   | { act: 'acknowledge'; who: number; which: 'all' | 'first half' | 'last half' }
-  /** The session is discarded. */
+  /** A clean CONNECT discards the session. */
   | { act: 'end'; who: number; node: number }
-  /** After so many turns of the event loop. */
+  /** The crash comes after this number of turns of the event loop. */
   | { act: 'crash'; node: number; turns: number }
   | { act: 'pass'; minutes: number }
-  /** What is no longer kept is removed, in so many pieces; the next step comes when that is done, or at once. */
+  /** Trims the journal `times` times. `waits`: the next step comes after that, otherwise at once. */
   | { act: 'trim'; times: number; waits: boolean }
-  /** Longer than a node may forget. */
+  /** A pause that is long enough for a node to store all acknowledgements. */
   | { act: 'pause' }
 
 export interface Draft {
   topic: (typeof topics)[number]
-  /** How old it is, and for how long it is valid, minutes. */
+  /** The age of the event, and how long the event is valid from now on, minutes. */
   age: number
   lasts: number | undefined
   qos: 1 | 2
 }
 
-/** What happens to so many sessions on so many nodes, which keep so much. */
+/** The steps to play, with the numbers of nodes and sessions, and their limits. */
 export interface Sequence {
   nodes: number
   sessions: number
@@ -94,7 +94,7 @@ const ample: Bounds = {
   ...{ maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 },
 }
 
-/** So little that a few messages reach it. */
+/** Limits so low that a few messages reach them. */
 const little: fc.Arbitrary<Bounds> = fc
   .record({
     history: fc.constantFrom(0, 2, 100),
@@ -110,7 +110,7 @@ const little: fc.Arbitrary<Bounds> = fc
 
 const bounds = fc.oneof({ weight: 1, arbitrary: fc.constant(ample) }, { weight: 3, arbitrary: little })
 
-/** Sequences on one node or two. They begin with one session that has filters, or two. */
+/** Sequences on one or two nodes. They begin with one or two sessions that subscribe. */
 export const sequences: fc.Arbitrary<Sequence> = fc
   .record({
     nodes: fc.constantFrom(1, 1, 2),
@@ -119,7 +119,7 @@ export const sequences: fc.Arbitrary<Sequence> = fc
     rest: fc.array(anything, { minLength: 3, maxLength: 24, size: 'max' }),
   })
   .map(({ nodes, bounds, first, rest }) => {
-    // The hub publishes at QoS 1: what a session may be owed bounds no other.
+    // With a low `maxOwed`, events come at QoS 1: the hub publishes at QoS 1, and the limit holds for QoS 1 only.
     const isAtQos1 = bounds.maxOwed < ample.maxOwed
     const played = isAtQos1 ? rest.map(atQos1) : rest
     const visits = first.flatMap((visit, who) => visit.map((step): Step => ({ ...step, who }) as Step))

@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream'
 
-/** The two ends of a connection in memory. What is written to one arrives at the other in a later turn. */
+/** A connection in memory: bytes written to one end arrive at the other end in a later turn of the event loop. */
 export function createWire(): [Duplex, Duplex] {
   const ends: [Duplex, Duplex] = [createEnd(() => ends[1]), createEnd(() => ends[0])]
   return ends
@@ -18,7 +18,7 @@ function createEnd(other: () => Duplex): Duplex {
     write: (chunk, _encoding, done) => void hand(chunk, done),
     writev: (chunks, done) => void hand(Buffer.concat(chunks.map(({ chunk }) => chunk)), done),
     final: (done) => void hand(null, done),
-    // Like a reset: what is on its way is lost.
+    // Like a TCP reset: bytes on their way are lost.
     destroy(error, done) {
       setImmediate(() => other().destroy())
       done(error)

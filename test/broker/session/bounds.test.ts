@@ -14,7 +14,7 @@ import {
   withoutProgress,
 } from './crashing-hub.ts'
 
-/* What a session gets where more waits than it may have, and the journal does not keep everything. */
+/* What a session gets if more messages wait than its limits allow, and the journal does not keep all of them. */
 
 const few = { maxOwed: 4, inFlightWindow: 1, maxInFlight: 4 }
 const short = { windowBytes: 1, history: 0 }
@@ -191,7 +191,7 @@ t.test('a QoS 2 message comes once, also where more goes out again than a sessio
   )
 })
 
-/** Everything that was accepted leaves the window, and is removed where nothing asks for it. */
+/** Moves all accepted messages out of the window. The journal then removes those that no rule keeps. */
 async function trim(broker: PlainBroker): Promise<void> {
   for (let sweep = 0; sweep < 3; sweep++) {
     await broker.broker.distribute([{ ...message('behind', `${sweep}`), qos: 0 }])

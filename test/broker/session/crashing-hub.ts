@@ -7,7 +7,7 @@ import { createSharedSpace } from '../../shared-store.ts'
 
 export const persistent = { clean: false }
 
-/** A hub whose node can crash: another one goes on with what is stored. */
+/** A hub whose node can crash. The next `start` starts another node on the same store. */
 export function openHub(t: Test) {
   const space = createSharedSpace()
   const directory = t.testdir()
@@ -24,7 +24,7 @@ export function openHub(t: Test) {
   }
 }
 
-/** A client that logs in again, and acknowledges everything of QoS 1. */
+/** Logs a client in again. It acknowledges every QoS 1 message. */
 export async function returning(t: Test, broker: Awaited<ReturnType<typeof openBroker>>, clientId: string) {
   const client = await peer(t, broker, clientId, persistent)
   acknowledgeAll(client)
@@ -48,7 +48,7 @@ export async function leave(client: Peer): Promise<void> {
   await client.closed()
 }
 
-/** The value of the node is not stored: a crash forgets what was acknowledged since the log-in. */
+/** A store that rejects the progress of the node. So a crash loses all acknowledgements since the log-in. */
 export function withoutProgress(store: Store): Store {
   const isProgress = (change: object) => 'put' in change && String(change.put).startsWith('progress/')
   return {

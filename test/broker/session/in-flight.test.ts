@@ -7,7 +7,7 @@ import { MqttConnection } from '../../../broker/connection/connection.ts'
 import { type Flight, InFlight } from '../../../broker/session/in-flight.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
 
-/** Few around the place where identifiers begin anew, so that they meet. */
+/** A few identifiers around 65,535, after which they begin again at 1. So steps often meet the same identifier. */
 const identifiers = [65_532, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5]
 const id = fc.constantFrom(...identifiers)
 const step = fc.oneof(

@@ -17,7 +17,7 @@ import {
   withoutProgress,
 } from './crashing-hub.ts'
 
-/* What a session gets when much waits for it, or its messages are large. */
+/* What a session gets when many messages wait for it, or large ones. */
 
 t.test('large messages reach a client that comes back, in one connection', async (t) => {
   const { start } = openHub(t)
@@ -66,7 +66,7 @@ t.test('clients that come back to large events and read slowly do not fill the n
     const { dropped } = (await broker.broker.session(`c${index}`)) ?? {}
     t.equal(dropped, 0)
   }
-  // All that waits for them would be 20 MB for each.
+  // All waiting messages together would be 20 MB for each client.
   t.ok(most < 45 * 1024 * 1024, `${Math.round(most / 1024 / 1024)} MiB`)
 })
 
@@ -253,7 +253,7 @@ t.test('what a log-in loses is counted once, though it is tried again', async (t
   t.match(values, [{ value: 5, labels: { reason: 'queue-limit' } }])
 })
 
-/** Outside of the heap, where payloads are. */
+/** Bytes of the payloads in memory, which Node.js keeps outside of the heap. */
 function bytesInUse(): number {
   setFlagsFromString('--expose-gc')
   runInNewContext('gc')()

@@ -16,7 +16,7 @@ import { until } from '../../nodes/fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { many, message, openHub, returning } from './crashing-hub.ts'
 
-/* What a session gets when its client comes back, beyond what `test/broker/promises/` plays. */
+/* What a session gets when its client comes back: cases that `test/broker/promises/` does not play. */
 
 const persistent = { clean: false }
 
@@ -72,7 +72,7 @@ t.test(
     const publisher = await peer(t, broker, 'p')
     publisher.send(publish('first', 1, 1))
     const { messageId } = await client.next('publish')
-    // As many positions later the identifier is the same.
+    // A message 65,535 positions later has the same packet identifier.
     const apart = 65_535
     await broker.store.commit([{ put: 'other/', value: '', numbered: { nth: apart - 2, at: 'key' } }])
     publisher.send(publish('second', 1, 2), publish('third', 1, 3))
@@ -106,13 +106,13 @@ t.test('of more than a session may be owed, values of a SUBSCRIBE go first, and 
   await publisher.next('puback', values.length + events.length - 1)
   const again = await peer(t, broker, 'c', persistent)
   await again.next('publish', 99)
-  // What it was owed already is not one of them, although its filter brings it as well.
+  // The session is owed the `c/` messages already, so the SUBSCRIBE does not bring these once more.
   subscribe(again, 1, { 'r/#': 1, 'c/#': 1 })
   await again.next('suback')
   again.send({ cmd: 'disconnect' })
   await again.closed()
   const session = () => broker.broker.session('c')
-  // Until its end is stored, all that it is owed may have been sent.
+  // Until the node has stored the end of the connection, `inFlight` counts all owed messages.
   await until(async () => (await session())?.inFlight === 100)
   t.match(await session(), { connected: false, queued: 1_000, inFlight: 100, dropped: 250 })
   const last = await acknowledging(t, broker, 1_000)
@@ -130,7 +130,7 @@ for (const [count, what] of [
 ] as const) {
   t.test(what, async (t) => {
     const clock = { now: Date.now() }
-    // Nothing but the rule of control events keeps them.
+    // With these limits, only the rule for control events keeps the events in the journal.
     const limits = { queueLimit: 1_000, history: 0, windowBytes: 1 }
     const broker = await openBroker(t, { limits, clock: () => clock.now })
     const first = await subscriber(t, broker, 'c', { 'radio/#': 1 }, persistent)
@@ -207,7 +207,7 @@ t.test('a clock that is set back while a client is away keeps nothing from it', 
   t.same(texts(again), ['a a', 'b b', 'latest after'])
 })
 
-/** The client of session `c`, back and with so many messages, each acknowledged. */
+/** Brings the client of session `c` back. It receives and acknowledges `count` messages. */
 async function acknowledging(t: Test, broker: PlainBroker, count: number): Promise<Peer> {
   const client = await peer(t, broker, 'c', persistent)
   for (let index = 0; index < count; index++) {
@@ -218,7 +218,7 @@ async function acknowledging(t: Test, broker: PlainBroker, count: number): Promi
   return client
 }
 
-/** What a node stored last of how far its sessions have got, without its version. */
+/** Notes the progress that a node stored last, as JSON without its version. */
 function watchProgress() {
   let last = ''
   return {

@@ -17,12 +17,12 @@ import { rawClient } from '../../raw-client.ts'
 
 const hour = 3_600_000
 
-/** Clocks that stand still until the test moves them; `lines` of the log come from the broker. */
+/** Clocks that stand still until the test moves them. */
 function clocks() {
   const time = { wall: Date.parse('2026-03-01T12:00:00Z'), passed: 0 }
   return {
     time,
-    /** Both clocks, as it should be. */
+    /** Moves both clocks by the same time, as real clocks should. */
     pass(ms: number): void {
       time.wall += ms
       time.passed += ms

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { instantOf, passedInstantOf } from '../../../cli/time/instant.ts'
 
-/** Where clocks went forward at 2:00 on 29 March. */
+/** In this time zone, clocks go forward at 2:00 on 29 March 2026. */
 process.env.TZ = 'Europe/Berlin'
 const now = new Date('2026-03-29T18:30:15.250+02:00')
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { isTime, localTime } from '../../../cli/time/local-time.ts'
 
-/** Where clocks went forward at 2:00 on 29 March. */
+/** In this time zone, clocks go forward at 2:00 on 29 March 2026. */
 process.env.TZ = 'Europe/Berlin'
 
 t.test('a moment is shown by the clock of the operator, with its offset', async (t) => {

@@ -6,7 +6,7 @@ import type { WorkItem } from '../../../delivery/queue/work-item.ts'
 import type { Outcome } from '../../../delivery/target.ts'
 
 /*
- * Drivers are written by others: nothing they do may harm the hub.
+ * Other people write the drivers: nothing that a driver does may harm the hub.
  */
 
 const item: WorkItem = {
@@ -14,7 +14,7 @@ const item: WorkItem = {
   details: { plugin: { type: 'dts' }, institutionId: 'urn:org:institution:1' },
 }
 
-/** One try by a driver that does this. */
+/** Starts one attempt by a driver whose `deliver` is the given function. */
 async function start(t: Test, deliver: (...given: unknown[]) => unknown) {
   const plugins = await createPlugins({
     targets: [{ type: 'dts', url: 'https://dts.example' }],

@@ -27,7 +27,7 @@ const track = (type: string, plugins?: unknown) => ({
 
 type Row = [kind: string, type: string, plugins: unknown, expected: string[]]
 const rows: Row[] = [
-  // Without a word of the event: what enables itself, for music that plays now.
+  // The event names no plugin: a target with `autoEnable` gets it, if it is music that plays now.
   [now, 'music', undefined, ['dts']],
   [now, 'music', null, ['dts']],
   [now, 'music', [], ['dts']],
@@ -36,7 +36,7 @@ const rows: Row[] = [
   ),
   [next, 'music', undefined, []],
   [next, 'music', [], []],
-  // An entry enables, whatever the event is.
+  // An entry of `plugins` enables its target for every kind of event.
   [now, 'music', [{ type: 'manual' }], ['dts', 'manual']],
   [now, 'news', [{ type: 'manual' }], ['manual']],
   [next, 'music', [{ type: 'manual' }], ['manual']],
@@ -44,17 +44,17 @@ const rows: Row[] = [
   [next, 'news', [{ type: 'dts' }, { type: 'silent' }], ['dts', 'silent']],
   [now, 'music', [{ type: 'dts', isDeactivated: false }], ['dts']],
   [now, 'news', [{ type: 'dts', isDeactivated: false }], ['dts']],
-  // `isDeactivated` disables.
+  // An entry with `isDeactivated` disables its target.
   [now, 'music', [{ type: 'dts', isDeactivated: true }], []],
   [next, 'music', [{ type: 'dts', isDeactivated: true }], []],
   [now, 'music', [{ type: 'manual', isDeactivated: true }], ['dts']],
   [now, 'music', [{ type: 'dts', isDeactivated: true }, { type: 'manual' }], ['manual']],
   [now, 'music', [{ type: 'dts' }, { type: 'dts', isDeactivated: true }], []],
   [now, 'music', [{ type: 'dts', isDeactivated: true }, { type: 'dts' }], []],
-  // Each target once.
+  // Two entries for the same target enable it once.
   [now, 'music', [{ type: 'dts' }, { type: 'dts', id: '2' }], ['dts']],
   [next, 'music', [{ type: 'manual' }, { type: 'manual' }], ['manual']],
-  // Entries of no target here change nothing.
+  // Entries that match no configured target change nothing.
   [now, 'music', [{ type: 'other' }], ['dts']],
   [now, 'music', [{ id: 'dts' }], ['dts']],
   [next, 'music', [{}], []],

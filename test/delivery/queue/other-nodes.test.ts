@@ -4,10 +4,10 @@ import { createMemoryStore } from '../memory-store.ts'
 import { messagesAt, openQueues } from '../open-queues.ts'
 
 /*
- * Queues that other nodes change between what this one looks at and what it stores.
+ * Another node changes a queue after this node has looked at the queue and before this node commits its own change.
  */
 
-/** The queues of two nodes on one store. Each commit is told to the other before it resolves, and after `meanwhile`. */
+/** The queues of two nodes on one store. The other node receives each commit before the commit resolves. */
 async function openTwo() {
   const memory = createMemoryStore()
   const listeners: { node: number; place: string; listener: (change: Told) => void }[] = []
@@ -32,7 +32,7 @@ async function openTwo() {
   const [one, two] = [await open(1), await open(2)]
   return {
     ...{ memory, one, two },
-    /** Called once, before the next commit. */
+    /** Runs `change` once, before the next commit of either node. */
     before(change: (changes: readonly Change[]) => Promise<void>): void {
       meanwhile = change
     },

@@ -217,7 +217,7 @@ t.test('a queue keeps to its limit, oldest first, also when many come at once', 
   await queues.tidy(() => false)
   t.match(queues.lengthOf('a'), { pending: 10, dropped: 30 })
   t.same((await one.reopen()).view('a'), one.view('a'))
-  // The first one may have been on its way.
+  // The queue keeps its first item: an attempt to deliver it may be under way.
   t.same(await one.drain('a'), ['0', ...ids.slice(-9)])
   one.trim()
   t.same(one.memory.keys('journal/'), [])
@@ -343,7 +343,7 @@ t.test('a clock that is set back does not mix old with new', async (t) => {
   t.same(await found.drain('a'), ['2', '3'])
   t.ok(found.letter('a').sequence < sequence)
 
-  // The moment of the dead letter comes once more.
+  // Sets the clock to the moment at which the dead letter got its sequence.
   const again = await one.reopen()
   const letter = again.letter('a')
   again.time.now = Math.floor(letter.sequence / 4096)

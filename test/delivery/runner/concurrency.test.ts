@@ -1,7 +1,7 @@
 import t from 'tap'
 import { createConcurrency } from '../../../delivery/runner/concurrency.ts'
 
-/** Lets promises that can go on do so. */
+/** Waits for one turn of the event loop: code that awaits a settled promise continues meanwhile. */
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
 function watch(gate: ReturnType<typeof createConcurrency>) {

@@ -30,7 +30,7 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   t.equal(await b.leases.take('queue'), true)
   await a.store.catchUp()
-  // A node is not told of its own changes: this one takes the other for the holder from now on.
+  // A store does not report a node's own changes to it. So node a still takes b for the holder of the lease.
   await a.store.commit([{ del: 'work-lease/queue' }])
   await b.store.catchUp()
   t.equal(await a.leases.take('queue'), false)
@@ -43,7 +43,7 @@ async function openNode(t: Test, url: string, name: string) {
   const idFile = join(t.testdir({}), name)
   const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
   const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
-  // As the runner does while it works on a queue: it keeps it.
+  // When another node asks for the lease, this node keeps it, like a runner that is working on the queue.
   leases.onFreed(
     () => {},
     () => {},

@@ -10,7 +10,7 @@ function start() {
   return {
     time,
     slowStart,
-    /** Down for a while, and just back. */
+    /** The endpoint was down for 3 s and has just answered again. */
     recover(place = a): void {
       for (let failure = 0; failure < 3; failure++) {
         slowStart.failed(place)

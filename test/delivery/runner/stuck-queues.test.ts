@@ -4,7 +4,7 @@ import t from 'tap'
 import { watchStuckQueues } from '../../../delivery/runner/stuck-queues.ts'
 import { createMetrics } from '../../../telemetry/metrics.ts'
 
-/** The watch itself keeps no process alive. */
+/** The watch does not keep the process alive, so this timer does. */
 const alive = setInterval(() => undefined, 60_000)
 t.teardown(() => clearInterval(alive))
 
@@ -42,7 +42,7 @@ t.test(
     let tries = 0
     const { stop, lines } = watch(
       () => {
-        // In time, however late a look is.
+        // The second queue goes on after 15 ms, so it never stands still for 20 ms, even if the watch looks late.
         if (performance.now() - wentOn < 15) return ['stuck', 'goes on now and then']
         wentOn = performance.now()
         return ['stuck']

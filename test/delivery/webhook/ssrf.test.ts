@@ -7,11 +7,11 @@ import { createWebhooks } from '../../../delivery/webhook/webhook.ts'
 import { checkWebhookUrl } from '../../../delivery/webhook/webhook-url.ts'
 
 /*
- * What a subscriber writes into a URL must not lead into the hub's own network: neither when it subscribes
- * nor when it comes to the connection. A server on loopback counts who connects.
+ * The webhook URL of a subscriber must not lead into the hub's own network. The hub checks this at the subscription
+ * and again at each connection. In these tests a server on loopback counts the connections that it gets.
  */
 
-/** What names lead to. */
+/** The addresses to which each name resolves. */
 const names: Record<string, string[]> = {
   'loopback.example': ['127.0.0.1'],
   'loopback6.example': ['::1'],
@@ -26,7 +26,7 @@ const names: Record<string, string[]> = {
   'nothing.example': ['0.0.0.0'],
 }
 
-/** `PORT` is that of the server on loopback. */
+/** URLs that the hub must refuse. `PORT` stands for the port of the server on loopback. */
 const refused = [
   // IPv4, in every notation that a URL parser takes
   'https://127.0.0.1:PORT/',
@@ -153,7 +153,7 @@ t.test('refused when it comes to the connection, before anything is sent', async
   const post = openWebhooks(t, resolve)
   for (const url of refused) {
     const full = url.replace('PORT', String(server.port))
-    // Names that nobody knows fail as well.
+    // A name without an address fails as well.
     t.match(await post(full), { result: 'failed', status: null, reason: String }, url)
   }
   t.equal(server.connections(), 0)

@@ -30,7 +30,7 @@ async function open(memory = createMemoryStore(), time = { now: Date.parse('2026
     standings,
     now: () => new Date(time.now).toISOString(),
     of: () => standings.of(subscription),
-    /** So much later this comes of a delivery. */
+    /** Moves the clock on by `later` milliseconds, then notes this outcome of a delivery. */
     async came(answer: keyof typeof answers, later = minute, isAside = false): Promise<void> {
       time.now += later
       await commit(standings.noted(name, answers[answer], isAside))

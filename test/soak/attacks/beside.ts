@@ -4,12 +4,13 @@ import type { AttackName } from '../../../bench/attacks/attacks.ts'
 import { besiege, type Outcome } from '../../../bench/attacks/siege.ts'
 
 const maxGrowthBytes = 150 * 1024 * 1024
-/** What the node may have, MiB: on a large machine V8 lets garbage pile up, and growth would say little of what is held. */
+/** Memory limit of the node, MiB. Without a limit, V8 collects garbage late on a large machine, and memory grows. */
 const nodeMemory = 1024
 
 /**
- * Attacks a node for a few seconds and asserts what holds beside every attack, whatever the machine: the node lives,
- * the healthy pair loses nothing, memory stays bounded. How fast the pair is says `npm run bench -- attacks`.
+ * Attacks a node for a few seconds, while the pair (a publisher and a subscriber that behave well) uses the node.
+ * Asserts what must hold on every machine: the node survives, the pair loses no event, and memory growth is bounded.
+ * The latency of the pair depends on the machine. `npm run bench -- attacks` measures it.
  */
 export async function besideAttack(
   t: Test,

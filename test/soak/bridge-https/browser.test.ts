@@ -16,7 +16,7 @@ const skip = existsSync(executablePath)
 const mqttBundle = fileURLToPath(new URL('./dist/mqtt.min.js', import.meta.resolve('mqtt/package.json')))
 const [own = ''] = institutions
 
-/** What mqtt.js calls itself in a page. */
+/** The global variable that mqtt.js defines in a page. */
 interface Page {
   mqtt: {
     connect(
@@ -35,7 +35,7 @@ t.test('mqtt.js in Chromium receives a retained event over wss', { skip }, async
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
   const report = await publisher.publish(playing(station()))
   const page = await openPage(t, hub)
-  // A page of somebody else: MQTT over WebSocket asks for credentials, not for an origin.
+  // The page is not of the hub's origin: for MQTT over WebSocket, the hub checks credentials, but no origin.
   await page.addScriptTag({ path: mqttBundle })
   const login = await hub.subscriber('radio/#')
   const seen = await page.evaluate(
@@ -96,7 +96,7 @@ async function openPage(t: Test, hub: TestHub) {
     executablePath,
     args: [
       '--no-sandbox',
-      // This one certificate is trusted, no other.
+      // Chromium trusts this certificate, and no other.
       `--ignore-certificate-errors-spki-list=${createHash('sha256').update(spki).digest('base64')}`,
     ],
   })

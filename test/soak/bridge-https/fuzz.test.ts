@@ -9,8 +9,8 @@ const [own = ''] = institutions
 const runs = Number(process.env.FUZZ_RUNS ?? 2_500)
 
 /*
- * Requests made from the description the hub gives of itself: bodies that fit their schema, bodies that
- * nearly do, and nonsense. No answer may be a 500, or one the description does not have.
+ * Random requests, made from the hub's OpenAPI description: bodies that fit their schema, bodies that nearly fit,
+ * and nonsense. No answer may be a 500, or differ from the answers that the description lists.
  */
 t.test(`${runs} requests from the description find nothing that it does not allow`, async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0', HUB_LOGIN_FAILURES: '0' })
@@ -31,7 +31,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
 
   const { description } = api
   const schemas = object(object(description.document.components).schemas)
-  // Texts that lead somewhere, beside those that do not.
+  // Values that the hub knows, so that some requests succeed, and values that are known to break programs.
   const known = [
     ...[topic, String(subscription.name), `de.org.hub.test.${encodeURIComponent(topic)}`, refreshToken],
     ...[station().externalId, station().publisher.id, own, 'https://203.0.114.9/', 'a@b.example'],
@@ -53,7 +53,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
   const passwords = description.operations.filter(({ path }) => path === '/auth/login')
   const operations = description.operations.filter((operation) => !passwords.includes(operation))
   await search(operations, runs - 50)
-  // Each costs a slow hash: enough to see all its answers.
+  // Each log-in costs a slow password hash. 50 requests are enough to see all answers of this operation.
   await search(passwords, 50)
 
   t.ok(requests >= runs, `${requests} requests`)
@@ -64,7 +64,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     )
     t.ok(seen.length > 0, `${operation.method} ${operation.path} was asked`)
   }
-  // If good requests did not get through, the search would not be worth much.
+  // Valid requests must succeed, or else the search would have tested only refusals.
   for (const expected of [
     'POST /events/{eventName} 201',
     'POST /subscriptions 201',
@@ -92,10 +92,10 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     await fc.assert(property, { numRuns })
   }
 
-  /** Those that can be asked in many ways more often than those that cannot. */
+  /** Picks an operation. One with a body or parameters is picked more often, because its requests vary more. */
   function pick(among: Operation[]) {
     const weighted = among.map((operation) => {
-      // Those of operators are many, and closed for whom the others are open.
+      // There are many operations for operators. They all refuse the tokens that this test sends to them.
       const isForOperators = operation.path.startsWith('/operate/')
       const weight = operation.body && !isForOperators ? 8 : operation.parameters.length > 0 ? 4 : 1
       return { weight, arbitrary: fc.constant(operation) }
@@ -112,7 +112,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       body: schema ? fc.oneof({ weight: 4, arbitrary: bodyOf(schema) }, nonsense) : fc.constant(undefined),
       token: fc.oneof(
         { weight: 8, arbitrary: fc.constant(token) },
-        // Not to /operate: one of its commands removes all tokens, another one the users.
+        // The operator's token is not sent to /operate: commands there could void all tokens, or remove the users.
         fc.constantFrom(isForOperators ? 'x.y' : operator, refreshToken, undefined, 'x.y.z'),
       ),
       headers: fc.oneof({ weight: 12, arbitrary: fc.constant({}) }, oddHeaders),
@@ -146,7 +146,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     return fc.oneof({ weight: 3, arbitrary: whole }, broken).map((value) => JSON.stringify(value) ?? 'null')
   }
 
-  /** A value that fits a schema, or nearly. */
+  /** A value that fits a schema, or nearly fits it. */
   function fitting(schema: Json): fc.Arbitrary<unknown> {
     if (typeof schema.$ref === 'string') return fitting(object(schemas[schema.$ref.split('/').at(-1) ?? '']))
     if (Array.isArray(schema.anyOf)) return fc.oneof(...schema.anyOf.map((one) => fitting(object(one))))
@@ -192,7 +192,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     const fields = Object.fromEntries(properties.map(([name, value]) => [name, fitting(object(value))]))
     const made = fc.record(fields, { requiredKeys: required })
     const examples = Array.isArray(schema.examples) ? schema.examples : []
-    // An example is the nearest to what a client really sends.
+    // The examples of the description come closest to the requests of real clients.
     return examples.length > 0 ? fc.oneof(made, fc.constantFrom(...examples)) : made
   }
 })
@@ -214,7 +214,7 @@ const oddHeaders = fc.constantFrom<Record<string, string>>(
   { authorization: 'Basic eDp5' },
 )
 
-/** The value with one of its parts, picked by `at`, exchanged for another or left out. */
+/** A copy of the value. One of its parts, which `at` picks, is replaced or left out, or a new part is added. */
 function replaced(value: unknown, other: unknown, at: number): unknown {
   if (typeof value !== 'object' || value === null) return other
   const keys = Object.keys(value)
@@ -227,7 +227,7 @@ function replaced(value: unknown, other: unknown, at: number): unknown {
     : { ...value, [key]: changed }
 }
 
-/** What JSON the text is; arrays and objects alike. */
+/** The text as JSON of any type, for example an array. If the text is not JSON, the answer as the client parsed it. */
 function jsonOf(text: string, parsed: Json): unknown {
   try {
     return JSON.parse(text)

@@ -11,7 +11,7 @@ import { onEachStore } from '../../stores.ts'
 const [own = ''] = institutions
 
 async function start(t: Test, env: Record<string, string> = {}) {
-  // With as much work for a password as it takes anywhere else.
+  // With the slow password hashes of a real hub. Most tests use quick ones.
   const hub = await startTestHub(t, env, undefined, createPasswords())
   return { hub, api: await openApi(t, hub) }
 }
@@ -80,7 +80,7 @@ t.test('log-in, refresh, and what ends them (design.md §9)', async (t) => {
     errors: [{ path: '.body.password', errorCode: 'required.openapi.validation' }],
   })
 
-  // A new password ends everything that the old one opened.
+  // A new password voids all tokens that the user got with the old one.
   const { resetToken } = await hub.ask<{ resetToken: string }>('users.reset-password', { email })
   t.equal((await logIn(password)).status, 200, 'the old password works until the new one is chosen')
   const short = await api.call('POST', '/auth/reset', { body: { token: resetToken, password: 'short' } })
@@ -97,7 +97,7 @@ t.test('log-in, refresh, and what ends them (design.md §9)', async (t) => {
   t.equal((await api.call('POST', '/auth/refresh', { body: { refreshToken } })).status, 403)
   t.equal((await api.call('GET', '/topics', { token })).status, 403)
 
-  // So does removal.
+  // The removal of the user voids the tokens too.
   const last = (await logIn(changed.password)).json
   await hub.ask('users.remove', { email })
   t.equal((await api.call('GET', '/topics', { token: String(last.token) })).status, 403)
@@ -172,7 +172,7 @@ t.test('however many strangers guess, who has logged in before is served next', 
     await api.raw('POST', '/auth/login', { body, from: `127.0.${1 + (index % 15)}.1` })
     answered++
   })
-  // One is being checked, the others wait or have been sent away.
+  // By now the hub checks one guess at a time. The other guesses wait, or were refused at once because too many wait.
   while (answered === 0) await setImmediate()
   const known = api.call('POST', '/auth/login', { body: { email, password } }).then(({ status }) => {
     t.equal(status, 200)

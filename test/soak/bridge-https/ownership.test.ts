@@ -12,14 +12,14 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { onEachStore, onStore } from '../../stores.ts'
 
 /*
- * Who may publish for a livestream that the feed does not list: the institution whose event made its topic, or
- * the one that the feed listed it under last. Seen from outside, over both doors.
+ * A livestream that the feed does not list belongs to the institution whose event created its topic, or to the last
+ * institution under which the feed listed it. Only its owner may publish for it. Tested over HTTPS and MQTT.
  */
 const path = '/events/de.org.hub.v1.radio.track.playing'
 const [ours = '', theirs = ''] = institutions
 const listed = station(0, 0)
 
-/** A service of our or their institution for a livestream outside of the feed. */
+/** A service for a livestream that the feed does not list. Its publisher is ours (`of` 0) or theirs (`of` 1). */
 const unlisted = (externalId: string, of = 0, fields: object = {}) => ({
   type: 'PermanentLivestream',
   externalId,
@@ -27,7 +27,7 @@ const unlisted = (externalId: string, of = 0, fields: object = {}) => ({
   ...fields,
 })
 
-/** A user of each of the two institutions at a node. */
+/** Adds a user of each of the two institutions. `we` and `they` publish as these users. */
 async function open(t: Test, hub: TestHub) {
   const api = await openApi(t, hub)
   const [us, them] = [await addUser(hub, api, ours), await addUser(hub, api, theirs)]
@@ -45,7 +45,7 @@ const foreign = {
   errors: [{ path: '.body.services.0', errorCode: 'service.institution.mismatch' }],
 }
 
-/** Without what the feed says of this livestream. */
+/** Removes a livestream from the feed file. */
 async function dropFromFeed(feed: string, livestreamId: string): Promise<void> {
   const { items } = JSON.parse(await readFile(feed, 'utf8'))
   const left = items.filter(({ id }: { id: string }) => id !== livestreamId)
@@ -243,7 +243,7 @@ onStore('redis', 'what one node knows of owners all nodes know', async (t, store
   for (let number = 0; number < 5; number++) {
     const externalId = `crid://both.example/${number}`
     await Promise.all([atA.we(unlisted(externalId), ''), they(unlisted(externalId, 1))])
-    // Both have heard of it then.
+    // Before a node answers an admin command, it reads all earlier commits. So both nodes know the owner now.
     await Promise.all([a.ask('credentials.list'), b.ask('credentials.list')])
     const results = [await atA.we(unlisted(externalId), 'again'), await they(unlisted(externalId, 1))]
     t.same(results.map(({ statuses }) => Object(statuses).published).sort(), [0, 1], 'one of them has it')

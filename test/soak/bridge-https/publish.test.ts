@@ -9,7 +9,7 @@ const playingPath = '/events/de.org.hub.v1.radio.track.playing'
 const nextPath = '/events/de.org.hub.v1.radio.track.next'
 const [own = '', foreign = ''] = institutions
 
-/** The least an event may consist of (service.md §4.1 rule 2). */
+/** The smallest valid event (service.md §4.1 rule 2). */
 const minimum = {
   type: 'music',
   start: '2026-01-31T12:00:00+01:00',
@@ -236,7 +236,8 @@ t.test('a large event leaves less of the publish rate, whether it is accepted or
   ]) {
     const { token } = await addUser(hub, api, own)
     const publish = (body: unknown) => api.call('POST', playingPath, { token, body })
-    // Alone each of them is within the rate; a slow machine may need more than the two seconds of a burst.
+    // A single large event is within the rate. On a slow machine the rate recovers between the requests, so publish
+    // until the hub refuses a request.
     const answers = [await publish(large), await publish(minimum)]
     while (answers.every(({ status }) => status !== 429)) {
       answers.push(await publish(large), await publish(minimum))

@@ -38,7 +38,8 @@ t.test('requests whose answers are not read wait outside', async (t) => {
   const requests = get('/nothing').repeat(1000)
   const flooded = new Promise((resolve) => socket.once('close', resolve))
   for (let written = 0; written < sent; written += 1000) socket.write(requests)
-  // Others are served meanwhile; nothing is handled any more once the network takes no more answers.
+  // Meanwhile the hub serves other clients. It stops handling the requests of this client as soon as the connection
+  // takes no more answers.
   let before = -1
   while (requestsFor(hub, '/nothing') !== before) {
     before = requestsFor(hub, '/nothing')
@@ -105,7 +106,7 @@ t.test('a large body in tiny pieces is refused, and the connection ends', async 
 })
 
 t.test('a body below the limit is never 413, however many livestreams it names', async (t) => {
-  // Each of these costs a full bucket of the publish rate.
+  // No publish rate: each of the large events below would use up the rate.
   const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0' })
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)

@@ -84,7 +84,7 @@ t.test('a token that has expired is a 403, one that has not opens the door', asy
   const { userId } = await addUser(first, await openApi(t, first), own)
   await first.close()
 
-  // Made two hours ago with the key of the node, and now.
+  // Two tokens signed with the key of the node: one made two hours ago, and one made now.
   const store = await openEmbeddedStore(join(first.home, 'data', 'store'))
   const made = await Promise.all(
     [2 * lifetimes.access * 1000, 0].map(async (ago) => {

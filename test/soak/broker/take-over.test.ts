@@ -94,7 +94,7 @@ onEachStore('a store of the release before goes on as one of this release', asyn
   t.notOk(said(second, 'the store of the former release is taken over'))
   await second.close()
   const after = await dump(settings, home)
-  // Its webhooks were tried.
+  // Each start tries the webhooks, which changes the records below `work/`.
   for (const content of [before, after])
     for (const key of content.keys()) if (key.startsWith('work/')) content.delete(key)
   t.same(after, before, 'the next start changes nothing')
@@ -110,7 +110,7 @@ onEachStore('what waited for webhooks and plugin targets is delivered', async (t
   await writeFile(config, JSON.stringify({ plugins: [{ type: 'dts', url: receiver.url('/dts') }] }))
   const env = { ...settings, ...pushing(receiver), HUB_CONFIG: config }
   const first = await startTestHub(t, env, home)
-  // Each queue has been tried, and what is stored of its item was changed.
+  // By now the hub has tried an item of each queue, and has stored the item in its own format.
   await receiver.until((received) => new Set(received.map(({ path }) => path)).size === 3)
   await first.close()
 
@@ -190,7 +190,7 @@ t.test('what cannot be taken over as it was', async (t) => {
   )
 })
 
-/** Takes a store over with a crash after so many commits, and then to the end. */
+/** Converts a former store: first with a crash after `commits` commits, and then again, to the end. */
 async function taken(t: Test, former: FormerStore, commits: number) {
   const directory = await temporaryDirectory(t)
   await fillDirectory(directory, former)

@@ -463,7 +463,7 @@ t.test('hostile values cannot play with the terminal', async (t) => {
       throw refusal(`there is no session ${hostile}`)
     },
   })
-  // Everything that must never be printed; the line break that ends a line aside.
+  // Control and format characters that hubctl must never print. Only the line break is allowed.
   const dangerous = /[^\P{Cc}\n]|[\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u
   for (const argv of [['clients', 'list'], ['status'], ['sessions', 'drop', 'x']]) {
     for (const json of [[], ['--json']]) {
@@ -523,7 +523,7 @@ t.test('output that is not a terminal has no colours', async (t) => {
   t.equal(stdout, 'node  n1\n')
 })
 
-/** A socket that remembers what it was asked and answers everything, unless the test says otherwise. */
+/** Starts an admin socket that records commands in `asked`. It answers as `given` says, or with an empty object. */
 async function startNode(t: Test, given: Commands = {}) {
   const dir = await shortDir(t)
   const path = join(dir, 'admin.sock')
@@ -545,12 +545,12 @@ async function startNode(t: Test, given: Commands = {}) {
   }
 }
 
-/** In front, because everything behind `--` is an argument; not at all where the test names one itself. */
+/** The option --socket, unless the test sets it itself. It goes first, because after `--` it would be an argument. */
 function before(path: string, argv: readonly string[]): string[] {
   return argv.includes('--socket') ? [] : ['--socket', path]
 }
 
-/** A few processes at a time, so that a machine with two cores is not asked for thirty. */
+/** Runs `act` for each item, at most `width` at a time: each starts a process, and a machine may have few cores. */
 async function inTurns<T>(
   width: number,
   items: readonly T[],

@@ -12,7 +12,7 @@ import { commandOf } from '../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * hubctl from elsewhere: over HTTPS, as a user with the permission operate (design.md §4).
+ * hubctl on another machine than the node: over HTTPS, as a user with the permission `operate` (design.md §4).
  */
 const [own = ''] = institutions
 
@@ -112,7 +112,7 @@ t.test('a token that has ended is exchanged', async (t) => {
   const [name = ''] = await readdir(kept.directory)
   const path = join(kept.directory, name)
   const first = JSON.parse(await readFile(path, 'utf8'))
-  // Once by the clock, once because the hub says so.
+  // First, hubctl sees that the token has expired. Then, the token looks valid, but the hub refuses it.
   for (const changed of [{ expires: new Date().toISOString() }, { token: 'x' }]) {
     await writeFile(path, JSON.stringify({ ...first, ...changed }))
     t.match(await hubctl(['status']), { code: 0 })
@@ -217,7 +217,7 @@ t.test('events are followed from elsewhere', async (t) => {
   })
   t.teardown(() => tail.kill())
   const lines = createInterface({ input: tail.stdout })[Symbol.asyncIterator]()
-  // It has begun when the hub has been asked.
+  // Publish only when the hub has got the request of `events tail`. Earlier events would be missing.
   await hub.until(async () => hub.lines.some(({ path }) => path === '/operate/events.tail'))
   const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
   await studio.publish(playing(station(), { title: 'One' }))

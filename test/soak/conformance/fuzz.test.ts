@@ -5,8 +5,8 @@ import { createRandom } from '../../random.ts'
 import { rawClient } from '../../raw-client.ts'
 
 /*
- * Hostile bytes from many clients, the same in every run: FUZZ_PACKETS=100000 sends the full count,
- * FUZZ_SEED another sequence.
+ * Many clients send hostile bytes, the same in every run. FUZZ_PACKETS=100000 runs the full test. Another FUZZ_SEED
+ * gives another sequence.
  */
 const total = Number(process.env.FUZZ_PACKETS ?? 20_000)
 const random = createRandom(process.env.FUZZ_SEED ?? '1')
@@ -14,7 +14,7 @@ const random = createRandom(process.env.FUZZ_SEED ?? '1')
 const connect = (clientId: string, clean = true): Buffer =>
   generate({ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean, clientId, keepalive: 0 })
 
-/** Packets to start from. */
+/** Makers of valid packets, which the mutations then damage. */
 const valid: (() => Buffer)[] = [
   () => connect(pick(['', 'c', '__proto__', 'ä', 'x'.repeat(300)])),
   () => generate(publish(pick(['a', 'a/b', '$SYS/x', 'ü/'.repeat(50)]), 0)),
@@ -36,10 +36,10 @@ const valid: (() => Buffer)[] = [
   () => generate({ cmd: 'disconnect' }),
 ]
 
-/** Attackers close by themselves; a test that remembers thousands of them grows. */
+/** Takes the place of the test for attackers, which close themselves. Thousands of teardowns would look like a leak. */
 const forgotten = { teardown: () => {} }
 
-/** How a packet is spoiled. */
+/** Ways to damage a packet. The first leaves it valid. */
 const mutations: ((bytes: Buffer) => Buffer)[] = [
   (bytes) => bytes,
   (bytes) => flip(bytes, 1),
@@ -52,7 +52,7 @@ const mutations: ((bytes: Buffer) => Buffer)[] = [
 ]
 
 t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) => {
-  // Short queues are full soon: what still grows then is a leak.
+  // With short queues, the sessions are full early in the test. Memory that grows after that is a leak.
   const broker = await openBroker(t, { limits: { connectTimeoutMs: 2000, queueLimit: 100 } })
   const healthy = await subscriber(t, broker, 'healthy', { 'healthy/#': 1 }, { clean: false })
   const publisher = await peer(t, broker, 'publisher')
@@ -65,7 +65,7 @@ t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) =
     const attackers = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const client = await rawClient(forgotten, broker.port)
-        // Nine of ten get past the log-in, or nothing else would be tried.
+        // 90 % of the attackers log in first, because the broker reads no other packet before a CONNECT.
         if (chance(0.9)) client.send(connect(`f${between(0, 20)}`, chance(0.5)))
         return client
       }),
@@ -80,7 +80,7 @@ t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) =
     publisher.packets.length = 0
     delivered++
     problems.push(...broker.lines.splice(0).filter(({ level }) => Number(level) >= 50))
-    // Ended, not destroyed: the broker reads everything.
+    // `end` instead of `destroy`, so that the broker still reads everything that was sent.
     for (const client of attackers) client.socket.end()
     await Promise.all(attackers.map((client) => client.closed()))
     if (sent >= total / 2 && warm === 0) warm = heapUsed()
@@ -144,7 +144,7 @@ function attack(client: Peer, count: number): void {
     client.send(...packets)
     return
   }
-  // In pieces that end anywhere.
+  // Send in pieces that may end in the middle of a packet.
   const stream = Buffer.concat(packets)
   for (let at = 0; at < stream.length; ) {
     const end = at + between(1, 200)

@@ -1,4 +1,7 @@
-/** When an alert of `deploy/prometheus/alerts.yml` fires, and when it does not: series by the minute, as promtool reads them. */
+/**
+ * An alert of `deploy/prometheus/alerts.yml`, with series for which it fires, and series for which it stays quiet.
+ * Series are in the notation of promtool, with a value for each minute.
+ */
 export interface AlertCase {
   alert: string
   fires: Record<string, string>
@@ -6,7 +9,7 @@ export interface AlertCase {
 }
 
 const hub = 'instance="a",job="hub"'
-/** A thousand events, the slowest hundredth of them slower than the first bound, and faster than the second. */
+/** Of 1,000 events each minute, 20 take longer than 220 ms, and less than 500 ms. So the budget for p99 is broken. */
 const slow = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+980x60' }
 const quick = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+1000x60' }
 const all = {
@@ -14,7 +17,7 @@ const all = {
   'hub_budget_seconds_bucket{le="+Inf",instance="a"}': '0+1000x60',
 }
 
-/** One for each alert. All are asked after an hour. */
+/** One case for each alert. promtool evaluates each case after 60 minutes. */
 export const alertCases: readonly AlertCase[] = [
   gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
   gauge('HubRestarts', `process_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),

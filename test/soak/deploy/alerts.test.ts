@@ -15,7 +15,7 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { alertCases } from './alerting.ts'
 
 /*
- * deploy/prometheus and deploy/grafana, with the Prometheus of Debian.
+ * Tests the files of deploy/prometheus and deploy/grafana with the Prometheus of Debian.
  */
 const skip =
   spawnSync('promtool', ['--version']).status === 0
@@ -113,7 +113,7 @@ function isFiring(alert: string): string {
   return `ALERTS{alertstate="firing",alertname="${alert}"}`
 }
 
-/** A Prometheus with the files of deploy/, where minutes are seconds. Gone when the test ends. */
+/** Starts Prometheus with the files of deploy/, but with times of seconds instead of minutes. It ends with the test. */
 async function startPrometheus(t: Test, home: string, hub: TestHub) {
   const config = (await readFile(projectFile('deploy/prometheus/prometheus.yml'), 'utf8'))
     .replaceAll('15s', '1s')
@@ -157,11 +157,11 @@ async function startPrometheus(t: Test, home: string, hub: TestHub) {
     ((await ask(`query?query=${encodeURIComponent(expr)}`)) as { result: unknown[] }).result
   return {
     query,
-    /** Of all that the node has described, also where it has nothing to count yet. */
+    /** The names of all metrics that the node describes, even if they have no values yet. */
     metricNames: async () =>
       Object.keys((await ask('metadata')) as object).flatMap((name) => [name, `${name}_bucket`]),
     firing: () => query('ALERTS{alertstate="firing"}'),
-    /** Asks again and again until there is an answer. */
+    /** Repeats the query until it has a result. */
     async until(expr: string): Promise<void> {
       while ((await query(expr)).length === 0) await delay(100)
     },

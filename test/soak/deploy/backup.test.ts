@@ -8,7 +8,7 @@ import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Backups as docs/deployment.md has them, restored into a fresh place.
+ * Backups as docs/deployment.md describes them, restored into a new directory or a new Redis.
  */
 const [institution = ''] = institutions
 const livestream = station()
@@ -81,7 +81,7 @@ interface Known {
   studio: Issued
 }
 
-/** Credentials, a retained value, and what waits for a session that is away. */
+/** Gives a hub credentials, a retained value, and messages that wait for an offline session. */
 async function fill(t: Test, hub: TestHub): Promise<Known> {
   const known = { listener: await hub.subscriber('radio/#'), studio: await hub.publisher([institution]) }
   const app = await connect(t, hub, known.listener, { clientId: 'app', clean: false })

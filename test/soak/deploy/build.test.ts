@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 /*
- * Other tests start a bundle. This is the node as it is built and installed, with its packages beside it.
+ * Other tests start a node that is bundled into one file. This test starts a node as it is built and installed.
  */
 
 const livestream = station()

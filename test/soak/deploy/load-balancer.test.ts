@@ -16,7 +16,7 @@ import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Two nodes behind deploy/haproxy.cfg, upgraded one after the other.
+ * Two nodes behind haproxy with deploy/haproxy.cfg. Operators upgrade them one after the other.
  */
 const withoutBalancer =
   spawnSync('haproxy', ['-v']).status === 0
@@ -73,7 +73,7 @@ t.test(
     await goesOn()
     await balancer.says('Server mqtt/a is DOWN')
     a = await start('a', portsOfA)
-    await balancer.says('Server mqtt/a is UP') // as an operator waits for it
+    await balancer.says('Server mqtt/a is UP') // an operator waits for this too
     t.equal(await b.stop('SIGTERM'), 0)
     await goesOn()
     publishing.abort()
@@ -94,7 +94,7 @@ t.test(
       await app.received.until(({ json }) => json.name === next)
     }
 
-    /** Control events: an offline session keeps every one of them. */
+    /** Publishes control events, because a session gets every one of them, even if it was offline. */
     async function publish(): Promise<void> {
       while (!publishing.signal.aborted) {
         const name = `state-${sent.length + 1}`
@@ -112,7 +112,7 @@ interface Ports {
   https: number
 }
 
-/** haproxy with the configuration as it is shipped, but for addresses and ports. */
+/** Starts haproxy with the shipped configuration. Only addresses, ports and `maxconn` are changed. */
 async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports }) {
   const own = { mqtt: await freePort(), https: await freePort() }
   let text = await readFile(projectFile('deploy/haproxy.cfg'), 'utf8')
@@ -148,7 +148,7 @@ async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports 
   }
   return {
     ...own,
-    /** Until it says so of a server. */
+    /** Resolves when haproxy has logged these words. Rejects after 30 s. */
     async says(words: string): Promise<void> {
       const deadline = Date.now() + 30_000
       while (!output.includes(words)) {

@@ -17,7 +17,7 @@ export interface Verdict {
   faults: readonly Fault[]
   /** What the hub promises, and the observations that contradict it. */
   findings: { claim: string; problems: string[] }[]
-  /** What events and sessions of findings went through, milliseconds since the first fault could happen. */
+  /** The steps of the events and sessions in findings, each with milliseconds since the first fault could happen. */
   trails: string[]
   /** Figures of the run. */
   summary: string
@@ -31,9 +31,9 @@ const settled = 3
 const revocable = 8
 
 /**
- * Runs three nodes with publishers, sessions that hop, webhooks and credentials that are revoked, under faults that
- * follow from the seed. After the last fault the nodes have time to settle. Then it judges what clients saw, and
- * nothing else: it does not look into the nodes.
+ * Runs three nodes under faults that follow from the seed. Publishers, webhooks, sessions that move between nodes, and
+ * operators that revoke credentials use the nodes. After the last fault the nodes get time to settle. The verdict
+ * depends only on what can be seen from outside, not on the state inside the nodes.
  */
 export async function check(
   t: Test,
@@ -47,7 +47,7 @@ export async function check(
     seed: string
     seconds: number
     backend: Backend & { faults: StoreFaults }
-    /** Variables of the nodes. */
+    /** Additional environment variables of the nodes. */
     settings?: Record<string, string>
     /** Chooses the faults that happen. */
     isWanted?: (fault: Fault) => boolean
@@ -143,7 +143,7 @@ export async function check(
   return { faults, findings, summary, trails }
 }
 
-/** The trails behind problems that name a session and an event. */
+/** For each of the first 20 problems that name a session and an event: the steps of both. */
 function trailsOf(
   problems: readonly string[],
   sessions: readonly Hopper[],
@@ -160,7 +160,7 @@ function trailsOf(
   })
 }
 
-/** Two for each institution, one at QoS 1 and one at QoS 2, each with livestreams of its own. */
+/** Adds two publishers for each institution, one at QoS 1 and one at QoS 2. They share no livestream. */
 async function addPublishers(
   node: ClusterNode,
   parts: {
@@ -185,7 +185,7 @@ async function addPublishers(
   return { all, sent, logins: institutions.length }
 }
 
-/** One event of each kind for each livestream. */
+/** Publishes one event of each kind for each livestream. */
 async function probe(publishers: readonly Publisher[]): Promise<void> {
   await Promise.all(
     publishers.map(async ({ livestreams, publish }) => {
@@ -196,7 +196,7 @@ async function probe(publishers: readonly Publisher[]): Promise<void> {
   )
 }
 
-/** Makes a receiver slow or broken for a moment, again and again. */
+/** Repeatedly makes a random webhook slow for a moment, or lets it answer 503. */
 async function varyAnswers(
   webhooks: Webhooks,
   livestreams: readonly [Livestream, ...Livestream[]],
@@ -246,7 +246,7 @@ function webhookProblems(
   })
 }
 
-/** Topics for which a node shows a new client another event than the newest. */
+/** Topics for which a node sends a new client another retained value than the newest event. */
 async function retainedProblems(
   nodes: readonly ClusterNode[],
   login: Issued,

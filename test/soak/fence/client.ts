@@ -12,7 +12,7 @@ export interface Door {
   caPath: string
 }
 
-/** The node answered, and does not want this client. */
+/** The node answered the CONNECT with a return code other than 0. */
 export class Refused extends Error {
   readonly code: number
 
@@ -23,9 +23,9 @@ export class Refused extends Error {
 }
 
 /**
- * One connection of an MQTT client over TLS. Its owner chooses packet identifiers and DUP, and sends again. It
- * acknowledges a received message after `onMessage`. A call rejects when the connection ends, or when the answer
- * takes longer than `timeoutMs`; then it closes the connection.
+ * Opens one connection of an MQTT client over TLS. The caller chooses the packet identifiers and DUP of its messages,
+ * and repeats messages itself. The client acknowledges a received message after `onMessage`. A call rejects when the
+ * connection ends. It also rejects, and closes the connection, when the answer takes longer than `timeoutMs`.
  */
 export async function enter(
   door: Door,
@@ -35,7 +35,7 @@ export async function enter(
     clean: boolean
     timeoutMs?: number
     onMessage?: (packet: IPublishPacket) => void
-    /** The TLS connection stands; from here on the node may have read the CONNECT. */
+    /** Called when TLS is established, right before the client sends CONNECT. From then on the node may read it. */
     onSent?: () => void
   },
 ) {
@@ -78,7 +78,7 @@ export async function enter(
   }
 
   return {
-    /** Index of its node. */
+    /** Index of the node of this connection. */
     node: door.index,
     sessionPresent: connack.sessionPresent,
     closed,
@@ -86,7 +86,7 @@ export async function enter(
       return isOpen
     },
 
-    /** The return code of the SUBACK. */
+    /** Resolves with the return code of the SUBACK. */
     async subscribe(filter: string, qos: 0 | 1 | 2 = 1): Promise<number> {
       const id = nextId()
       const granted = answerTo('suback', id)
@@ -102,7 +102,7 @@ export async function enter(
       await done
     },
 
-    /** Resolves with PUBACK, or PUBREC. */
+    /** Resolves when the node has answered with PUBACK (QoS 1) or PUBREC (QoS 2). */
     async publish(message: {
       topic: string
       payload: string
@@ -115,21 +115,21 @@ export async function enter(
       await accepted
     },
 
-    /** Resolves with PUBCOMP. */
+    /** Sends PUBREL. Resolves when the node has answered with PUBCOMP. */
     async release(id: number): Promise<void> {
       const complete = answerTo('pubcomp', id)
       send({ cmd: 'pubrel', messageId: id })
       await complete
     },
 
-    /** Resolves when the node has read all that was sent before. */
+    /** Resolves when the node has read all packets that this client sent before. */
     async settled(): Promise<void> {
       const answered = answerTo('pingresp', 0)
       send({ cmd: 'pingreq' })
       await answered
     },
 
-    /** With a DISCONNECT. */
+    /** Ends the connection with a DISCONNECT. */
     async leave(): Promise<void> {
       if (!isOpen) return
       send({ cmd: 'disconnect' })
@@ -138,7 +138,7 @@ export async function enter(
       socket.destroy()
     },
 
-    /** Without a DISCONNECT. */
+    /** Ends the connection without a DISCONNECT. */
     cut: () => void socket.destroy(),
   }
 

@@ -15,11 +15,11 @@ export type ClusterNode = Cluster['nodes'][number]
 
 /** A store that each node reaches through a network of its own. */
 export interface Backend {
-  /** The variables of a node, and the network between the node and the store. */
+  /** Makes a network between a node and the store. The variables `env` make the node use this network. */
   reach(home: string): Promise<{ env: Record<string, string>; way: Way }>
 }
 
-/** One Redis, and a network of its own for each node. */
+/** Starts one Redis, which each node reaches through a network of its own. */
 export async function startBackend(t: Test): Promise<Backend & { redis: RedisServer; faults: StoreFaults }> {
   const redis = await startRedis(t)
   return {
@@ -44,8 +44,8 @@ export async function startBackend(t: Test): Promise<Backend & { redis: RedisSer
 }
 
 /**
- * Nodes as processes of their own, which can be killed, stopped and cut off from their store. A node keeps its
- * ports and its data directory for ever.
+ * Starts nodes as separate processes, which a test can kill, stop, and cut off from the store. A node that is started
+ * again has the same ports and the same data directory.
  */
 export async function startCluster<B extends Backend>(
   t: Test,
@@ -81,16 +81,16 @@ export async function startCluster<B extends Backend>(
       ask,
       ...withCredentials(ask),
       caPath: hub.caPath,
-      /** Messages of its log since its first start. */
+      /** Messages in the log of this node since its first start. */
       messages: () => [...earlier, ...hub.messages],
 
-      /** Whether its process ended without having been killed. */
+      /** Whether the process of this node has ever ended by itself, without `kill`. */
       hasEnded: () => hasEnded || !isThere(hub.pid),
       async kill(): Promise<void> {
         if (!isThere(hub.pid)) hasEnded = true
         await hub.stop('SIGKILL')
       },
-      /** With the same data directory, again and again until it succeeds. */
+      /** Starts the node again, with the same data directory. Tries until it succeeds, for at most 60 s. */
       async start(): Promise<void> {
         earlier.push(...hub.messages)
         const end = performance.now() + 60_000
@@ -104,12 +104,12 @@ export async function startCluster<B extends Backend>(
           }
         }
       },
-      /** The process stands still, with all its connections open. */
+      /** Stops the process (SIGSTOP). Its connections stay open. */
       pause: () => process.kill(hub.pid, 'SIGSTOP'),
       resume: () => process.kill(hub.pid, 'SIGCONT'),
     }
 
-    /** One `hubctl` command; throws the refusal, also when there is no answer in time. */
+    /** Runs a `hubctl` command. Rejects if the node refuses it, or does not answer in time. */
     async function ask<Result>(
       command: string,
       args: Record<string, unknown> = {},
@@ -125,7 +125,7 @@ export async function startCluster<B extends Backend>(
   }
 }
 
-/** Whether there is such a process; a stopped one is there. */
+/** Whether a process exists. A stopped process exists. */
 function isThere(pid: number): boolean {
   try {
     return process.kill(pid, 0)

@@ -4,9 +4,9 @@ import type { ClusterNode } from './cluster.ts'
 
 /** A fault of a node, or of the store of all nodes, that lasts for a while. */
 export interface Fault {
-  /** Since the beginning, milliseconds. */
+  /** When the fault begins, milliseconds since the beginning of the run. */
   at: number
-  /** Index of the node. */
+  /** Index of the node with the fault, or the store. */
   target: number | 'store'
   kind: NodeFault | StoreFault
   ms: number
@@ -17,19 +17,19 @@ const storeFaults = ['restart', 'pause', 'slow'] as const
 type NodeFault = (typeof nodeFaults)[number]
 type StoreFault = (typeof storeFaults)[number] | 'fail over'
 
-/** What can happen to the store behind all nodes: to one server, or to one with a replica. */
+/** Faults of the store of all nodes. A single server can restart or pause. A server with a replica can fail over. */
 export interface StoreFaults {
-  /** Killed, away for a while, and there again; with what it had on disk. */
+  /** Kills the server, and starts it again after `ms` milliseconds with the data that it has on disk. */
   restart?(ms: number): Promise<void>
-  /** Stands still with its connections open. */
+  /** Stops the process of the server for `ms` milliseconds. Its connections stay open. */
   pause?(ms: number): Promise<void>
-  /** A replica that is so far behind takes its place. */
+  /** Lets a replica take the place of the server. It lacks the commits of the last `behindMs` milliseconds. */
   failOver?(behindMs: number): Promise<void>
 }
 
 /**
- * The faults of a run, in the order of their beginning: they follow from the seed. Each node has one at a time,
- * and so has the store; together they overlap in every way.
+ * Plans the faults of a run, in the order of their beginning. The same seed gives the same faults. Each node has one
+ * fault at a time, and so has the store. Faults of different nodes, and of the store, may overlap.
  */
 export function planFaults(seed: string, seconds: number, hasReplica: boolean): Fault[] {
   const end = seconds * 1000
@@ -64,7 +64,7 @@ function planOne<Of extends { ms: number }>(
   }
 }
 
-/** Makes the faults happen; resolves when all are over and everything is whole again. */
+/** Makes the faults happen. Resolves when all faults are over, and all nodes and networks and the store work again. */
 export async function makeFaults(
   faults: readonly Fault[],
   nodes: readonly ClusterNode[],

@@ -6,14 +6,14 @@ import { describeFault } from './faults.ts'
 import { startSentinelBackend } from './sentinel.ts'
 
 /*
- * FENCE_SEED, FENCE_COUNT and FENCE_SECONDS run other and more seeds, for longer. FENCE_FAULTS names the kinds of
- * faults that happen, for example kill,stop. FENCE_STORE=sentinel lets replicas take the place of Redis;
- * FENCE_REPLICAS says for how many of them nodes wait.
+ * FENCE_SEED is the first seed, FENCE_COUNT the number of seeds, FENCE_SECONDS the length of the run of each seed.
+ * FENCE_FAULTS names the kinds of faults that happen, for example kill,stop. With FENCE_STORE=sentinel, Redis has a
+ * replica, which takes its place in a failover. FENCE_REPLICAS is the number of replicas that must have each commit.
  */
 const first = Number(process.env.FENCE_SEED ?? 1)
 const count = Number(process.env.FENCE_COUNT ?? 2)
 const kinds = process.env.FENCE_FAULTS?.split(',')
-/** More settings of the nodes. */
+/** Additional settings of the nodes. */
 const settings =
   process.env.FENCE_REPLICAS === undefined ? {} : { HUB_REDIS_REPLICAS: process.env.FENCE_REPLICAS }
 const isReplicated = process.env.FENCE_STORE === 'sentinel'

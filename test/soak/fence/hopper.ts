@@ -12,9 +12,9 @@ import { markerOf } from './publishers.ts'
 export type Hopper = ReturnType<typeof createHopper>
 
 /**
- * The client of a persistent session. It moves from node to node: with a DISCONNECT, without one, or while its old
- * connection is open. It stays away for a while, and changes its filters. If it is mortal, it ends its session now and
- * then.
+ * The client of a persistent session. It moves from node to node: after a DISCONNECT, after its connection was cut, or
+ * while its old connection is still open. Between connections it is offline for a while. It adds and removes filters.
+ * A mortal client also ends its session at random moments.
  */
 export function createHopper(parts: {
   clientId: string
@@ -22,13 +22,13 @@ export function createHopper(parts: {
   livestreams: readonly [Livestream, ...Livestream[]]
   nodes: readonly [ClusterNode, ...ClusterNode[]]
   isMortal: boolean
-  /** It never leaves a node by itself. */
+  /** The client never leaves a node by itself. */
   stays: boolean
   random: Random
 }) {
   const { clientId, login, livestreams, nodes, isMortal, stays, random } = parts
   const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
-  /** Answers of nodes that contradict what the client was told before. */
+  /** CONNACKs of nodes that contradict earlier answers: a session is missing, or is present although it has ended. */
   const wrong: string[] = []
   const own = livestreams[random.below(livestreams.length)] ?? livestreams[0]
   const ownFilter = controlTopic(own)
@@ -39,12 +39,12 @@ export function createHopper(parts: {
   ])
   const filters = ['radio/+/control', 'radio/+/data', ...others].filter((filter) => filter !== ownFilter)
   let presence: 'absent' | 'present' | 'unknown' = 'absent'
-  /** It asked a node to end its session and got no answer. A stopped node may read the request later. */
+  /** The client asked a node to end the session, and got no answer. A stopped node may read the request later. */
   let isEndUnanswered = false
   let client: Client | undefined
   const left: Client[] = []
   let connections = 0
-  /** Its visits, for the report of a finding. */
+  /** The visits of this client, for the report of a finding. */
   const steps: Step[] = []
   const step = (what: string) => steps.push({ at: performance.now(), what: `${clientId} ${what}` })
 
@@ -65,7 +65,7 @@ export function createHopper(parts: {
       }
     },
 
-    /** Connects to this node and stays, with the filter that it never removes. */
+    /** Connects to this node, and stays there with `ownFilter`, which the client never removes. */
     async visit(node: ClusterNode): Promise<void> {
       await until(async () => {
         try {
@@ -118,7 +118,7 @@ export function createHopper(parts: {
     step(`is on node ${node.index}, connection ${connections}${found}`)
     if (!entered.sessionPresent) noteAll('removed')
     if (before === 'present' && !entered.sessionPresent) {
-      // A node that stood still may have read the request only now, after the client used the session elsewhere.
+      // A stopped node may have read the end request only now, after the client used the session elsewhere.
       if (isEndUnanswered) record.endedAt.push(performance.now())
       else complain('its session is gone', node)
     }
@@ -148,7 +148,7 @@ export function createHopper(parts: {
   }
 
   async function subscribe(filter: string): Promise<void> {
-    // A granted filter that is asked for again stays granted meanwhile.
+    // If the filter is granted already, it stays granted until the new SUBACK.
     if (stateOf(filter) !== 'granted') note(filter, 'unknown')
     const code = await client?.subscribe(filter)
     note(filter, code === 1 ? 'granted' : 'removed')
@@ -160,7 +160,7 @@ export function createHopper(parts: {
     note(filter, 'removed')
   }
 
-  /** Notes what one connection gets. */
+  /** Returns a listener that records the messages of one connection. */
   function receiver(): (packet: { payload: Buffer | string; retain: boolean; dup: boolean }) => void {
     const connection = ++connections
     return ({ payload, retain: isRetained, dup: isDuplicate }) => {

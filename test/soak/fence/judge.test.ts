@@ -1,7 +1,7 @@
 import t from 'tap'
 import { matches, missing, outOfOrder, type Sent, type SessionRecord, sentAgain, unwanted } from './judge.ts'
 
-/** Sent at `sentAt`, and acknowledged ten later. */
+/** An event that is sent at `sentAt`, and acknowledged 10 ms later. */
 function event(
   marker: string,
   sentAt: number,

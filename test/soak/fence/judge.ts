@@ -1,5 +1,5 @@
 /*
- * Judges the hub by what clients saw. All moments are on one clock, that of the checker.
+ * Judges the hub by what clients saw. All times are of one clock: `performance.now()` of the test, in milliseconds.
  */
 
 /** An event that was published. */
@@ -7,13 +7,13 @@ export interface Sent {
   marker: string
   kind: 'control' | 'track' | 'data'
   livestream: string
-  /** Where subscribers find it. */
+  /** The topic on which subscribers get the event. */
   topic: string
   sentAt: number
-  /** How often it was sent until it was acknowledged. */
+  /** How often the publisher sent the event until a node acknowledged it. */
   attempts: number
   acknowledgedAt?: number
-  /** Its way to the nodes, to find the cause of a finding. */
+  /** The publisher's steps with this event, for the report of a finding. */
   trail?: Step[]
 }
 
@@ -36,14 +36,14 @@ export interface FilterState {
 /** The answers and messages that a session got. */
 export interface SessionRecord {
   clientId: string
-  /** In the order of time. */
+  /** Ordered by time. */
   filters: FilterState[]
-  /** When its client asked to end the session. Events that were published before are not owed any more. */
+  /** When the client asked to end the session. The session need not get events that were published before. */
   endedAt: number[]
   received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
-/** So long after an event was acknowledged every connected session was sent it, milliseconds: also through faults. */
+/** Even under faults, each connected session is sent an event within this time after its acknowledgement, ms. */
 const begunMs = 30_000
 
 /** Acknowledged events that a session should have got, and did not. */
@@ -54,7 +54,7 @@ export function missing(session: SessionRecord, sent: readonly Sent[]): string[]
     .map(({ marker, topic }) => `${session.clientId} misses ${marker} of ${topic}`)
 }
 
-/** The events that a session must get: all control events; of track and data the newest of each topic. */
+/** The events that a session must get: all control events, and the newest track and data event of each topic. */
 function due(sent: readonly Sent[]): Sent[] {
   const newest = new Map<string, Sent>()
   for (const event of sent) newest.set(event.topic, event)
@@ -62,9 +62,9 @@ function due(sent: readonly Sent[]): Sent[] {
 }
 
 /**
- * Whether one filter was granted all the time while the event was published, and the session has not ended since. An
- * UNSUBSCRIBE ends what was not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when
- * it is stored").
+ * Whether the session must get the event: one filter was granted during the whole publish, and the session has not
+ * ended since. An UNSUBSCRIBE ends a delivery that has not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it
+ * is stored").
  */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event
@@ -80,7 +80,7 @@ function isOwed(session: SessionRecord, event: Sent): boolean {
   })
 }
 
-/** Events that were published and delivered while all filters that match were removed. */
+/** Events that a session got, although no matching filter was granted or requested between publish and delivery. */
 export function unwanted(session: SessionRecord, sent: readonly Sent[]): string[] {
   const events = new Map(sent.map((event) => [event.marker, event]))
   return session.received.flatMap(({ marker, at, isRetained }) => {
@@ -97,8 +97,8 @@ export function unwanted(session: SessionRecord, sent: readonly Sent[]): string[
 }
 
 /**
- * Events that were published once, and sent twice in one connection, which had acknowledged them: under a new packet
- * identifier and without DUP, so that the client cannot know [MQTT-4.4.0-1].
+ * Events that were published once, but sent twice in one connection, although the client had acknowledged them. The
+ * second message has a new packet identifier and no DUP, so the client cannot recognise the repetition [MQTT-4.4.0-1].
  */
 export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string[] {
   const publishedOnce = new Set(sent.filter(({ attempts }) => attempts === 1).map(({ marker }) => marker))
@@ -111,7 +111,7 @@ export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string
   })
 }
 
-/** What an event and a session went through around the time of the event, for a person who looks for the cause. */
+/** The steps of an event, and of a session within 30 s of the event. A person needs them to find the cause. */
 export function trailOf(session: SessionRecord, steps: readonly Step[], event: Sent): Step[] {
   const { sentAt, acknowledgedAt = sentAt, marker } = event
   const own = filtersFor(session, event.topic)
@@ -131,7 +131,7 @@ function filtersFor(session: SessionRecord, topic: string): string[] {
   return [...filters].filter((filter) => matches(filter, topic))
 }
 
-/** As MQTT has it [MQTT-4.7.1]. */
+/** Whether a topic filter matches a topic by the rules of MQTT [MQTT-4.7.1]. */
 export function matches(filter: string, topic: string): boolean {
   const levels = topic.split('/')
   const wanted = filter.split('/')
@@ -142,8 +142,8 @@ export function matches(filter: string, topic: string): boolean {
 }
 
 /**
- * Events of one livestream whose delivery began before that of an event which was acknowledged earlier, or never
- * began. `attempts` are markers in the order of the attempts; repetitions count as nothing new.
+ * Events of one livestream whose first attempt came too early: before the first attempt of an event that was published
+ * earlier. `attempts` are markers in the order of the attempts. Further attempts of an event do not count.
  */
 export function outOfOrder(sent: readonly Sent[], attempts: readonly string[]): string[] {
   const place = new Map<string, number>()

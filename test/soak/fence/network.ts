@@ -6,12 +6,12 @@ import { freePort } from '../../redis-server.ts'
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 
-/** What a test does to the way between a node and its Redis. */
+/** The faults that a test makes in the network between a node and its Redis. */
 export type Way = Pick<Network, 'cut' | 'hold' | 'deafen' | 'slow' | 'open' | 'drop'>
 
 /**
- * The way from one client to one server: whole, slow, cut, or silent. Silent as a network that loses packets:
- * connections stay open and nothing arrives.
+ * A network between one client and one server, which can be whole, slow, cut, or silent. In a silent network,
+ * connections stay open, but nothing arrives, as if all packets were lost. `rewrite` changes the bytes on their way.
  */
 export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buffer) => chunk) {
   const pairs = new Set<Pair>()
@@ -32,7 +32,7 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
     pump(pair, near, pair.far, there)
     pump(pair, pair.far, near, back)
   })
-  // Five digits, so that an address can be replaced by another of the same length.
+  // The port has five digits. So `rewrite` can put it in place of another port, and the length stays the same.
   const own = await freePort()
   server.listen(own, '127.0.0.1')
   await once(server, 'listening')
@@ -43,7 +43,7 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
 
   return {
     port: own,
-    /** Connections break at once, and no new ones come about. */
+    /** Breaks all connections, and refuses new ones until `open`. */
     cut(): void {
       isCut = true
       drop()
@@ -53,20 +53,20 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
       there.close()
       back.close()
     },
-    /** What the client says arrives; it hears nothing until `open`. */
+    /** The bytes of the client arrive, but those of the server are held until `open`. */
     deafen: back.close,
-    /** Each direction takes so long. */
+    /** Delays each direction by `ms` milliseconds. */
     slow(ms: number): void {
       delayMs = ms
     },
-    /** As a whole network again: what was held arrives. */
+    /** Ends all faults. Held bytes arrive now. */
     open(): void {
       isCut = false
       delayMs = 0
       there.open()
       back.open()
     },
-    /** Connections break, and what was held never arrives. */
+    /** Breaks all connections. Held bytes never arrive. */
     drop,
   }
 
@@ -82,7 +82,7 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
         if (!pair.isLost && !to.destroyed) to.write(rewrite(chunk))
       })
     })
-    // The other side learns of the end behind all that was sent before.
+    // Close the other side after it has got everything that was sent before.
     from.on('close', async () => {
       await last
       await valve.opened()

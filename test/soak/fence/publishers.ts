@@ -9,8 +9,8 @@ import type { Sent, Step } from './judge.ts'
 export type Publisher = ReturnType<typeof createPublisher>
 
 /**
- * Publishes for livestreams of its own, one event after the other. It sends each event again until a node acknowledges
- * it: at QoS 1 as a new message, at QoS 2 as a repetition in the same session, also on another node.
+ * A publisher with livestreams of its own. It publishes one event after the other, and repeats each event until a node
+ * acknowledges it: at QoS 1 as a new message, at QoS 2 as a repetition in the same session, perhaps on another node.
  */
 export function createPublisher(parts: {
   name: string
@@ -19,14 +19,14 @@ export function createPublisher(parts: {
   livestreams: readonly [Livestream, ...Livestream[]]
   nodes: readonly [Door, ...Door[]]
   random: Random
-  /** Where all publishers note what they send. */
+  /** All publishers add the events that they send to this list. */
   sent: Sent[]
 }) {
   const { name, qos, login, livestreams, nodes, random, sent } = parts
   let client: Client | undefined
   let number = 0
   let lastTime = 0
-  /** Livestreams that are on air; others are idle for a while. */
+  /** Livestreams that are on air. The publisher sends no events for the others for a while. */
   let onAir = [...livestreams]
 
   return {
@@ -46,7 +46,7 @@ export function createPublisher(parts: {
     leave: async () => client?.leave(),
   }
 
-  /** Resolves when it is acknowledged. */
+  /** Publishes one event. Resolves when a node has acknowledged it. */
   async function publish(livestream: Livestream, kind: Sent['kind']): Promise<void> {
     const event = nextEvent(livestream, kind)
     const { payload, ...noted } = event
@@ -113,7 +113,7 @@ export function createPublisher(parts: {
   }
 }
 
-/** The marker of an event as it arrives. */
+/** The marker in the payload of a received event. */
 export function markerOf(payload: Buffer | string): string {
   const { marker, playlistItemId } = JSON.parse(payload.toString())
   return String(marker ?? playlistItemId)

@@ -6,8 +6,8 @@ import { type Client, enter, Refused } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
 
 /**
- * Credentials that are revoked one by one, through any node, while a client with each of them comes in wherever
- * it can.
+ * Credentials that an operator revokes one by one, each on a random node. Meanwhile a client with each credential
+ * connects to random nodes.
  */
 export function createRevocations(parts: {
   logins: readonly Issued[]
@@ -25,7 +25,7 @@ export function createRevocations(parts: {
       await Promise.all([revokeAll(seconds, isOver), ...logins.map((login) => keepComing(login, isOver))])
     },
 
-    /** Where a revoked credential still gets in, or is still connected. */
+    /** Revoked credentials that are still connected, or that a node still accepts. */
     async admitted(): Promise<string[]> {
       const isGone = (login: Issued) => !inside.get(login)?.isOpen
       await comes(() => revoked.every(isGone), 10_000)
@@ -54,7 +54,7 @@ export function createRevocations(parts: {
     try {
       await random.oneOf(nodes).ask('credentials.revoke', { username: login.username }, 3_000)
     } catch (error) {
-      // An attempt without an answer may have been the one.
+      // If the credential does not exist, an earlier attempt has revoked it, although no answer came.
       if (!(error instanceof Error && /there is no credential/.test(error.message))) return false
     }
     revoked.push(login)
@@ -75,7 +75,7 @@ export function createRevocations(parts: {
     }
   }
 
-  /** Whether the node refuses the credential; it may take some attempts until it says anything. */
+  /** Whether the node refuses the credential. Tries up to five times, because the node may not answer at first. */
   async function isRefused(node: ClusterNode, login: Issued): Promise<boolean> {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {

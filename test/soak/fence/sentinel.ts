@@ -10,13 +10,13 @@ import { startNetwork, type Way } from './network.ts'
 
 interface Server {
   redis: RedisServer
-  /** The way its replica reaches it by. */
+  /** The network through which the replica reaches this server. */
   toReplica: Awaited<ReturnType<typeof startNetwork>>
 }
 
 /**
- * Two Redis servers, one the replica of the other, and a Sentinel. Nodes ask the Sentinel where to go, and reach
- * each of the three by a network of their own.
+ * Starts two Redis servers, one the replica of the other, and a Sentinel. A node asks the Sentinel for the address of
+ * the master. It reaches each of the three through a network of its own.
  */
 export async function startSentinelBackend(t: Test): Promise<Backend & { faults: StoreFaults }> {
   const [one, other] = [await startServer(t), await startServer(t)]
@@ -27,7 +27,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
     [
       `sentinel monitor hub 127.0.0.1 ${master.redis.port} 1`,
       'sentinel down-after-milliseconds hub 1000',
-      // Also how long it lets a replica follow an address that is not the server's own.
+      // For this time, the Sentinel also lets the replica follow the network's address instead of the master's.
       'sentinel failover-timeout hub 60000',
     ],
     'sentinel',
@@ -42,7 +42,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
         await startNetwork(t, other.redis.port),
       ]
       const toSentinel = await startNetwork(t, sentinel.port, (chunk) =>
-        // What the Sentinel says is put into the words of this node: same length, another port.
+        // In the Sentinel's answers, replace the ports of the servers by those of this node's networks (same length).
         Buffer.from(
           chunk
             .toString('latin1')
@@ -59,7 +59,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
     faults: { failOver },
   }
 
-  /** The replica takes over what it has: nothing of the last `behindMs`. */
+  /** Kills the master. The replica takes over, without the commits of the last `behindMs` milliseconds. */
   async function failOver(behindMs: number): Promise<void> {
     master.toReplica.hold()
     await delay(behindMs)
@@ -89,7 +89,7 @@ async function follow(replica: Server, master: Server): Promise<void> {
   client.disconnect()
 }
 
-/** Several ways as one. */
+/** Combines several networks: each fault is made in all of them. */
 function together(ways: readonly Way[]): Way {
   const each = (act: (way: Way) => void) => () => {
     for (const way of ways) act(way)

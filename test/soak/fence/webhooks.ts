@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../start-hub.ts'
 import { enter } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
 
-/** One delivery that was begun, in the order of their beginning. */
+/** One attempt of a delivery, noted when the request arrives. */
 export interface Attempt {
   livestream: string
   /** The `playlistItemId` of the event. */
@@ -17,7 +17,7 @@ export interface Attempt {
 
 export type Webhooks = Awaited<ReturnType<typeof addWebhooks>>
 
-/** A receiver for webhooks, and what nodes must know to push there. */
+/** Starts a receiver for webhooks. `env` has the settings with which nodes can push to it. */
 export async function startWebhookServer(
   t: Test,
 ): Promise<{ receiver: Receiver; env: Record<string, string> }> {
@@ -30,7 +30,7 @@ export function someLivestreams(count: number, perInstitution = 100): Livestream
   return stations.flatMap((ofOne) => ofOne.slice(0, perInstitution)).slice(0, count)
 }
 
-/** A webhook for each livestream, added through `node`, idle at first. */
+/** Adds a webhook for each livestream through `node`. No event waits for them yet. */
 export async function addWebhooks(
   t: Test,
   node: ClusterNode,
@@ -86,7 +86,7 @@ export async function addWebhooks(
   }
 }
 
-/** Queues with something left, as a node says. */
+/** The queues in which messages still wait, according to a node. */
 export async function pendingQueues(node: ClusterNode): Promise<string[]> {
   const queues = await node.ask<{ name: string; pending: number; state: string }[]>('queues.list')
   return queues

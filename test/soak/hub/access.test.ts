@@ -51,7 +51,7 @@ const otherFilters = [
   'radio/a b',
 ]
 
-/** Which filters each principal is granted; all others are not. */
+/** The filters that the hub grants each principal. It refuses all others. */
 const principals: { name: string; filters?: string[]; institutions?: string[]; granted: string[] }[] = [
   { name: 'subscriber of everything', filters: ['radio/#'], granted: [...radioFilters, 'radio'] },
   {
@@ -101,7 +101,7 @@ onEachStore('no principal ever receives what it may not read', async (t, store) 
       await publisher.publish('broken')
     }
   }
-  // Retained values are there before anybody subscribes.
+  // Make retained values before anybody subscribes.
   await publishAll()
 
   const clients = await Promise.all(
@@ -138,7 +138,7 @@ onEachStore('no principal ever receives what it may not read', async (t, store) 
     await client.client.endAsync()
   }
 
-  // Offline queues, then sessions restored after a restart.
+  // Publish while the clients are offline, and restart the hub, so that the sessions come from the store.
   await publishAll()
   await hub.close()
   const restarted = await startTestHub(t, store, home)

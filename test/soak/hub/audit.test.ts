@@ -38,7 +38,7 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   }
   const before = await state()
   await rm(log)
-  // Writing to it is a full disk.
+  // A write to /dev/full fails as on a full disk.
   await symlink('/dev/full', log)
   const changes: [command: string, args: Record<string, unknown>][] = [
     ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],

@@ -9,12 +9,12 @@ import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 /*
- * kill -9 in the middle of everything, again and again. Where starting a process takes long it ends after a
- * minute; CRASH_ROUNDS sets how often, however long that takes.
+ * Kills a node under load with kill -9, and starts it again, many times. On a slow machine the test ends after 60 s.
+ * CRASH_ROUNDS sets the number of kills, without a time limit.
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
 const longestMs = process.env.CRASH_ROUNDS ? Infinity : 60_000
-/** Publishes of one client that wait for their acknowledgement. */
+/** Number of messages that one publisher keeps in flight. */
 const window = 12
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
@@ -42,13 +42,13 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
   for (const began = performance.now(); round < rounds && performance.now() - began < longestMs; round++) {
     const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
     await app.client.subscribeAsync('radio/#', { qos: 2 })
-    // As much as the load allows until the kill, in another place of the work each time.
+    // Each round has another number of events before the kill, so that each kill interrupts another step.
     const enough = 20 + ((round * 37) % 90)
     await Promise.all(publishers.map((publisher) => publisher.run(t, hub, enough)))
     await hub.stop('SIGKILL')
     for (const arrived of app.received.all) online.add(arrived)
     hub = await spawnHub(t, home, env)
-    // More than 1,000 would not wait for it.
+    // The offline session gets at most 1,000 messages when it comes back. Let it come back before that.
     if (wanted().length > 700) await comeBack()
   }
 
@@ -65,7 +65,7 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
     for (const arrived of app.received.all) online.add(arrived)
     if (missing().length === 0) break
     await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
-    // A session that lost its node again and again may get everything once more.
+    // Crashes may repeat every message to the session. Stop when that cannot explain the number of messages.
     if (next > 2 * published.size) break
   }
   t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
@@ -91,7 +91,7 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
     return publishers.flatMap((publisher) => [...publisher.acknowledged])
   }
 
-  /** What the session that is away most of the time has not got yet. */
+  /** The events that the session `offline` must get, and has not got yet. */
   function wanted(): string[] {
     const controls = acknowledgedNow().filter((marker) => marker.endsWith('control'))
     const lastTracks = publishers.flatMap(({ lastTrack }) => lastTrack() ?? [])
@@ -120,7 +120,7 @@ interface Pending {
   released: boolean
 }
 
-/** A publisher as MQTT wants it: what was not acknowledged is sent again, under its identifier. */
+/** A publisher that follows MQTT: after a reconnect, it repeats unacknowledged messages with the same identifiers. */
 function createPublisher(index: number, qos: 1 | 2, { username, password }: Issued) {
   const livestream = station(index, 0)
   const pending = new Map<number, Pending>()
@@ -136,7 +136,7 @@ function createPublisher(index: number, qos: 1 | 2, { username, password }: Issu
     published,
     lastTrack: () => tracks.findLast((marker) => acknowledged.has(marker)),
 
-    /** Publishes until `enough` acknowledgements came in, and leaves more on their way. */
+    /** Publishes until `enough` messages are acknowledged. Further messages are still in flight then. */
     async run(t: Parameters<typeof rawClient>[0], hub: Hub, enough: number): Promise<void> {
       const client = await rawClient(t, hub.mqttPort, readFileSync(hub.caPath))
       await client.connect({ clientId: `p${index}`, clean: false, username, password: Buffer.from(password) })
@@ -190,7 +190,7 @@ function createPublisher(index: number, qos: 1 | 2, { username, password }: Issu
   }
 }
 
-/** What arrived: the event ids of each marker. */
+/** Records the messages that arrived: for each marker, the ids of its events. */
 function createRecord() {
   const ids = new Map<string, Set<string>>()
   return {
@@ -200,7 +200,7 @@ function createRecord() {
       const seen = ids.get(marker) ?? new Set()
       ids.set(marker, seen.add(String(json.id)))
     },
-    /** The marker, or a later one of the same publisher: it may have been stored without its acknowledgement. */
+    /** Whether this track, or a later one of its publisher, arrived. The later one may be stored without a PUBACK. */
     hasSince(marker: string): boolean {
       const [publisher, number] = marker.split('-')
       return [...ids.keys()].some((other) => {

@@ -11,12 +11,12 @@ import { type Sent, type SessionRecord, sentAgain } from '../fence/judge.ts'
 import { createPublisher, markerOf } from '../fence/publishers.ts'
 
 /*
- * kill -9 under load, again and again, with persistent sessions of each QoS that stay, or come and go, and publishers
- * that do so too. CRASH_ROUNDS sets how often, CRASH_SEED what clients do; the node's steps between them are its own.
+ * Kills a node under load with kill -9, several times. Persistent sessions of each QoS stay, or come and go. Publishers
+ * come and go too. CRASH_ROUNDS is the number of kills. CRASH_SEED determines what clients do, not when the node acts.
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 3)
 const seed = process.env.CRASH_SEED ?? '1'
-/** What is chosen at a log-in, or accepted, has been sent after so long, milliseconds. */
+/** At most this time after a log-in or an accepted event, the hub has sent the messages for a session, milliseconds. */
 const servedMs = 1_000
 
 onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, async (t, store) => {
@@ -72,7 +72,7 @@ onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, as
   isOver = true
   await running
 
-  // Everybody is there, or comes once more, and has time.
+  // All clients are connected, or connect once more. Give the hub time to send them everything.
   const lost = () => sessions.flatMap((session) => missing(session, sent))
   for (const end = performance.now() + patienceMs; performance.now() < end; await delay(50)) {
     await Promise.all(sessions.map(({ comeIn }) => comeIn()))
@@ -101,12 +101,12 @@ onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, as
   await hub.stop('SIGTERM')
 })
 
-/** A connection of a session: when the client began to connect, when it was in, and when it left, or lost it. */
+/** A connection of a session. Its client began to connect at `asked`, was connected at `from`, and left at `until`. */
 interface Visit {
   asked: number
   from: number
   until: number
-  /** Until when what was accepted was sent for certain, and is owed: the client may leave before it is. */
+  /** The session must get the events accepted until then. The client may have left before the hub sent later ones. */
   begun: number
 }
 
@@ -118,8 +118,8 @@ interface Visited {
 }
 
 /**
- * Acknowledged events that a session of QoS 1 and above should have got, and did not: all control events; of the others
- * those that were accepted while it was connected, and at each log-in the newest of a topic.
+ * Acknowledged events that a session of QoS 1 or 2 should have got, and did not. It must get all control events. Of the
+ * other events, it must get those accepted while it was connected, and at each log-in the newest of each topic.
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []
@@ -146,7 +146,7 @@ function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly 
   ]
 }
 
-/** For the report of a finding. */
+/** When an event was published, relative to the visits of a session, for the report of a finding. */
 function placeOf({ sentAt, acknowledgedAt = Infinity }: Sent, visits: readonly Visit[]): string {
   const visit = visits.find(({ from, until }) => sentAt > from && acknowledgedAt < until)
   if (!visit) return 'it was away'
@@ -164,7 +164,7 @@ function isWithin(from: number, until: number, { sentAt, acknowledgedAt = Infini
   return sentAt > from && acknowledgedAt < until
 }
 
-/** Events that were published while a session of QoS 0 was away, and came to it all the same. */
+/** Events that a session of QoS 0 got, although they were published while it was offline. */
 function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): string[] {
   if (qos > 0) return []
   const got = new Set(record.received.filter(({ isRetained }) => !isRetained).map(({ marker }) => marker))
@@ -175,7 +175,7 @@ function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): str
     .map(({ marker }) => `${record.clientId} gets ${marker}`)
 }
 
-/** The client of a persistent session that subscribes once. */
+/** The client of a persistent session. It subscribes only once, in its first connection. */
 function createVisitor(parts: {
   door: Door
   login: Issued
@@ -224,7 +224,7 @@ function createVisitor(parts: {
     else await client?.leave()
   }
 
-  /** As often as it takes; at once where it is in already. */
+  /** Connects the client, and tries until it succeeds. Does nothing if the client is connected. */
   async function comeIn(): Promise<void> {
     while (!client?.isOpen) {
       try {
@@ -246,7 +246,7 @@ function createVisitor(parts: {
         })
         if (subscribedAt !== Infinity) continue
         await client.subscribe('radio/#', qos)
-        // Overlapping; what a session gets does not depend on it.
+        // This filter overlaps the first. The session must get the same messages as without it.
         await client.subscribe('radio/+/control', qos)
         subscribedAt = performance.now()
       } catch {
@@ -257,7 +257,7 @@ function createVisitor(parts: {
   }
 }
 
-/** Publishes one event behind the other, and goes now and then. */
+/** Publishes one event after the other. Disconnects at random moments. */
 async function publishOn(
   { publish, leave, livestreams, random }: ReturnType<typeof createPublisher> & { random: Random },
   isOver: () => boolean,

@@ -50,7 +50,7 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
     messages.push(msg)
     if (msg === 'hub ready') npm.kill('SIGTERM')
   }
-  // The output has ended, and with it the node, which holds the other end.
+  // The node has ended too: the output ends only when all processes that write to it have ended.
   if (npm.exitCode === null && npm.signalCode === null) await once(npm, 'exit')
   t.ok(messages.includes('stopping'))
 })

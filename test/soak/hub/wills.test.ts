@@ -82,7 +82,7 @@ onEachStore(
     const before = performance.now()
     await cut(hub, 0, 20)
     await watcher.received.count(20)
-    // Twice the rate goes at once.
+    // A burst of twice the rate need not wait.
     t.ok(performance.now() - before >= (1000 * (20 - 2 * rate)) / rate - 100, 'all in good time')
 
     await cut(hub, 20, 20)

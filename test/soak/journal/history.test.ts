@@ -14,7 +14,7 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { onEachStore, onStore } from '../../stores.ts'
 
 /*
- * What became of events, asked by those who support broadcasters (design.md §4).
+ * The admin commands that show operators what became of events (design.md §4).
  */
 const [own = '', other = ''] = institutions
 const livestream = station()

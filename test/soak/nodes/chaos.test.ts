@@ -7,15 +7,15 @@ import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 
 /*
- * Three nodes, one killed and started again every few seconds, Redis killed in the middle. CHAOS_SECONDS and
- * CHAOS_SUBSCRIBERS make it longer and larger; half of the subscribers have persistent sessions, each listens
- * to one livestream, every tenth to all.
+ * Three nodes, one of which is killed and started again every few seconds. In the middle of the test, Redis is killed.
+ * CHAOS_SECONDS and CHAOS_SUBSCRIBERS make the test longer and larger. Half of the subscribers have persistent
+ * sessions. Every tenth subscriber listens to all livestreams, the others to one.
  */
 const seconds = Number(process.env.CHAOS_SECONDS ?? 20)
 const subscribers = Number(process.env.CHAOS_SUBSCRIBERS ?? 30)
 const eventsPerSecond = Number(process.env.CHAOS_RATE ?? 50)
 const killEveryMs = 5_000
-/** Where starting a node takes long, so much is still left between two faults. */
+/** Shortest time between two faults, also on a machine on which nodes start slowly, milliseconds. */
 const calmMs = 2_000
 const warmUpMs = 3_000
 const budgetMs = 220
@@ -70,7 +70,7 @@ t.test(
       await until(() => [...listeners, ...publishers].every((client) => client.isConnected()))
       await until(isCaughtUp)
       const to = performance.now()
-      // What was under way when it happened is part of it, and what everybody had missed meanwhile.
+      // A fault also covers the events in flight when it began, and ends when all clients have got what they missed.
       faults.push({ from: from - 500, to })
       from = Math.max(from + killEveryMs, to + calmMs)
     }
@@ -113,7 +113,7 @@ t.test(
         `of faults (the longest until everybody was back and had everything: ${slowest} s): p50 ${p50} ms, p99 ${p99} ms`,
     )
     const inBudget = `p99 of ${calm.length} deliveries outside faults: ${p99} ms`
-    // How long things take says something only where nobody else uses the machine.
+    // Latencies mean something only if the machine does nothing else.
     if (isMeasured) t.ok((p99 ?? Number.NaN) <= budgetMs, inBudget)
     else t.comment(inBudget)
 
@@ -123,7 +123,7 @@ t.test(
       )
     }
 
-    /** Whether nobody waits for anything longer than the budget; what is far older was looked at before. */
+    /** Whether no client waits for an event longer than the budget. Events older than 15 s were checked earlier. */
     function isCaughtUp(): boolean {
       const due = performance.now() - budgetMs
       const waiting = [...sent.values()].some(
@@ -132,7 +132,7 @@ t.test(
       return !waiting && missingOf(acknowledgedBetween(due - 15_000, due)).length === 0
     }
 
-    /** What persistent QoS 1 subscribers have not got of these. */
+    /** The control events among these that persistent subscribers have not got. */
     function missingOf(events: readonly [marker: string, event: Sent][]): string[] {
       return listeners
         .filter(({ isPersistent }) => isPersistent)
@@ -154,7 +154,7 @@ interface Party {
   sent: Map<string, Sent>
 }
 
-/** A subscriber that goes to the next living node whenever it loses its own. */
+/** A subscriber that connects to the next living node whenever it loses its connection. */
 function createListener(
   t: Test,
   { index, nodes, login, sent, latencies }: Party & { latencies: { at: number; ms: number }[] },
@@ -188,7 +188,7 @@ function createListener(
   }
 }
 
-/** Publishes in turn, tracks and controls; what was not acknowledged is sent again. */
+/** Publishes track and control events for its livestreams in turn. Repeats each event until it is acknowledged. */
 function createPublisher(t: Test, { index, nodes, login, sent }: Party) {
   const own = livestreams.filter(({ institution }) => institution.id === stations[index]?.[0]?.institution.id)
   let number = 0
@@ -247,7 +247,7 @@ function createVisitor(
   let isOver = false
   return {
     isConnected: () => isConnected,
-    /** Does not come back. */
+    /** From now on the client does not connect again when its connection ends. */
     leave(): void {
       isOver = true
     },
@@ -269,7 +269,7 @@ function createVisitor(
       try {
         if (!node?.isRunning) throw new Error('not there')
         const { client, received } = await connect(t, node, login, { clientId, clean })
-        // What was queued may have come right behind the CONNACK.
+        // Queued messages may have arrived right behind the CONNACK, before `receive` was set.
         for (const arrived of received.all) receive(arrived)
         received.add = receive
         await Promise.race([

@@ -15,7 +15,7 @@ import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { createSharedSpace, settled, type TestStore } from '../../shared-store.ts'
 
-/* A session is dropped on one node while another, which has not heard of it yet, stores a message for it. */
+/* A session is dropped on one node. Another node, which has not heard of this yet, stores a message for the session. */
 
 const [own = ''] = institutions
 
@@ -56,7 +56,7 @@ t.test('a message queued for a session that is gone goes with it', { skip: witho
 
 const persistent = { clean: false }
 
-/** Brokers that share a store. */
+/** Starts brokers that share a store. */
 async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> = {}) {
   const space = createSharedSpace()
   const directory = t.testdir()
@@ -74,7 +74,7 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
   }
   const heard = () => settled(...nodes.map(({ store }) => store))
   await heard()
-  /** The next session of that client id is a new one, and has got nothing but what it asked for. */
+  /** Asserts that nothing of session `gone` is left, and that a new session of this client id is empty. */
   async function isGone(t: Test): Promise<void> {
     await heard()
     for (const [index, node] of nodes.entries()) {
@@ -227,7 +227,7 @@ t.test('what is owed to a client whose log-in was given up, and stored all the s
   await until(async () => (await other.store.get('session/owed'))?.includes('"node"') ?? false)
   one.store.cut('applied')
   t.match(await refused, { returnCode: 3 })
-  // The run of a node is a key of `progress/`: its next value is later than the record.
+  // Wait until progress is stored that is later than the session record. It must not hide the owed messages.
   publisher.send(publish('a', 1, 2))
   await publisher.next('puback', 1)
   await until(async () => (await keysBelow(other.store, 'progress/')).length > 0)

@@ -29,7 +29,7 @@ t.test(
   { skip: withoutRedis },
   async (t) => {
     const { redis, a, b } = await startFleet(t, 2)
-    // It may be quicker than the end of Redis.
+    // Repeat this if node a started again before Redis was killed.
     for (let round = 1; starts(a) === round; round++) {
       if (round > 1) await redis.restart()
       await redis.client().flushall()
@@ -43,7 +43,7 @@ t.test(
   },
 )
 
-/** Whether the node takes a credential; it may be starting again. */
+/** Adds a credential. False if the node refuses, for example because it is starting again. */
 async function adds(node: FleetNode): Promise<boolean> {
   const request = { role: 'subscriber', label: labelOf(node), filters: ['radio/#'] }
   return node.ask('credentials.add', request).then(
@@ -52,7 +52,7 @@ async function adds(node: FleetNode): Promise<boolean> {
   )
 }
 
-/** How often it has started. */
+/** How often the node has started. */
 function starts(node: FleetNode): number {
   return count(node, 'hub ready')
 }

@@ -12,12 +12,12 @@ import { pushing, startReceiver } from '../../receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 
-/* Whichever node `hubctl` asks, it sees all of them and acts on all, and knows at once what another was told. */
+/* `hubctl` can ask any node. It sees all nodes, acts on all nodes, and sees at once what another node has changed. */
 
 const [own = ''] = institutions
 const livestream = station()
 
-/** Two nodes that note what they are asked. */
+/** Starts two nodes. `asked` collects the names of the commands that the test asks them. */
 async function start(t: Test) {
   const home = await temporaryDirectory(t)
   const feed = join(home, 'feed.json')
@@ -194,7 +194,7 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Those are in pushes, history and paused.test.ts, beside this file, and in test/admin/aedes-redis/.
+    // Tested in pushes.test.ts, history.test.ts and paused.test.ts of this directory, and in test/admin/aedes-redis/.
     const ofEvents = ['events.list', 'events.newest', 'events.show', 'events.slow', 'events.tail']
     const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show', 'test'].map(
       (one) => `subscriptions.${one}`,

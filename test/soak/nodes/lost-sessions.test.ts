@@ -12,7 +12,7 @@ import { spawnHub } from '../../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
-/* Sessions whose node dies, starts or is away: they end when they should, and not before. */
+/* Sessions whose node dies, starts, or is cut off from Redis. They must end when they should, and not earlier. */
 
 t.test('the sessions of two nodes that die together', { skip: withoutRedis }, async (t) => {
   const { a, b, c } = await startFleet(t, 3, { inTurn: true })
@@ -93,7 +93,7 @@ t.test('the clients of a node that joins while another starts', { skip: withoutR
   })
   await one.goOn()
   const started = await starting
-  // Behind all that the start has stored.
+  // The new node stores this credential after all changes of its start. So `other` reads those changes first.
   const { username } = await issue(started)
   await until(async () => 'result' in (await ask(other, 'credentials.show', { username })))
   t.equal(isClosed, false, 'stay connected')
@@ -128,7 +128,7 @@ async function issue(node: Socket): Promise<Issued> {
   return answer.result as Issued
 }
 
-/** Nodes on one Redis, and a feed that keeps a node from starting: a pipe that nothing is written to yet. */
+/** Starts Redis for nodes. A node with `feed` waits in its start: the feed is a pipe, which is empty until `goOn`. */
 async function startWaiting(t: Test) {
   const redis = await startRedis(t)
   const home = await temporaryDirectory(t)

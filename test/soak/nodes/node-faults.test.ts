@@ -5,12 +5,12 @@ import { startFleet, until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
-/* Nodes that are killed, and nodes that are cut off: seen from outside nothing is missing. */
+/* Nodes that are killed, and nodes that are cut off from Redis. Clients must miss nothing. */
 
 const [own = ''] = institutions
 const livestream = station()
 
-/** A control event that can be told from all others, and is kept for whoever is offline. */
+/** A control event with a marker of its own, valid for an hour. So offline sessions get it later. */
 function numbered(number: number): Record<string, unknown> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   return control(livestream, { name: `state-${number % 5}`, validUntil, marker: `${number}` })
@@ -47,7 +47,7 @@ t.test('a killed node', { skip: withoutRedis }, async (t) => {
   for (let number = 0; number < 20; number++) {
     await studio.publish(numbered(number))
     published.push(`${number}`)
-    // In the middle of it, two nodes at once.
+    // Kill two nodes at once, in the middle of the events.
     if (number === 9) await Promise.all([b.kill(), c.kill()])
   }
   await Promise.all(lost)
@@ -92,7 +92,7 @@ t.test('a node that was killed and starts at once', { skip: withoutRedis }, asyn
   const app = await connect(t, a, subscriber, { clientId: 'app' })
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   const lost = [closed(last.client), closed(app.client)]
-  // It has the first slot again, and would be the heir of its former self.
+  // Node a gets the lowest slot again. So it is the leader, and would have to end its own former run.
   await a.kill()
   await a.start()
   await Promise.all(lost)

@@ -21,7 +21,7 @@ interface Row {
   pending: number
 }
 
-/** Two nodes on one Redis, and a webhook of each livestream. */
+/** Starts two nodes on one Redis, and adds a webhook for each livestream. */
 async function start(t: Test) {
   const redis = await startRedis(t)
   const home = await temporaryDirectory(t)
@@ -31,7 +31,7 @@ async function start(t: Test) {
   const [a, b] = [await open('a'), await open('b')]
   const api = await openApi(t, a)
   const { token } = await addUser(a, api, own)
-  /** An event for each livestream, in one request each. */
+  /** Publishes an event for each livestream, in separate requests. */
   const publish = async (title: string) => {
     for (const livestream of livestreams) {
       await api.call('POST', playingUrl, { token, body: playing(livestream, { title }) })

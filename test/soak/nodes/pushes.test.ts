@@ -14,7 +14,7 @@ import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Queues of webhooks on several nodes: each is worked off by one of them, in order, wherever events come in.
+ * Queues of webhooks on several nodes. One node works off a queue, in order, whichever nodes accept the events.
  */
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
@@ -37,7 +37,7 @@ async function start(t: Test, settings: Record<string, string> = {}) {
   }
   for (const [index, livestream] of livestreams.entries()) {
     await studios.a.publish(playing(livestream, { title: 'makes the topic' }))
-    // One address gets three mails an hour.
+    // Each webhook has its own contact, because the hub sends at most three mails an hour to one address.
     const contact = `contact-${index}@b.example`
     const body = { type: 'PUBSUB', method: 'PUSH', contact, topic: livestream.id }
     await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })
@@ -101,7 +101,7 @@ t.test('the queues of a node that stops, and of one that comes, go on', { skip: 
   t.pass('nothing is left')
 })
 
-/** Changes the store as a node does that the others hear. */
+/** Changes the store like another node. So the nodes hear of the changes. */
 async function commit(t: Test, url: string, changesFor: (store: Store) => Promise<Change[]>): Promise<void> {
   const store = await openRedisStore({ server: { url }, project: 'hub', stage: 'test' })
   t.teardown(store.close)
@@ -113,7 +113,7 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   receiver.behave(() => 410)
   for (const livestream of livestreams) await studios.a.publish(playing(livestream, { title: livestream.id }))
   await receiver.until((received) => new Set(titlesOf(received)).size === livestreams.length)
-  // As after seven days.
+  // Make all waiting items dead letters, as the hub does after seven days.
   const acceptedAt = Date.now() - 7 * 24 * 3_600_000
   await commit(t, redis.url, async (store) => {
     const { items } = await readWork(store)

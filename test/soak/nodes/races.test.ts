@@ -10,8 +10,8 @@ import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 
 /*
- * What happens on two nodes at the same moment. What node `a` tells the others, and hears of them, can be held up;
- * its clock is ahead, so that no order follows from the time.
+ * Two nodes act at the same moment. The test can hold up the traffic between node `a` and Redis. The clock of node `a`
+ * is ahead, so a node that orders changes by clocks would fail.
  */
 
 const [own = ''] = institutions
@@ -51,7 +51,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     first.send({ cmd: 'disconnect' })
     await first.closed()
     const owner = await raw(t, b, stranger, { clientId: 'moved', clean: true })
-    // Its node still takes the client id for that of the first client.
+    // Node a still believes that the first client has this client id.
     const second = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
     const { username, password } = subscriber
     const answer = second.connect({ username, password: Buffer.from(password), clientId: 'moved' })
@@ -72,7 +72,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     await asleep.client.subscribeAsync(topic, { qos: 1 })
     await asleep.client.endAsync()
     studio.send(publishOf(0, 'late'))
-    // Now it is decided who gets it, as far as that node knows.
+    // By now node a has chosen the recipients. It has not heard of the new subscriptions.
     await studio.settled()
     release()
     await studio.next('puback')
@@ -98,7 +98,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     hold()
     studios.a.send(publishOf(1, 'sent by a'))
     await studios.a.settled()
-    // That node does not answer, and loses the client all the same.
+    // Node b takes over the session. Node a cannot answer, and loses the client all the same.
     const moved = await raw(t, b, subscriber, login)
     studios.b.send(publishOf(1, 'sent by b'))
     await moved.next('publish')
@@ -133,7 +133,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     await until(async () => (await b.connected('twice'))?.connected === true)
     const gone = closed(before.client)
     hold()
-    // Stored after the log-in on the other node, and says that the client is here.
+    // Node a stores this SUBSCRIBE after the log-in on node b. The record says that the client is on node a.
     before.client.subscribe(controlTopic(station(0, 3)), { qos: 1 })
     const after = await connect(t, b, subscriber, login)
     t.ok(before.client.connected, 'it does not know yet')

@@ -5,7 +5,7 @@ import { control, institutions, station } from '../../events.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub } from '../../start-hub.ts'
 
-/* What one event costs on Redis does not grow with the number of subscribers. */
+/* The load of one event on Redis does not grow with the number of subscribers. */
 
 const [own = ''] = institutions
 const events = 40
@@ -21,7 +21,7 @@ t.test(
     const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
     const client = redis.client()
 
-    /** Commands from outside (not those of the script) and bytes received, per event. */
+    /** Publishes events. Returns the commands and bytes that Redis got for each. */
     async function measured(sessions: number): Promise<{ commands: number; bytes: number }> {
       const before = await totals(client)
       for (let number = 0; number < events; number++) {
@@ -63,14 +63,14 @@ t.test(
   },
 )
 
-/** What clients have asked for: a script counts once, and what it calls does not. */
+/** The commands and bytes that Redis has got from its clients. A script counts as one command. */
 async function totals(client: Redis): Promise<{ commands: number; bytes: number }> {
   const asked = ['evalsha', 'eval', 'xread', 'xrange']
   const statistics = await client.info('commandstats')
   const calls = new Map(
     [...statistics.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, count]) => [name, Number(count)]),
   )
-  // Single values are read for clients that come back, and none does.
+  // Reads of single values do not count: a node reads them for clients that come back, and here no client does.
   const commands = asked.reduce((sum, name) => sum + (calls.get(name) ?? 0), 0)
   const [, bytes] = /total_net_input_bytes:(\d+)/.exec(await client.info('stats')) ?? []
   return { commands, bytes: Number(bytes) }

@@ -8,8 +8,8 @@ import { type Client, enter, Refused } from '../fence/client.ts'
 import { type Cluster, type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 
 /*
- * A node that was away comes back with sessions as it remembers them, while their clients have moved on: what
- * the other nodes told a client remains true.
+ * A node was cut off or stopped, and comes back with old sessions in memory. Their clients have moved to other nodes.
+ * The answers that the other nodes gave to these clients must stay true.
  */
 
 const [kept, later] = [station(0, 0), station(0, 1)]
@@ -158,8 +158,8 @@ async function start(t: Test): Promise<Hub> {
 }
 
 /**
- * Acknowledged events of the livestream whose filter was granted last, through both nodes, while the node that
- * was away settles: a second after it is back it still stores what it owes.
+ * Publishes events of the livestream `later` through both nodes, for four seconds: the node that was away may still
+ * store old changes a second after it is back. Returns the markers of the events, which are all acknowledged.
  */
 async function publishForAWhile({ nodes, publisher }: Hub): Promise<string[]> {
   const markers: string[] = []
@@ -174,7 +174,7 @@ async function publishForAWhile({ nodes, publisher }: Hub): Promise<string[]> {
   return markers
 }
 
-/** As often as it takes: a node that has just come back may close connections. */
+/** Publishes an event. Tries until it is acknowledged: a node that has just come back may close connections. */
 async function publishThrough(node: ClusterNode, login: Issued, marker: string): Promise<void> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   const payload = JSON.stringify(control(later, { marker, validUntil }))
@@ -212,7 +212,7 @@ function createListener(login: Issued, clientId: string) {
   return {
     clientId,
     visit,
-    /** As clients do: a node whose store is slow may say that it cannot let the client in now. */
+    /** Tries up to five times to connect: a node whose store is slow may answer with CONNACK 3 (server unavailable). */
     async visitAgainAndAgain(node: ClusterNode): Promise<Client> {
       for (let tries = 1; ; tries++) {
         try {

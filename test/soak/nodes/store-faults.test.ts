@@ -8,8 +8,8 @@ import type { Issued } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
 /*
- * Redis restarts, hangs, is not there, is full, is slow: nothing is acknowledged that is not stored, connected
- * subscribers notice nothing but silence, and everything goes on by itself.
+ * Redis restarts, hangs, is not reachable, is full, or is slow. A node acknowledges only events that are stored.
+ * Subscribers stay connected, and get no messages meanwhile. Then everything works again by itself.
  */
 
 const [own = ''] = institutions
@@ -151,7 +151,7 @@ t.test('a slow Redis', { skip: withoutRedis }, async (t) => {
   }
 })
 
-/** Subscribers of every kind on both nodes, and one that is offline. */
+/** Connects subscribers of every kind to both nodes, and makes an offline session. */
 async function startClients(t: Test, a: FleetNode, b: FleetNode) {
   const subscriber = await patiently(() => a.subscriber('radio/#'))
   const login = await patiently(() => a.publisher([own]))
@@ -177,7 +177,7 @@ async function startClients(t: Test, a: FleetNode, b: FleetNode) {
   return { watchers, clients: watchers, publisher: { login, subscriber } }
 }
 
-/** Asks again where a node refuses because a slow Redis has not told it yet what others did: nothing was done. */
+/** Asks until the node does not refuse. It refuses, and does nothing, while it lacks commits because Redis is slow. */
 async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
@@ -188,12 +188,12 @@ async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Resolves when the log of a node says so: it comes on a way of its own, perhaps after what it is about. */
+/** Resolves when the log of a node has such a line. The line may reach the test later than the effects of its cause. */
 function says(node: FleetNode, message: RegExp): Promise<void> {
   return until(() => node.messages().some((line) => message.test(line)))
 }
 
-/** Publishes one after the other, each again until it is acknowledged. */
+/** Publishes one event after the other. Repeats each event until it is acknowledged. */
 function createPublisher(t: Test, node: FleetNode, { login }: { login: Issued }, index: number) {
   const acknowledged: string[] = []
   let isStopped = false
@@ -226,7 +226,7 @@ function createPublisher(t: Test, node: FleetNode, { login }: { login: Issued },
   }
 }
 
-/** An event that can be told from all others, and is kept for whoever is offline. */
+/** A control event with a marker of its own, valid for an hour. So offline sessions get it later. */
 function marked(marker: string): Record<string, unknown> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   return control(livestream, { name: `state-${marker.length % 5}`, validUntil, marker })

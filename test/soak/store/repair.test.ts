@@ -16,7 +16,7 @@ import type { Damage } from '../../../store/directory.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { acceptReplacement, replacementOf } from '../../../store/repair.ts'
 
-/** Keys 0 to 199 lie in a table, 200 to 399 in the log. */
+/** Makes a store. LevelDB has keys 0 to 199 in a table, and keys 200 to 399 in its log. */
 async function makeStore(t: Test): Promise<string> {
   const directory = join(t.testdir(), 'store')
   for (const from of [0, 200]) {
@@ -128,7 +128,7 @@ t.test('whatever is flipped, no value comes back as another one', async (t) => {
     rmSync(directory, { recursive: true, force: true })
     cpSync(good, directory, { recursive: true })
     flip(finder(directory)(/ldb$/), at, 1)
-    // Compares every value with what was written.
+    // Compares every value with the one that was written.
     const { kept } = await openDamaged(directory)
     t.ok(kept.length >= 200, `a byte at ${at}: ${kept.length} of 400`)
   }
@@ -225,7 +225,7 @@ t.test('a directory in use is not damaged', async (t) => {
   t.same(besides(directory), [])
 })
 
-/** What stands beside the store. */
+/** The names of the files and directories beside the store. */
 function besides(directory: string): string[] {
   return readdirSync(join(directory, '..'))
     .filter((name) => name !== 'store')

@@ -78,7 +78,7 @@ t.test('lines are lost, and said to be, when nobody reads for long', async (t) =
   const hub = await startWithLog(t, 'pipe')
   await hub.logs(6000)
   const said = hub.read(({ msg }) => String(msg).startsWith('log lines were lost'))
-  // It is said with the first line for which there is room again.
+  // The hub reports the lost lines with the first line for which there is room again.
   let line: Record<string, unknown> | undefined
   while (!line) line = await Promise.race([said, hub.logs(1).then(() => undefined)])
   const { lines } = line
@@ -95,7 +95,7 @@ t.test('a full disk below the output, or a reader that has gone, changes nothing
   }
 })
 
-/** A node whose output, errors included, leads somewhere else, with a publisher. */
+/** Starts a node whose stdout and stderr go to `target`, and connects a publisher. */
 async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full') {
   const home = await temporaryDirectory(t)
   const output = target === '/dev/full' ? openSync(target, constants.O_WRONLY) : 'pipe'
@@ -125,7 +125,7 @@ async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full
   return {
     publisher,
 
-    /** Lets the node log so many lines. */
+    /** Makes the node log `count` lines, with invalid events. */
     async logs(count: number): Promise<void> {
       const { client, received } = publisher
       for (let rest = count; rest > 0; rest -= 500) {
@@ -137,7 +137,7 @@ async function startWithLog(t: Test, target: 'pipe' | 'closed pipe' | '/dev/full
       }
     },
 
-    /** Reads on, up to the first line that passes. */
+    /** Reads the log up to the first line that passes, and returns that line. */
     async read(passes: (line: Record<string, unknown>) => boolean): Promise<Record<string, unknown>> {
       if (!child.stdout) throw new Error('no output')
       for await (const text of createInterface({ input: child.stdout })) {

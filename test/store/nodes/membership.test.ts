@@ -7,7 +7,7 @@ import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode, maxNodes } from '../../../store/nodes/nodes.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../../shared-store.ts'
 
-/** No test waits for it: the tests beat where they say so. */
+/** Heartbeat interval of most nodes, milliseconds: no heartbeat during a test. Some tests set `heartbeatMs`. */
 const never = 1_000_000_000
 const heartbeatMs = 20
 
@@ -17,9 +17,9 @@ async function openNode(
   options: { idFile?: string; heartbeatMs?: number } = {},
 ) {
   const store = space.openFollowed(t)
-  /** Commits wait for it, in their order. */
+  /** Commits wait for `until`, and go on in the order of their calls. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
-  /** The ways of a group of commits to the store, and of its answer. */
+  /** Delays a group of commits on its way to the store, and the answer on its way back. */
   let way = { there: () => held.until, back: async () => {} }
   const groups = createGroupCommit<Pending>(async (group) => {
     await way.there()
@@ -47,7 +47,7 @@ async function openNode(
   nodes.onGone((node) => events.push(`gone ${node}`))
   nodes.onReturn(() => events.push('return'))
   store.start()
-  // In the order of their making: a timer that beats must not outlive its store.
+  // tap runs teardowns in reverse order: the node leaves, which ends its heartbeat, before its store closes.
   t.teardown(() => {
     store.restore()
     return nodes.leave().catch(() => undefined)
@@ -143,7 +143,7 @@ t.test('the slot of a node that is gone is free', async (t) => {
   t.equal(b.nodes.isLeader(), false)
 })
 
-/** A node that is cut off and starts again beside another one. It has not joined yet. */
+/** A node is cut off and starts again, next to another node. The node that starts again has not joined yet. */
 async function startedAgain(t: Test) {
   const space = createSharedSpace()
   const idFile = join(t.testdir(), 'id')
@@ -165,7 +165,7 @@ t.test('a node that starts again says that its former self is gone', async (t) =
 
 t.test('a node that starts again while the others bury its former self joins all the same', async (t) => {
   const { other, again } = await startedAgain(t)
-  // It has not heard of it when it joins.
+  // When the node joins, it has not yet heard that the other node deletes its former self.
   await Promise.all([other.store.commit([{ del: 'member/00' }]), again.nodes.join()])
   await settled(again.store, other.store)
   t.same(new Set(other.nodes.living()), new Set([again.nodes.self, other.nodes.self]))

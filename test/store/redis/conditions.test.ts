@@ -123,7 +123,7 @@ t.test('conditions on a store that nodes share', { skip: withoutRedis }, async (
   }
 })
 
-/** Three commits of one group: the second one fails. */
+/** Makes three commits in one group. The condition of the second commit fails. */
 function commitThree(store: SharedStore): Promise<string[]> {
   return Promise.all([
     outcomeOf(store.commit([{ put: 'k/1', value: 'first', when: 'absent' }])),
@@ -132,7 +132,7 @@ function commitThree(store: SharedStore): Promise<string[]> {
   ])
 }
 
-/** What a node that follows has in memory. */
+/** Follows the store as a node does. The map always has the keys and values that the node would have in memory. */
 function memoryOf(store: SharedStore): Map<string, string> {
   const known = new Map<string, string>()
   store.follow(

@@ -6,7 +6,7 @@ import { startNetwork } from '../slow-network.ts'
 
 const key = 'node/a'
 const gone = { del: key }
-/** Each time as another member. */
+/** The node becomes a member. With another `value`, it is another member. */
 const enter = (store: SharedStore, value: string) => store.enter([{ put: key, value }], { key, value })
 const put = (name: string) => ({ put: `k/${name}`, value: 'x' })
 const fenced = { name: 'Fenced' }

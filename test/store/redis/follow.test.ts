@@ -313,7 +313,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
   })
 })
 
-/** What a follower is told, as texts, and the gaps. */
+/** Follows a store. Records the changes that the follower receives, as texts, and the gaps. */
 function follow(store: SharedStore, { gapsExpected = false } = {}) {
   const told: string[] = []
   const gaps: Error[] = []

@@ -105,7 +105,7 @@ t.test('numbers on a store that nodes share', { skip: withoutRedis }, async (t) 
     toldTo(store)
     await other.commit(entriesOf('first'))
     await store.catchUp()
-    // As after a failover to a replica that lacked the last entry, and went on.
+    // As after a failover: the replica that took over lacked the last entry of the log.
     const { log } = keysOf('lost:test')
     const [entry] = await redis.client().xrange(log, '-', '+')
     await redis.client().xdel(log, entry?.[0] ?? '')
@@ -126,7 +126,7 @@ function entriesOf(value: string): Change[] {
   ]
 }
 
-/** What a node is told from now on: keys and values. */
+/** Follows a store. Records the keys and values of the puts that the node receives from now on. */
 function toldTo(store: SharedStore): [key: string, value: string][] {
   const told: [string, string][] = []
   store.follow(

@@ -18,7 +18,7 @@ import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-
 import { commandOf, root } from '../../root.ts'
 import { feedText, item, textOf } from '../feeds.ts'
 
-/** Far away: the tests refresh by themselves. */
+/** A refresh interval (milliseconds) that no test reaches: the tests call `refresh` themselves. */
 const never = 1_000_000_000
 const start = Date.parse('2026-01-31T12:00:00Z')
 
@@ -174,7 +174,7 @@ t.test('refreshes never overlap, and each sees the result of the one before', as
   const { source } = await startOnServer(t, async (_request, response) => {
     most = Math.max(most, ++open)
     served++
-    // Answers only in a later turn, so that a second request would meet the first.
+    // Answers in a later turn of the event loop, so that a second request would overlap with the first.
     setImmediate(() => {
       open--
       response.end(feedText(10 + served))
@@ -356,7 +356,7 @@ t.test('a token in the URL of a feed is in nothing that is said of it', async (t
     t.notMatch(JSON.stringify(status), 'geheim')
   }
   feed.close()
-  // Another source from now on: the log names both.
+  // A new feed source with another `source`, on the same store: the log names both.
   await startSource(t, { source: join(t.testdir(), 'none.json'), store, log })
   for (const said of ['feed loaded', 'feed refused', 'comes from another source'])
     t.match(lines.join(''), said)
@@ -389,7 +389,7 @@ t.test('over real TLS the certificate is checked', async (t) => {
   const untrusting = await startSource(t, { source: url, store: await openStore(t) })
   t.match(untrusting.status(), { items: 0, problem: /certificate/ })
 
-  // The platform takes further CAs only at the start of a process.
+  // Node.js reads NODE_EXTRA_CA_CERTS only at the start of a process.
   const [program = '', ...reader] = commandOf('test/validator/feed/read-feed.ts')
   const { stdout } = await promisify(execFile)(program, [...reader, url, t.testdirName], {
     cwd: root,
@@ -408,7 +408,7 @@ async function startSource(t: Test, options: Some): Promise<FeedSource> {
   return source
 }
 
-/** A source on a file with `text`. `errors` are the lines of the log above warnings. */
+/** A feed source that reads a file with `text`. `errors` are the log lines of errors. */
 async function startOnFile(t: Test, text: string) {
   const path = join(t.testdir({ 'feed.json': text }), 'feed.json')
   const errors: string[] = []
@@ -418,7 +418,7 @@ async function startOnFile(t: Test, text: string) {
   return { source, path, store, errors, write: (text: string) => writeFileSync(path, text) }
 }
 
-/** A source on a server of the test's own that speaks plain HTTP: TLS has a test of its own. */
+/** A feed source that reads from a server of the test. It speaks plain HTTP, because another test covers TLS. */
 async function startOnServer(t: Test, listener: RequestListener, options: Partial<Options> = {}) {
   const server = createHttpServer(listener)
   const url = `https://127.0.0.1:${await listen(t, server)}/feed.json`

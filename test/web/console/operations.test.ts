@@ -57,8 +57,9 @@ t.test('every command of the table is asked by a view', async (t) => {
 })
 
 /*
- * What the console reads of answers, held by the type check: each line is an error when the node answers something else.
- * Pages are checked without the types of Node, so they cannot name the types of the node themselves.
+ * The type check compares the answers that the console expects with the answers that a node gives. A line of `Held`
+ * is an error if the two differ. The console itself cannot import the types of the node, because its type check runs
+ * without the types of Node.js.
  */
 type Fits<Shown, Answered extends Shown> = Answered
 export type Held = [

@@ -15,7 +15,7 @@ t.test('packets that nobody finishes take bounded room, and others go on', async
     t.equal((await client.connect({ clientId, username, password: Buffer.from(password) })).returnCode, 0)
     return client
   }
-  // 470,000 bytes are announced, and 450,000 sent: 150 of them are more than 64 MiB.
+  // A PUBLISH that announces 470,000 bytes, but has only 450,000. 150 of these have more than 64 MiB together.
   const unfinished = Buffer.concat([Buffer.from('30f0d71c', 'hex'), Buffer.alloc(450_000, 0)])
   const first = await join('attack 0')
   first.socket.write(unfinished)
@@ -40,7 +40,7 @@ t.test(
     const { username, password } = await hub.publisher([own])
     const drip = async (client: Awaited<ReturnType<typeof rawClient>>, header: string) => {
       client.send(Buffer.from(header, 'hex'))
-      // Each in a record of its own.
+      // Send each byte in a TLS record of its own.
       for (let count = 0; count < 3000 && !client.isClosed; count++) {
         await new Promise((resolve) => client.socket.write(Buffer.of(0), resolve))
       }

@@ -11,14 +11,14 @@ import {
   subscriber,
 } from '../../../conformance/peers.ts'
 
-/* What a new subscriber gets as retained, beside what it gets live. */
+/* The retained messages that a new subscriber gets, while it also gets live messages. */
 
 const retained = (topic: string, payload: string, qos: 0 | 1 = 1) =>
   publish(topic, qos, 1, { payload, retain: true })
 
-/** What a client has been sent, when all that is retained for it has come: `payload` live, `payload*` retained. */
+/** Waits for all retained messages of a client. Returns all its messages: `payload` came live, `payload*` retained. */
 async function allOf(client: Peer): Promise<string[]> {
-  // The retained messages of this filter come behind those of the filters before it.
+  // The broker sends the retained message of this filter after those of all earlier filters.
   subscribe(client, 99, { end: 0 })
   for (let next = 0; ; next++) {
     const { topic, messageId = 0, qos } = await client.next('publish', next)
@@ -120,7 +120,7 @@ t.test('the same filter again brings what is retained again, whatever came live 
     const client = await subscriber(t, broker, `again ${clean}`, { [`a/${clean}`]: 1 }, { clean })
     publisher.send(retained(`a/${clean}`, 'live'))
     const { messageId = 0 } = await client.next('publish')
-    // A persistent session does not get a second time what is in flight.
+    // While the message is in flight, the broker would not send it to a persistent session as retained message.
     client.send({ cmd: 'puback', messageId })
     subscribe(client, 2, { [`a/${clean}`]: 1 })
     t.same(await allOf(client), ['live', 'live*'])
@@ -156,10 +156,10 @@ for (const [qos, publishedAt] of [
     const client = await peer(t, broker, 'slow')
     client.socket.pause()
     subscribe(client, 1, { 't/#': qos })
-    // Some of these have been sent as retained, others have not.
+    // The broker has sent the retained messages of some of these topics already, but not of the others.
     for (const topic of topics.slice(0, 100)) publisher.send(retained(topic, value('behind'), publishedAt))
     await publisher.settled()
-    // The broker answers PINGREQ while the store takes its time.
+    // `settled` is not enough: the broker answers its PINGREQ while messages are still being stored.
     if (publishedAt === 1) await publisher.next('puback', topics.length + 100)
     client.socket.resume()
     await allOf(client)
@@ -169,7 +169,7 @@ for (const [qos, publishedAt] of [
       t.ok(seen.length > 0, topic)
       const texts = seen.map(({ payload }) => String(payload))
       t.equal(new Set(texts).size, texts.length, `${topic}: each value at most once`)
-      // A live message of QoS 0 may be lost where the connection is full.
+      // The broker may drop a live message of QoS 0 if the send buffer of the connection is full.
       if (publishedAt === 1) t.ok(String(seen.at(-1)?.payload).startsWith(last), `${topic}: ${seen.length}`)
     }
   })

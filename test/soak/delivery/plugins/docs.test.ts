@@ -15,7 +15,7 @@ import { pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * What docs/plugins.md says and shows, as it stands there.
+ * Runs the examples of docs/plugins.md, and checks the statements of that page.
  */
 const page = readPage('plugins.md')
 const [own = ''] = institutions
@@ -108,7 +108,7 @@ t.test('the table of which events a target gets', async (t) => {
     const kind = kindOf(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
     if (!kind) throw new Error(what)
     const type = what.includes('another') ? 'news' : 'music'
-    // What comes next is music as well: that it never enables a target is due to its kind.
+    // A next event has type music too. So only its kind can be the reason that it never enables a target by itself.
     const event = playing(station(), { type, plugins: JSON.parse(entries) }) as unknown as HubEvent
     const gets = (autoEnable: boolean) =>
       enabledTargets(event, kind, [{ type: 'T', autoEnable, url: 'https://t.example' }]).length === 1
@@ -116,7 +116,7 @@ t.test('the table of which events a target gets', async (t) => {
   }
 })
 
-/** A platform with an API of its own; answers with what is in `answers`, and 200 when nothing is left. */
+/** Starts a platform with an HTTP API. It answers with the statuses in `answers`, one a request, and then with 200. */
 async function startPlatform(t: Test) {
   const answers: number[] = []
   const received: { headers: IncomingHttpHeaders; body: Record<string, unknown> }[] = []
@@ -147,7 +147,7 @@ async function startPlatform(t: Test) {
   }
 }
 
-/** A node that reads these settings from a file in its working directory. */
+/** Starts a node that reads these settings from a file in its working directory. */
 async function startConfigured(t: Test, home: string, settings: object, env: Record<string, string> = {}) {
   const file = join(home, 'hub.json')
   await writeFile(file, JSON.stringify(settings))

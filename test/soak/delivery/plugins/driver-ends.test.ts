@@ -8,7 +8,7 @@ import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
-/* Drivers are written by others: whatever they do, their tries end, and so does the hub. */
+/* Operators bring their own plugin drivers. Whatever a driver does, each attempt must end, and the hub must stop. */
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
@@ -18,7 +18,7 @@ const item = {
   ...{ enqueuedAt: 1, tries: 2, refusals: 0, attempts: [] },
 }
 
-/** A driver as others write it: of what it returns nothing is known. */
+/** A driver that somebody else wrote: its functions may return anything. */
 interface Foreign {
   deliver(...given: Parameters<PluginDriver['deliver']>): unknown
   close?(): unknown
@@ -132,7 +132,7 @@ t.test('a file that is no driver is refused with its name', async (t) => {
   t.type(await loadDriver(await write('fine.mjs', 'export default () => ({ deliver() {} })')), 'function')
 })
 
-/** A driver in a file, in a hub. */
+/** Starts a hub with a plugin target whose driver is a file with this code. */
 async function startWith(t: Test, driver: string) {
   const home = await temporaryDirectory(t)
   await writeFile(join(home, 'driver.mjs'), driver)

@@ -10,20 +10,20 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 const [own = ''] = institutions
 
-/** A hub with a target that enables itself, and one that does not. */
+/** Starts a hub with plugin targets. `dts` gets events automatically, the other targets only events that name them. */
 async function start(t: Test, isPublic = false) {
   const home = await temporaryDirectory(t)
   const target = await startReceiver(t, home)
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // Signed for the hub itself where it is public at the address of the target.
+    // With `isPublic`, this is the URL of the hub's own POST /pubsub: the hub signs these items for itself.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
   const config = join(home, 'hub.json')
   await writeFile(config, JSON.stringify({ plugins }))
-  // What is pushed to the public URL of the hub arrives at the target, where the test can look at it.
+  // With `isPublic`, the public URL leads to the receiver, so the test sees the items that the hub sends to itself.
   const publicUrl = isPublic ? { HUB_PUBLIC_URL: target.url('') } : {}
   const hub = await startTestHub(t, { ...pushing(target), ...publicUrl, HUB_CONFIG: config }, home)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
@@ -114,7 +114,7 @@ t.test('the same body as next and as playing is two events', async (t) => {
       (await api.call('POST', `/events/de.org.hub.v1.radio.track.${kind}`, { token, body })).status,
       201,
     )
-  await publish('playing') // makes the topic
+  await publish('playing') // creates the topic, and is not published
   await publish('next')
   await publish('playing')
   await target.until((received) => received.filter(({ path }) => path === '/manual').length === 2)
@@ -133,7 +133,7 @@ t.test('POST /pubsub takes items that the hub has signed for it, once', async (t
   const plugins = [{ type: 'dts', isDeactivated: true }, { type: 'hub' }, { type: 'elsewhere' }]
   const event = playing(station(), { plugins })
   const publish = () => api.call('POST', `/events/${event.event}`, { token: user, body: event })
-  await publish() // makes the topic
+  await publish() // creates the topic, and is not published
   await publish()
   await target.until((received) => received.length === 2)
   const signedFor = (path: string) =>

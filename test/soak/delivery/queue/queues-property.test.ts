@@ -3,8 +3,9 @@ import t from 'tap'
 import { attempt, hour, type OpenQueues, openQueues } from '../../../delivery/open-queues.ts'
 
 /*
- * Whatever happens, in whatever order, on a store that fails: after a restart everything is found that was
- * accepted and not acknowledged, also when the journal keeps nothing but what is named, and nothing stays named.
+ * Random operations on queues, with a store that sometimes fails. After a restart, the queues must have every message
+ * that was accepted and not acknowledged, even if the journal was trimmed to the messages that the queues refer to.
+ * When the queues are empty, nothing may be left in the store.
  */
 
 const names = ['a', 'b'] as const
@@ -23,11 +24,11 @@ interface Step {
     | 'tidy'
     | 'trim'
   queue: Name
-  /** Appends to both queues; blames the message. */
+  /** `append`: to both queues. `postpone`: because the target refused the message. `tidy`: keeps the queues. */
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'
-  /** Until all that was begun has ended. */
+  /** Whether the next step begins only when this step and all earlier ones have ended. */
   waits: boolean
 }
 
@@ -55,7 +56,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
   { maxLength: 40 },
 )
 
-/** Does the steps. What is owed to each queue afterwards. */
+/** Performs the steps. Returns the ids of the messages that each queue must still have. */
 async function play(one: OpenQueues, sequence: readonly Step[], failure: 'refused' | 'torn') {
   const { queues, memory, time } = one
   const owed: Record<Name, Set<string>> = { a: new Set(), b: new Set() }
@@ -94,7 +95,7 @@ async function play(one: OpenQueues, sequence: readonly Step[], failure: 'refuse
   }
 
   for (const step of sequence) {
-    // What is accepted while a queue is dropped is owed or not.
+    // Wait before a drop. A message that is appended during the drop may be in the queue afterwards, or not.
     if (step.act === 'drop') await settled()
     memory.judge(() => (step.fate === 'fails' ? failure : 'stored'))
     time.now += hour / 4
@@ -106,7 +107,7 @@ async function play(one: OpenQueues, sequence: readonly Step[], failure: 'refuse
   return owed
 }
 
-/** What a queue gives, dead letters included. */
+/** The ids of all messages of a queue, dead letters included. */
 async function giveBack(one: OpenQueues, name: Name): Promise<string[]> {
   await one.queues.replay(name)
   return (await one.drain(name)).sort()

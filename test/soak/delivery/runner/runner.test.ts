@@ -20,7 +20,7 @@ const answers = {
   gone: { result: 'gone', status: 410, reason: 'answered 410' },
 } satisfies Record<string, Outcome>
 
-/** A runner on queues in memory, whose targets answer as the test says. */
+/** Starts a runner with queues in memory. `answer` returns the outcome of each delivery. */
 async function startRunner(
   t: Test,
   answer: (item: WorkItem, queue: string, signal: AbortSignal) => Outcome | Promise<Outcome>,
@@ -79,11 +79,11 @@ async function startRunner(
     setBack(ms: number): void {
       behind = ms
     },
-    /** Resolves when so many deliveries were tried. */
+    /** Resolves when the runner has begun `count` attempts in all. */
     async tried(count: number): Promise<void> {
       while (delivered.length < count) await once(events, 'delivered')
     },
-    /** Resolves when nothing is on its way. */
+    /** Resolves when the queue has no attempt under way. */
     async rest(name = 'a'): Promise<void> {
       while (runner.stateOf(name).state === 'delivering') {
         await new Promise((resolve) => setImmediate(resolve))
@@ -169,7 +169,7 @@ t.test('what stepped aside does not hold up the line', async (t) => {
   t.same(one.delivered, ['poison 1', '1', 'poison 2', '2', 'poison 3', '3'])
 })
 
-/** The head has been refused four times: after the next one the message behind it is tried. */
+/** The first message has been refused four times. After the fifth refusal, the runner tries the message behind it. */
 async function nearlyTooOften({ append, queues, head }: Awaited<ReturnType<typeof openQueues>>) {
   for (const id of ['poison', '1', '2']) await append(id, 'a')
   const attempt = { messageId: 'poison', time: '', status: 422, duration: 1, reason: 'answered 422' }
@@ -193,7 +193,7 @@ t.test('only the message that was refused steps aside, also when it goes meanwhi
     t,
     async ({ messageId }) => {
       if (messageId !== 'poison') return answers.ok
-      // It is given up between its last refusal and the try of the next one.
+      // Give the message up after its last refusal, before the runner tries the next message.
       queueMicrotask(() => void one.queues.giveUp('a', [one.head('a')], 'too old'))
       return answers.refused
     },
@@ -331,7 +331,7 @@ t.test('deliveries of one owner that are about to begin do not hold up those of 
 t.test('the first of many failing queues do not keep a healthy one waiting', async (t) => {
   const one = await startRunner(t, (_item, queue, signal) => {
     if (queue === 'healthy') return answers.ok
-    // Never answers.
+    // The target never answers. The attempt ends only when the runner stops it.
     return new Promise((resolve) => {
       signal.addEventListener('abort', () => resolve(answers.failed), { once: true })
     })
@@ -390,7 +390,7 @@ t.test('the queues of two nodes that go in the same moment go on here', async (t
     ({ append }) => append('1', ...names),
     nodes,
   )
-  // One read of the log brings both.
+  // Both nodes go at once, as when one read of the store's log reports both.
   for (const left of ['first', 'second']) {
     living.splice(living.indexOf(left), 1)
     changed()

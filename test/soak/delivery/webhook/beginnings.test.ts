@@ -11,12 +11,13 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
 /*
- * A webhook that is subscribed `from` an earlier time gets what was accepted from then on: each event once, in order.
+ * A webhook whose subscription begins at an earlier time (`from`) gets the events that the hub accepted since then:
+ * each event once, and in order.
  */
 const [own = ''] = institutions
 const long = '2000-01-01T00:00:00Z'
 
-/** A hub with a receiver, whose paths are webhooks, and a publisher. */
+/** Starts a hub with a publisher, and a receiver. Each path of the receiver can be a webhook. */
 async function start(t: Test, store: StoreSettings = {}, settings: Record<string, string> = {}) {
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)
@@ -40,14 +41,14 @@ async function start(t: Test, store: StoreSettings = {}, settings: Record<string
       t.equal(status, 201)
       return String(json.name)
     },
-    /** Titles of what was accepted, and when, oldest first. */
+    /** The titles of the accepted events, and when the hub accepted them. The oldest event is the first. */
     async accepted(): Promise<{ title: string; at: string }[]> {
       const { json } = await call('GET', `/livestreams/${topic}/events?limit=200`)
       const events = json.events as { acceptedAt: string; event: { title: string } }[]
       return events.reverse().map(({ acceptedAt, event }) => ({ title: event.title, at: acceptedAt }))
     },
     ask: <Result>(command: string, args?: Record<string, unknown>): Promise<Result> => hub.ask(command, args),
-    /** Stops the hub, does something with its store, and starts it again. */
+    /** Stops the hub, calls `change` with its store, and starts the hub again. */
     async restart(change: (opened: Awaited<ReturnType<typeof openStoreOf>>) => Promise<unknown>) {
       await studio.client.endAsync(true)
       await hub.close()
@@ -59,7 +60,7 @@ async function start(t: Test, store: StoreSettings = {}, settings: Record<string
   }
 }
 
-/** The titles that a webhook got, in the order of their arrival. */
+/** The titles of the events that a webhook got, in the order of arrival. */
 function titlesAt({ received }: Pick<Receiver, 'received'>, path: string): string[] {
   return received.filter((pushed) => pushed.path === path).map(({ event }) => String(event.title))
 }
@@ -118,12 +119,13 @@ onEachStore('a beginning that a crash ended is made at the next start', async (t
   await ask('subscriptions.pause', { name })
   await publish('four')
   await restart(async (opened) => {
-    // As after the first commit of a beginning: the subscription is marked, and has the first of three items.
+    // Make the store as after the first commit of a beginning: the subscription has the mark `isBeginning`, and its
+    // queue has the first of the three earlier events.
     const key = `subscription/${name}`
     const { pausedAt: _, pausedBy: __, ...subscription } = JSON.parse(String(await opened.get(key)))
     const [[queue, later] = ['']] = (await readWork(opened)).items
     if (!later) throw new Error('nothing waits')
-    const position = later.position - 6 // an event and its report have two
+    const position = later.position - 6 // three events back: an event and its report take two positions
     const payload = (await (await openJournal(opened)).get(position))?.payload
     t.equal(JSON.parse(String(payload)).id, id)
     const item = { ...later, position: 0, sequence: position, messageId: String(id) }
@@ -169,7 +171,7 @@ onStore('embedded', 'a repetition makes no event newer than it is', async (t, st
   const { receiver, publish, subscribe } = await start(t, store)
   const same = { start: new Date().toISOString() }
   await publish('old', same)
-  // The hub takes an id for up to a second older than its event.
+  // An event counts even if it is up to a second older than `from`, because the hub needs time to store events.
   await setTimeout(1_100)
   const from = new Date().toISOString()
   for (const title of ['old', 'new']) await publish(title, same)

@@ -2,7 +2,8 @@ import { onEachStore } from '../../../stores.ts'
 import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.ts'
 
 /*
- * A webhook answers 410: what waits for it waits, until it answers something else or for an hour nothing else.
+ * A webhook answers 410. Its messages wait, and the hub tries again. If it answers nothing but 410 for an hour, the hub
+ * disables it. The messages still wait, until a replay or an acknowledged test message enables the webhook.
  */
 
 onEachStore('410 is tried again like any failure', async (t, store) => {

@@ -17,14 +17,14 @@ import { projectFile } from '../../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * The receivers of docs/webhooks.md as they stand there, against a node. The one in Python verifies tokens with
- * other libraries than the ones the hub signs them with.
+ * Runs the example receivers of docs/webhooks.md against a node. The receiver in Python verifies tokens with other
+ * libraries than those with which the hub signs them.
  */
 const page = readPage('webhooks.md')
 const [own = ''] = institutions
 const dayMs = 24 * 3_600_000
 
-/** Debian puts the modules beside its own Python, which need not be the first of the path. */
+/** A Python that has the modules. Debian installs them for /usr/bin/python3, which may not be the first in PATH. */
 const python = ['python3', '/usr/bin/python3'].find(hasJwt)
 const skip =
   python === undefined
@@ -67,12 +67,13 @@ for (const receiver of receivers) {
       t.match(await test(), { delivered: true, delivery: { status: 204 } })
     })
 
-    // What the hub sends to somebody else, to be posted here.
+    // Record a push that the hub sends to another receiver. The tests below post it to the example receiver.
     await subscribe(recorder.url())
     const before = (await statuses(name)).length
     await publish('Two')
     await recorder.until((received) => received.length === 1)
-    // While its list is still the wrong one.
+    // Wait until the example receiver has ignored its own push of this event. It does, because its list still names
+    // another service account.
     await hub.until(async () => (await statuses(name)).length > before)
     const [pushed] = recorder.received
     if (!pushed) throw new Error('nothing arrived')
@@ -173,7 +174,7 @@ t.test('numbers', async (t) => {
   }
 })
 
-/** A node with a user and a topic, and a receiver that only takes notes. */
+/** Starts a node with a user and a topic, and a receiver that only records what it gets. */
 async function start(t: Test) {
   const home = await temporaryDirectory(t)
   const recorder = await startReceiver(t, home)
@@ -193,7 +194,7 @@ async function start(t: Test) {
     return { name: String(json.name) }
   }
 
-  /** Saves the subscriptions for the receiver; `changes` are made to each. */
+  /** Writes the list of subscriptions that the example receiver reads. `changes` are applied to each subscription. */
   async function list(changes: object = {}): Promise<void> {
     const { json } = await api.call('GET', '/subscriptions', { token })
     const subscriptions = Array.isArray(json) ? json : []
@@ -210,7 +211,7 @@ async function startReceiverOf(
   { language, command, having }: (typeof receivers)[number],
 ) {
   await writeFile(join(home, command[1]), codeBlock(page, language, having))
-  // As after `npm install jose`.
+  // The receiver finds `jose` there, as after `npm install jose`.
   await symlink(projectFile('node_modules'), join(home, 'node_modules'))
   const program = startProgram(t, command, {
     cwd: home,

@@ -11,7 +11,7 @@ import { openStoreOf, type StoreSettings } from '../../../stores.ts'
 const [own = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
 
-/** A hub with one webhook, as its institution, its operator and its receiver see it. */
+/** Starts a hub with one webhook. Returns functions for its institution, for an operator, and the receiver. */
 export async function startWithWebhook(t: Test, store: StoreSettings) {
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)
@@ -19,7 +19,7 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
   const env = {
     ...{ ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { smtp }) },
-    HUB_PUBLIC_URL: 'https://hub.example', // so that tokens hold over a restart
+    HUB_PUBLIC_URL: 'https://hub.example', // keeps tokens valid over a restart, which changes the port
   }
   const open = async () => {
     const hub = await startTestHub(t, env, home)
@@ -46,12 +46,12 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
     call: (method: string, path: string, body?: object) => api.call(method, path, { token, body }),
     until: async (holds: (subscription: Record<string, unknown>) => boolean) =>
       hub.until(async () => holds(await shown())),
-    /** One `hubctl` command; throws the refusal. */
+    /** Runs a `hubctl` command. Rejects if the node refuses it. */
     ask: <Result>(command: string, args?: Record<string, unknown>): Promise<Result> => hub.ask(command, args),
     queue,
-    /** Resolves when every delivery is acknowledged, and that is stored. */
+    /** Resolves when every delivery is acknowledged, and the acknowledgements are stored. */
     untilIdle: async () => hub.until(async () => (await queue())?.state === 'idle'),
-    /** Stops the hub, changes what it has stored of the webhook, and starts it again. */
+    /** Stops the hub, changes the stored standing of the webhook with `change`, and starts the hub again. */
     async restart(change: (standing: Record<string, unknown>) => object = (same) => same): Promise<void> {
       await hub.close()
       const opened = await openStoreOf(store, join(home, 'data'))
@@ -64,7 +64,7 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   }
 }
 
-/** What `restart` changes: as after nearly an hour in which it answered 410 and nothing else. */
+/** A change for `restart`: the webhook has answered nothing but 410 for one millisecond less than an hour. */
 export const nearlyAnHour = (standing: Record<string, unknown>) => ({
   ...standing,
   gone: { at: Date.now(), ms: 3_599_999 },

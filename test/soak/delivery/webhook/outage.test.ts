@@ -10,12 +10,12 @@ import { type Issued, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore } from '../../../stores.ts'
 
 /*
- * A receiver is down for a while under 20 events per second, and the hub is killed in between.
+ * A webhook receiver is down for 8 s while 20 events per second are published. Meanwhile the hub is killed.
  */
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
-/** Back-off after an outage of that length: failures at 0, 1, 3, 7 and 15 s. */
+/** Longest pause before the hub tries again, milliseconds. In the outage, attempts fail after 0, 1, 3, 7 and 15 s. */
 const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
@@ -31,7 +31,7 @@ onEachStore('every event of an outage arrives, in order, and not as a flood', as
   })
   const publishing = startPublishing(t, publisher)
   await publishing.connect(hub)
-  await publishing.next() // makes the topics
+  await publishing.next() // creates the topics
   await subscribeAll(t, hub, first.url())
   const run = publishing.run()
 
@@ -43,7 +43,7 @@ onEachStore('every event of an outage arrives, in order, and not as a flood', as
   hub = await spawnHub(t, home, env)
   await publishing.connect(hub)
   await setTimeout(Math.max(0, outageMs - (performance.now() - down)))
-  while (publishing.acknowledged.length < 150) await setTimeout(50) // a machine that is busy publishes slower
+  while (publishing.acknowledged.length < 150) await setTimeout(50) // a busy machine publishes more slowly
   const second = await startReceiver(t, home, { port: first.port })
   const backAt = performance.now()
   const duringOutage = publishing.acknowledged.length - first.received.length
@@ -77,7 +77,7 @@ onEachStore('every event of an outage arrives, in order, and not as a flood', as
   t.ok(repeated <= livestreams.length * 2, `${repeated} came twice, because of the kill`)
 })
 
-/** Publishes 20 events per second, over as many connections to as many hubs as it takes, until they are acknowledged. */
+/** Publishes 20 events per second to the hub of the last `connect`. Repeats each event until it is acknowledged. */
 function startPublishing(t: Test, login: Issued) {
   const acknowledged: string[] = []
   let client: Awaited<ReturnType<typeof connect>>['client'] | undefined
@@ -96,7 +96,7 @@ function startPublishing(t: Test, login: Issued) {
     )
   }
 
-  /** False: there was no acknowledgement. */
+  /** Publishes an event once. False: it was not acknowledged. */
   async function deliver(event: string): Promise<boolean> {
     const used = client
     if (!used?.connected) return false

@@ -56,7 +56,7 @@ t.test('an event arrives at the webhook, in the wire format, signed', async (t) 
   })
   t.match(pushed.event, { title: 'One', id: Object(json.event).id })
 
-  // As any receiver does it: the issuer's discovery document leads to the keys.
+  // Verify the token as any receiver does: the discovery document of the issuer names the URL of the keys.
   const bearer = String(pushed.headers.authorization).replace(/^Bearer /, '')
   const { json: discovery } = await api.call('GET', '/.well-known/openid-configuration')
   const { json: jwks } = await api.call('GET', '/.well-known/jwks.json')

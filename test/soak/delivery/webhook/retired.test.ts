@@ -8,7 +8,7 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
 /*
- * `hubctl lifecycle retire push`: nothing is sent to webhooks any more. Plugin targets are not part of it.
+ * After `hubctl lifecycle retire push`, the hub sends nothing to webhooks any more. It still sends to plugin targets.
  */
 const [own = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
@@ -55,7 +55,7 @@ async function start(t: Test, store: StoreSettings) {
     async stop(): Promise<void> {
       await hub.close()
     },
-    /** What the store holds while nobody runs: entries of this prefix are gone, these are there. */
+    /** Changes the store of the stopped hub: removes the entries with the prefix `without`, and stores `put`. */
     async change(without: string, put: Record<string, object> = {}): Promise<void> {
       const opened = await openStoreOf(store, join(home, 'data'))
       for await (const [key] of opened.range(without)) await opened.commit([{ del: key }])
@@ -73,7 +73,7 @@ async function start(t: Test, store: StoreSettings) {
 
 type One = Awaited<ReturnType<typeof start>>
 
-/** Two messages wait, because the webhook is down. */
+/** Publishes two events while the webhook answers 503. So two messages wait in its queue. */
 async function withTwoWaiting(one: One): Promise<void> {
   one.receiver.behave(({ path }) => (path === '/hook' ? 503 : 201))
   await one.publish('One')
@@ -121,7 +121,7 @@ onEachStore('what a crash left open is closed by the next start', async (t, stor
   const one = await start(t, store)
   await withTwoWaiting(one)
   await one.stop()
-  // Stored, and then the node was gone.
+  // Change the store as if the node had stored the retirement, and crashed before it closed the queue.
   const at = new Date().toISOString()
   const gone = { track: 'push', state: 'gone', announcedAt: at, sunset: at, link, retiredAt: at }
   await one.change('traffic/', { 'lifecycle/push': gone })

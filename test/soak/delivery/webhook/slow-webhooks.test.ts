@@ -13,8 +13,8 @@ import { pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * Webhooks that acknowledge just before their time is over hold slots for as long. Another institution does not
- * notice.
+ * A webhook that acknowledges just before the deadline holds a slot of the runner until then. Many such webhooks of one
+ * institution must not delay the webhooks of another institution.
  */
 const [slow = '', healthy = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
@@ -45,7 +45,7 @@ async function start(t: Test) {
   return { home, receiver, slow: await institution(0, slow), healthy: await institution(1, healthy) }
 }
 
-/** Servers that take requests and do not answer them. */
+/** Starts servers that accept requests, but do not answer them. */
 async function startHolding(t: Test, home: string, count: number) {
   const tls = await ensureDevelopmentCertificates(join(home, 'receiver-certs'), [])
   const held = new Set<ServerResponse>()

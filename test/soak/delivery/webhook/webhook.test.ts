@@ -11,15 +11,14 @@ import { createWebhooks } from '../../../../delivery/webhook/webhook.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * Servers that mean no good, or do not know better: every try ends in time with an outcome, and leaves no
- * connection behind.
+ * Servers that are hostile or broken. Every attempt must end in time with an outcome, and leave no connection behind.
  */
 
 type Serve = (socket: TLSSocket, request: string) => void
 
 const deadlineMs = 700
 
-/** A server that does what the test says with every request, and the client. */
+/** Starts a server, and the client under test. The server calls the test's `serve` for every request. */
 async function start(
   t: Test,
   options: { trusted?: boolean; names?: string[]; allowHalfOpen?: boolean; maxKept?: number } = {},
@@ -73,7 +72,7 @@ async function start(
     serve(next: Serve): void {
       serve = next
     },
-    /** Resolves when so many connections are open. */
+    /** Resolves when exactly `count` connections are open. */
     async has(count: number): Promise<void> {
       while (open.size !== count) {
         await new Promise<void>((resolve) => {
@@ -81,7 +80,7 @@ async function start(
         })
       }
     },
-    /** What one request comes to, and how long that takes. */
+    /** Sends one request, which the server answers with `serving`. Returns the outcome, and how long it took. */
     async to(serving: Serve) {
       serve = serving
       const began = performance.now()
@@ -103,7 +102,7 @@ const say =
   (socket) =>
     void socket.write(text)
 
-/** Says this again and again until nobody listens. */
+/** Writes `first`, and then writes `then` every 5 ms until the connection is closed. */
 const repeat =
   (first: string, then: string): Serve =>
   (socket) => {
@@ -206,7 +205,7 @@ t.test(
     const tls = await ensureDevelopmentCertificates(home, [])
     const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) }, (socket) => {
       socket.on('error', () => undefined)
-      socket.once('readable', () => socket.write(ok)) // and reads nothing
+      socket.once('readable', () => socket.write(ok)) // and does not read the request
     })
     server.listen(0, '127.0.0.1')
     await once(server, 'listening')

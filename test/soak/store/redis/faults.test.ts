@@ -113,7 +113,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t)
     const network = await startNetwork(t, redis.port, { delayMs: 50 })
     const store = await openRedis(t, network.url, { timeoutMs: 1_000 })
-    // One group each, and each takes a round trip.
+    // Each commit is so large that it is sent as a group of its own, and each group takes a round trip.
     const large = 'x'.repeat(300_000)
     const keys = numbered(20)
     await Promise.all(keys.map((key) => store.commit([put(key, large)])))
@@ -147,7 +147,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
       const count = index / 20
       await Promise.all([
         ...all.slice(index, index + 20).map((value) => store.commit([{ tell: 'n', value }])),
-        // Fails if its predecessor was lost, or if it is applied twice.
+        // This commit fails if the one before it was lost, or if Redis applies it twice.
         store.commit([
           { ...put('k/count', `${count + 1}`), when: count === 0 ? 'absent' : { value: `${count}` } },
         ]),
@@ -234,12 +234,12 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   })
 })
 
-/** For what must not be called. */
+/** A callback that must not be called. */
 function failed(): never {
   throw new Error('called')
 }
 
-/** Tries again until it works, for some seconds. */
+/** Calls `attempt` until it succeeds. Rejects with its error after 8 s. */
 async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
   const end = performance.now() + 8_000
   for (;;) {

@@ -5,7 +5,7 @@ import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { freePort } from '../../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
-/** Whether ioredis is in memory: it is CommonJS, and all of that is in one cache. */
+/** Whether ioredis is loaded. It is a CommonJS module, and all loaded CommonJS modules are in one cache. */
 const isLoaded = () =>
   Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/node_modules/ioredis/'))
 

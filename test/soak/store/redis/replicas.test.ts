@@ -78,7 +78,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // Before that it does not mind that the replica has another address for the master.
+            // For this time, the Sentinel lets the replica follow the network's address instead of the master's.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
@@ -116,7 +116,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
         await master.kill()
         const onReplica = replica.client()
         while (!String(await onReplica.info('replication')).includes('role:master')) await delay(20)
-        // It was the only one, and is now on its own.
+        // The new master has no replica. If commits must reach one, start one.
         t.comment(`${before} acknowledged before the failover`)
         if (replicas > 0) await startRedis(t, [`replicaof 127.0.0.1 ${replica.port}`])
         await until(() => acknowledged.length >= before + 50)
@@ -132,7 +132,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
   }
 })
 
-/** A master, and a replica that is up to date. */
+/** Starts a master, and a replica that is up to date and reaches the master through `network`. */
 async function startPair(t: Test) {
   const master = await startRedis(t, ['repl-diskless-sync-delay 0'])
   const network = await startNetwork(t, master.port)
@@ -145,7 +145,7 @@ async function startPair(t: Test) {
   return { master, network, replica }
 }
 
-/** Resolves when a write of its own is not replicated for so long, with 0, or when it is. */
+/** Writes a key. Resolves with 1 when a replica has it, or with 0 when none has it after `ms` milliseconds. */
 async function nothingReplicatedFor(master: RedisServer, ms: number): Promise<number> {
   const client = master.client()
   await client.set('own', 'x')

@@ -12,7 +12,7 @@ import { freePort, startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries, numbered, text } from '../../../store/open-redis.ts'
 import { storeSuite } from '../../../store/suite.ts'
 
-/** As docs/operators.md has them. */
+/** The permissions of the Redis user of a hub, as in docs/operators.md. */
 const permissions = '~{hub:test}:* resetchannels -@all +@read +@write +@scripting +@connection +info'
 
 t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
@@ -34,7 +34,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     await t.rejects(open({ url }, 1_500), { cause: { message: /certificate|self.signed/ } })
     await t.rejects(open({ url, ca: 'missing.pem' }, 500), { cause: { code: 'ENOENT' } })
 
-    // Given up in another place of the handshake each time: none of it may end the process.
+    // Each round ends the connection at another step of the TLS handshake. This must never end the process.
     const connect = await createClients({ url, ca: strangers.ca }, 1_500)
     for (let round = 0; round < 150; round++) {
       const client = connect('test')
@@ -66,7 +66,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t, [
       'cluster-enabled yes',
       `cluster-port ${await freePort()}`,
-      'cluster-announce-ip 127.0.0.1', // Alone it does not learn its address from others.
+      'cluster-announce-ip 127.0.0.1', // There are no other servers that could tell it its address.
       'cluster-node-timeout 2000',
       `user hub on >geheim ${permissions} +cluster`,
     ])
@@ -149,7 +149,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     for (const [index, key] of all.entries()) {
       const committed = store.commit([{ put: key, value: key }])
       if (index === 50) {
-        // Redis acknowledges before it replicates: what is not there yet would be lost.
+        // Redis acknowledges before it replicates. Commits that the replica does not have yet would be lost.
         await committed
         await master.client().wait(1, 1_000)
         await master.kill()
@@ -174,7 +174,7 @@ function open(server: Address, timeoutMs = 5_000, project = 'hub') {
   return openRedisStore({ server, project, stage: 'test', timeoutMs })
 }
 
-/** Commits, reads and follows there. */
+/** Checks that stores on this server commit, read and follow. */
 async function worksOn(t: Test, server: Address): Promise<void> {
   const [store, other] = [await open(server), await open(server)]
   const told = new Promise((resolve, reject) => other.follow(resolve, reject))
