@@ -202,7 +202,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
-  void credentials.dropOver()
+  void credentials.revokeExpiredAtStart()
   await broker.start()
   return {
     ...{ config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },

@@ -44,13 +44,13 @@ interface CredentialsParts {
 export async function createCredentials(parts: CredentialsParts) {
   const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
   const collection = await openStoredCredentials(store)
-  const isOver = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
+  const isExpiredOrVoid = (stored: StoredCredential) => hasEnded(stored, clock()) || isVoid(stored, isCurrent)
   const listeners = new Set<(username: string) => void>()
   const usernames = await createUsernames(store, (username) => collection.get(username) !== undefined)
   // One change at a time: a rotation must not bring back a credential that a revocation just removed.
   const inLock = await createLock(store, 'credential')
   const revocations = createRevocations({
-    ...{ collection, isOver, inLock, clock, ended, noteDue, onStoreFailure, retryMs },
+    ...{ collection, isExpiredOrVoid, inLock, clock, ended, noteDue, onStoreFailure, retryMs },
   })
   const { schedule } = revocations
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
@@ -84,14 +84,14 @@ export async function createCredentials(parts: CredentialsParts) {
     authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
       const stored = collection.get(username)
       const matches = passwordMatches(password ?? '', stored)
-      if (stored === undefined || !matches || isOver(stored)) return undefined
+      if (stored === undefined || !matches || isExpiredOrVoid(stored)) return undefined
       return principalOf(stored)
     },
 
     /** Whether a credential of that name exists and is still accepted. */
     isValid(username: string): boolean {
       const stored = collection.get(username)
-      return stored !== undefined && !isOver(stored)
+      return stored !== undefined && !isExpiredOrVoid(stored)
     },
 
     /** All credentials, by username. */
@@ -134,13 +134,13 @@ export async function createCredentials(parts: CredentialsParts) {
     ofUser: (userId: string): Credential[] => collection.ofUser(userId).map(shown),
 
     /** Revokes those temporary credentials of a user that have a void log-in, and closes their connections at once. */
-    endOfUser: (userId: string): Promise<void> => revocations.revokeOver(collection.ofUser(userId)),
+    endOfUser: (userId: string): Promise<void> => revocations.revokeExpired(collection.ofUser(userId)),
 
     /**
      * Revokes credentials that ended while no node was running. Call it after all users are loaded: until then, valid
      * log-ins look void.
      */
-    dropOver: (): Promise<void> => revocations.revokeOver(collection.values()),
+    revokeExpiredAtStart: (): Promise<void> => revocations.revokeExpired(collection.values()),
 
     /** Calls the listener with the username of every credential that ends. The broker then closes its connections. */
     onRevoked(listener: (username: string) => void): () => void {

@@ -10,7 +10,7 @@ const usualRetryMs = 10_000
 export function createRevocations(parts: {
   collection: Pick<StoredCredentials, 'get' | 'delete'>
   /** Whether a stored credential must be refused, because it has ended or its log-in is void. */
-  isOver: (credential: StoredCredential) => boolean
+  isExpiredOrVoid: (credential: StoredCredential) => boolean
   /** Runs one change of the credentials at a time. */
   inLock: InLock
   clock: () => number
@@ -22,7 +22,16 @@ export function createRevocations(parts: {
   onStoreFailure: ((username: string, error: unknown) => void) | undefined
   retryMs: number | undefined
 }) {
-  const { collection, isOver, inLock, clock, ended, noteDue, onStoreFailure, retryMs = usualRetryMs } = parts
+  const {
+    collection,
+    isExpiredOrVoid,
+    inLock,
+    clock,
+    ended,
+    noteDue,
+    onStoreFailure,
+    retryMs = usualRetryMs,
+  } = parts
   /** Usernames whose revocation is in the audit log, but not in the store yet. */
   const noted = new Set<string>()
   let isClosed = false
@@ -34,8 +43,8 @@ export function createRevocations(parts: {
       if (revokeAt !== undefined) timers.set(username, Date.parse(revokeAt))
     },
     /** Revokes at once those of the credentials that have ended or have a void log-in. Never rejects. */
-    async revokeOver(credentials: Iterable<StoredCredential>): Promise<void> {
-      await Promise.all([...credentials].filter(isOver).map(({ username }) => revokeDue(username)))
+    async revokeExpired(credentials: Iterable<StoredCredential>): Promise<void> {
+      await Promise.all([...credentials].filter(isExpiredOrVoid).map(({ username }) => revokeDue(username)))
     },
 
     /** Cancels the scheduled revocation of a credential that has ended already. */
@@ -73,7 +82,7 @@ export function createRevocations(parts: {
 
   function isDue(username: string): boolean {
     const stored = collection.get(username)
-    return stored !== undefined && isOver(stored)
+    return stored !== undefined && isExpiredOrVoid(stored)
   }
 }
 

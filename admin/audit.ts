@@ -44,7 +44,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
   /** Deletions of shared entries whose change was not made. They are still to be committed. */
-  let untrue: Change[] = []
+  let pendingDeletions: Change[] = []
 
   return {
     record,
@@ -98,13 +98,13 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
-      await store.commit([...untrue, { put: key, value: line }])
-      untrue = []
+      await store.commit([...pendingDeletions, { put: key, value: line }])
+      pendingDeletions = []
       await append(path, line)
     } catch (error) {
-      untrue.push({ del: key })
-      const removed = store.commit(untrue).then(() => {
-        untrue = []
+      pendingDeletions.push({ del: key })
+      const removed = store.commit(pendingDeletions).then(() => {
+        pendingDeletions = []
       })
       // If the removal fails as well, the commit of the next entry repeats it.
       await removed.catch(() => undefined)

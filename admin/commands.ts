@@ -15,7 +15,7 @@ import {
 } from './operations/operations.ts'
 import type { Commands } from './operations/perform.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
-import { carriedOut, reasonOf, refusal, unknown } from './refusal.ts'
+import { assertCarriedOut, reasonOf, refusal, unknownName } from './refusal.ts'
 import { createSubscriptionCommands, type SubscriptionCommandParts } from './subscription-commands.ts'
 
 type Awaitable<T> = T | Promise<T>
@@ -108,10 +108,10 @@ export function createCommands(parts: CommandParts): Commands {
     'retained.list': async ({ filter = '#', limit }) => choose(await retained.list(filter), {}, limit),
     'retained.clear': async (args, who) => {
       const topic = args.topic
-      if (!retained.exists(topic)) throw unknown('retained message on', topic)
+      if (!retained.exists(topic)) throw unknownName('retained message on', topic)
       await audit.change(who, 'retained.clear', async (first) => {
         await first(topic, null)
-        if (!(await retained.clear(topic))) throw unknown('retained message on', topic)
+        if (!(await retained.clear(topic))) throw unknownName('retained message on', topic)
       })
       return { topic, cleared: true }
     },
@@ -170,10 +170,10 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
     'clients.list': async ({ limit, ...wanted }) => choose(await clients.list(), wanted, limit),
     'clients.disconnect': async (args, who) => {
       const clientId = args.clientId
-      if (!clients.exists(clientId)) throw unknown('connected client', clientId)
+      if (!clients.exists(clientId)) throw unknownName('connected client', clientId)
       await audit.change(who, 'clients.disconnect', async (first) => {
         await first(clientId, null)
-        carriedOut(await clients.disconnect(clientId), 'connected client', clientId)
+        assertCarriedOut(await clients.disconnect(clientId), 'connected client', clientId)
       })
       return { clientId, disconnected: true }
     },
@@ -182,15 +182,15 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
     'sessions.show': async (args) => {
       const clientId = args.clientId
       const session = await sessions.show(clientId)
-      if (session === undefined) throw unknown('session', clientId)
+      if (session === undefined) throw unknownName('session', clientId)
       return session
     },
     'sessions.drop': async (args, who) => {
       const clientId = args.clientId
-      if (!sessions.exists(clientId)) throw unknown('session', clientId)
+      if (!sessions.exists(clientId)) throw unknownName('session', clientId)
       await audit.change(who, 'sessions.drop', async (first) => {
         await first(clientId, null)
-        carriedOut(await sessions.drop(clientId), 'session', clientId)
+        assertCarriedOut(await sessions.drop(clientId), 'session', clientId)
       })
       return { clientId, dropped: true }
     },

@@ -2,7 +2,7 @@ import type { Credential, Credentials, IssuedCredential } from '../acl/credentia
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
-import { accepted, unknown } from './refusal.ts'
+import { unknownName, unlessError } from './refusal.ts'
 
 export interface CredentialCommandParts {
   credentials: Credentials
@@ -29,7 +29,7 @@ export function createCredentialCommands(
         filters: args.filters ?? [],
       }
       const issued = await audit.change(who, 'credentials.add', async (first) => {
-        return accepted(
+        return unlessError(
           await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
             first(username, { role, institutions, filters, classes }),
           ),
@@ -45,7 +45,7 @@ export function createCredentialCommands(
       const seconds = args.revokeAfter
       const options = seconds === undefined ? {} : { revokeAfterMs: seconds * 1000 }
       const rotated = await audit.change(who, 'credentials.rotate', async (first) => {
-        return accepted(
+        return unlessError(
           await credentials.rotate(username, options, (next, revokeAt) =>
             first(username, { replacedBy: next.username, revokeAt: revokeAt ?? null }),
           ),
@@ -57,7 +57,7 @@ export function createCredentialCommands(
       const { username } = existing(args.username)
       await audit.change(who, 'credentials.revoke', async (first) => {
         await first(username, null)
-        if (!(await credentials.revoke(username))) throw unknown('credential', username)
+        if (!(await credentials.revoke(username))) throw unknownName('credential', username)
       })
       return { username, revoked: true }
     },
@@ -74,7 +74,7 @@ export function createCredentialCommands(
 
   function existing(username: string): Credential {
     const credential = credentials.get(username)
-    if (credential === undefined) throw unknown('credential', username)
+    if (credential === undefined) throw unknownName('credential', username)
     return credential
   }
 }

@@ -17,7 +17,7 @@ import type { History } from '../journal/history/history.ts'
 import { createTail } from './event-tail.ts'
 import type { createEventTrace } from './event-trace.ts'
 import type { Args, CommandsOf } from './operations/operations.ts'
-import { refusal, unknown } from './refusal.ts'
+import { refusal, unknownName } from './refusal.ts'
 
 /** The parts of a node that know of events. */
 export interface EventCommandParts {
@@ -56,7 +56,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 
   return {
     'events.list': async (args) => {
-      const { institutionId, livestream } = whoseOf(args)
+      const { institutionId, livestream } = scopeOf(args)
       const { limit = defaultLimit } = args
       const everybody = livestream ? [] : events.institutions()
       return history.list({
@@ -80,12 +80,12 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
         ? { found: await history.find.at(Number(id)), isWhole: true }
         : await history.find.byId(id)
       if (found) return shown(found)
-      if (isWhole) throw unknown('event that is still kept with', id)
+      if (isWhole) throw unknownName('event that is still kept with', id)
       throw refusal(`there were too many events around the time of ${id}: show it by its position in a list`)
     },
 
     'events.tail': async ({ after, ...args }) => {
-      const { institutionId, livestream } = whoseOf(args)
+      const { institutionId, livestream } = scopeOf(args)
       const filter = filterOf(args)
       const isMeant = (row: EventRow) =>
         isAsked(row, filter) &&
@@ -107,12 +107,12 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 
   /** The livestream or institution whose events are asked for. Empty: all institutions. */
-  function whoseOf({ livestream: name, institution: institutionId }: Asked) {
+  function scopeOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
     if (name !== undefined) {
       const [found, ...others] = events.livestreams(name)
-      if (!found) throw unknown('livestream', name)
+      if (!found) throw unknownName('livestream', name)
       const isTitle = found.id !== name && found.externalId !== name
       if (isTitle && others.length > 0)
         throw refusal(
@@ -170,11 +170,11 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
  * of which it is not.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
-  return { retained, newer: retained ? null : shortly(newer) }
+  return { retained, newer: retained ? null : summaryOf(newer) }
 }
 
 /** A few fields of the event of a message. */
-function shortly(message: Entry | undefined) {
+function summaryOf(message: Entry | undefined) {
   if (!message) return null
   const { position, id, title, eventTime } = rowOfMessage(message)
   return { position, id, title, eventTime }

@@ -6,7 +6,7 @@ import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
-import { accepted, refusal, unknown } from './refusal.ts'
+import { refusal, unknownName, unlessError } from './refusal.ts'
 
 /** The parts of a node behind the HTTPS API. */
 export interface HttpsCommandParts {
@@ -30,7 +30,7 @@ export function createHttpsCommands(
         permissions: args.permissions ?? [],
       }
       const added = await audit.change(who, 'users.add', async (first) => {
-        return accepted(
+        return unlessError(
           await users.add(request, ({ userId, email, institutionId, permissions }) =>
             first(email, { userId, institutionId, permissions }),
           ),
@@ -46,7 +46,7 @@ export function createHttpsCommands(
       const { userId } = existing(email)
       await audit.change(who, 'users.remove', async (first) => {
         await first(email, { userId })
-        if ((await users.remove(email)) === undefined) throw unknown('user', email)
+        if ((await users.remove(email)) === undefined) throw unknownName('user', email)
       })
       return { email, userId, removed: true }
     },
@@ -56,7 +56,7 @@ export function createHttpsCommands(
       const reset = await audit.change(who, 'users.reset-password', async (first) => {
         await first(known, { userId })
         const issued = await users.issueReset(email, 'operator')
-        if (!issued) throw unknown('user', email)
+        if (!issued) throw unknownName('user', email)
         return issued
       })
       return shownOnce(reset)
@@ -77,13 +77,13 @@ export function createHttpsCommands(
       return audit.change(who, 'lifecycle.announce', async (first) => {
         const { track, sunset, link } = request
         await first(track, { state: 'deprecated', sunset, link })
-        return accepted(await lifecycle.announce(request))
+        return unlessError(await lifecycle.announce(request))
       })
     },
     'lifecycle.brownout': async ({ track, for: seconds }, who) =>
       audit.change(who, 'lifecycle.brownout', async (first) => {
         await first(track, { seconds })
-        return accepted(await lifecycle.brownout(track, seconds))
+        return unlessError(await lifecycle.brownout(track, seconds))
       }),
     'lifecycle.retire': async (args, who) => {
       const track = args.track
@@ -91,14 +91,14 @@ export function createHttpsCommands(
       return audit.change(who, 'lifecycle.retire', async (first) => {
         const { sunset, link } = lifecycle.of(track)
         await first(track, { state: 'gone', sunset, link })
-        return accepted(await lifecycle.retire(track))
+        return unlessError(await lifecycle.retire(track))
       })
     },
   }
 
   function existing(email: string): User {
     const user = users.find(email)
-    if (!user) throw unknown('user', email)
+    if (!user) throw unknownName('user', email)
     return user
   }
 

@@ -4,7 +4,7 @@ import type { ServerResponse } from 'node:http'
 export type Lines = AsyncIterableIterator<unknown>
 
 /** Whether a command answers line by line. */
-export function isLines(result: unknown): result is Lines {
+export function isLineByLine(result: unknown): result is Lines {
   return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
 }
 

@@ -3,7 +3,7 @@ import { parseInstant } from '../event/timestamp.ts'
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
-import { refusal, theOne, unknown } from './refusal.ts'
+import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
 
 type Awaitable<T> = T | Promise<T>
 
@@ -43,7 +43,7 @@ export function createQueueCommands({
       const { messageId } = args
       const letters = queues.deadLetters(name)
       if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {
-        throw unknown('dead letter', messageId)
+        throw unknownName('dead letter', messageId)
       }
       const replayed = await audit.change(who, 'queues.replay', async (first) => {
         const replayed = messageId === undefined ? letters.length : 1
@@ -75,7 +75,7 @@ export function createQueueCommands({
     const all = await queues.list()
     if (all.some(({ name }) => name === typed)) return typed
     const ofWebhooks = all.map(({ name }) => name).filter((name) => !name.startsWith('plugins.'))
-    return theOne('queue', typed, ofWebhooks)
+    return uniqueByPrefix('queue', typed, ofWebhooks)
   }
 }
 

@@ -30,13 +30,13 @@ export function reasonOf(error: unknown): string {
 }
 
 /** Returns the outcome. If it is an error, throws a refusal with the text of the error. */
-export function accepted<T extends object>(outcome: T | { error: string }): T {
+export function unlessError<T extends object>(outcome: T | { error: string }): T {
   if ('error' in outcome) throw refusal(outcome.error)
   return outcome
 }
 
 /** Makes the refusal of a request for a thing that does not exist. */
-export function unknown(what: string, name: string): Error {
+export function unknownName(what: string, name: string): Error {
   return refusal(`there is no ${what} ${JSON.stringify(name)}`)
 }
 
@@ -44,20 +44,20 @@ export function unknown(what: string, name: string): Error {
  * Returns the typed name, or the only name that begins with it. The part of a name after its last dot counts as a name,
  * too. Throws a refusal if no name or several names fit.
  */
-export function theOne(what: string, typed: string, names: readonly string[]): string {
+export function uniqueByPrefix(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
   const begun = names.filter(
     (name) => name.startsWith(typed) || name.slice(name.lastIndexOf('.') + 1).startsWith(typed),
   )
   const [name, ...others] = begun
-  if (name === undefined) throw unknown(what, typed)
+  if (name === undefined) throw unknownName(what, typed)
   if (others.length > 0) throw refusal(`${begun.length} names begin with ${JSON.stringify(typed)}: type more`)
   return name
 }
 
 /** Throws a refusal if the outcome is false (nothing has this name), or an error of the node that had to act. */
-export function carriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
-  if (outcome === false) throw unknown(what, name)
+export function assertCarriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
+  if (outcome === false) throw unknownName(what, name)
   if (outcome !== true) throw refusal(outcome.error)
 }
 

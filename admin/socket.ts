@@ -4,7 +4,7 @@ import { connect } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
-import { isLines, sendLines } from './lines.ts'
+import { isLineByLine, sendLines } from './lines.ts'
 import { type Commands, createPerform } from './operations/perform.ts'
 
 /** Longest request, bytes. The largest request is the dry run of an event. */
@@ -50,7 +50,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     const body = await readBody(request).catch(() => undefined)
     if (body === undefined) return void request.destroy()
     const answer = answerTo(request, body).then(({ status, body }) =>
-      isLines(body) ? sendLines(response, body, closing.signal) : send(response, { status, body }),
+      isLineByLine(body) ? sendLines(response, body, closing.signal) : send(response, { status, body }),
     )
     answering.add(answer)
     await answer.catch((err: unknown) => {
@@ -76,7 +76,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
       return fault(statuses[code], code, message)
     }
     const { result } = performed
-    return { status: 200, body: isLines(result) ? result : { result } }
+    return { status: 200, body: isLineByLine(result) ? result : { result } }
   }
 }
 

@@ -6,7 +6,7 @@ import type { Audit } from './audit.ts'
 import type { EventCommandParts } from './event-commands.ts'
 import type { CommandsOf } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
-import { accepted, refusal, theOne, unknown } from './refusal.ts'
+import { refusal, uniqueByPrefix, unknownName, unlessError } from './refusal.ts'
 
 /** The parts of a node that the commands about push subscriptions use. */
 export interface SubscriptionCommandParts {
@@ -35,7 +35,7 @@ export function createSubscriptionCommands(
   return {
     'subscriptions.list': async (args) => {
       const named = livestreamsNamed(args.livestream)
-      const selection = accepted(readSelection(named ? { ...args, livestream: undefined } : args))
+      const selection = unlessError(readSelection(named ? { ...args, livestream: undefined } : args))
       const byName = new Map((await queues.list()).map((queue) => [queue.name, queue]))
       const rows = subscriptions.list().flatMap((subscription) => {
         const queue = byName.get(subscription.name)
@@ -47,7 +47,7 @@ export function createSubscriptionCommands(
 
     'subscriptions.show': async (args) => {
       const names = subscriptions.list().map(({ name }) => name)
-      const subscription = existing(theOne('subscription', args.name, names))
+      const subscription = existing(uniqueByPrefix('subscription', args.name, names))
       const { name } = subscription
       const [queue, attempts] = await Promise.all([queueOf(name), queues.attempts(name)])
       return shown(subscription, queue, attempts.slice(0, shownAttempts))
@@ -65,7 +65,7 @@ export function createSubscriptionCommands(
         if (await subscriptions.pause(name, who)) return
         // Meanwhile another operator paused the subscription, or its owner removed it.
         refusePaused(name)
-        throw unknown('subscription', name)
+        throw unknownName('subscription', name)
       })
       return { name, paused: true }
     },
@@ -88,7 +88,7 @@ export function createSubscriptionCommands(
         // The audit log gets only the host, because the rest of the URL may hold a secret of the receiver.
         const { host } = new URL(url)
         await first(name, { institutionId, livestreamId: topicId, host, contact, pending, deadLetters })
-        if (!(await subscriptions.remove(institutionId, name))) throw unknown('subscription', name)
+        if (!(await subscriptions.remove(institutionId, name))) throw unknownName('subscription', name)
       })
       return { name, removed: true, pending, deadLetters }
     },
@@ -98,19 +98,19 @@ export function createSubscriptionCommands(
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)
-    if (found.length === 0) throw unknown('livestream', name)
+    if (found.length === 0) throw unknownName('livestream', name)
     return found.map(({ id }) => id)
   }
 
   function existing(name: string): PushSubscription {
     const subscription = subscriptions.find(name)
-    if (!subscription) throw unknown('subscription', name)
+    if (!subscription) throw unknownName('subscription', name)
     return subscription
   }
 
   async function queueOf(name: string): Promise<ShownQueue> {
     const queue = (await queues.list()).find((one) => one.name === name)
-    if (!queue) throw unknown('subscription', name) // its owner or an operator has removed it meanwhile
+    if (!queue) throw unknownName('subscription', name) // its owner or an operator has removed it meanwhile
     return queue
   }
 

@@ -136,7 +136,7 @@ export function serveRoutes(
 
     async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
       const asker = { token: bearerOf(request), address: addressOf(request) }
-      const { user, isCounted, refused } = await opened(route, { tokens, strangers }, asker)
+      const { user, isCounted, refused } = await mayUse(route, { tokens, strangers }, asker)
       if (user) users.set(request, user)
       if (isCounted) count(user)
       return refused
@@ -153,7 +153,7 @@ export function serveRoutes(
  * Whether a request may use a route, and as which user. `isCounted`: the request has a valid token, so it counts for
  * the life cycle of the route.
  */
-async function opened(
+async function mayUse(
   route: Route,
   { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
   { token, address }: { token: string | undefined; address: string },

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http'
 import { errorItem } from '../event/error.ts'
-import { createHalfReceived, type HalfReceived, isTooFine } from '../listener/half-received.ts'
+import { createHalfReceived, type HalfReceived, hasTooSmallPieces } from '../listener/half-received.ts'
 import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answer.ts'
 
 /** A body as it arrived, or the answer that refuses it. */
@@ -38,7 +38,7 @@ export function readPayload(
       if (length <= maxBytes) body.add(piece, announced)
       else body.free()
       if (length > drainBytes) giveUp(tooLarge(maxBytes))
-      else if (isTooFine(pieces, length, freePieces))
+      else if (hasTooSmallPieces(pieces, length, freePieces))
         giveUp(refuse(400, [httpsError('request.form', 'the body comes in pieces that are too small')]))
     }
     stream.on('data', take)

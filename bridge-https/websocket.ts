@@ -74,7 +74,7 @@ export function createWebSocketDoor(parts: {
       taken: () => void,
     ): void {
       socket.on('error', () => socket.destroy())
-      const status = whyNot(request) ?? noPlace(socket, remoteAddress)
+      const status = statusOfRefusal(request) ?? noPlace(socket, remoteAddress)
       if (status !== undefined) {
         const errors = status === 400 ? [httpsError('request.upgrade')] : []
         answerRaw(socket, status, { request, remoteAddress, errors })
@@ -107,8 +107,8 @@ export function createWebSocketDoor(parts: {
     }
     const endForOthers = () =>
       end('overload', 'its message was incomplete, or not read, for longer than all others')
-    const beforeAnswer = unanswered.hold(endForOthers)
-    const afterwards = answered.hold(endForOthers)
+    const beforeAnswer = unanswered.countBytes(endForOthers)
+    const afterwards = answered.countBytes(endForOthers)
     const free = () => {
       beforeAnswer.free()
       afterwards.free()
@@ -147,7 +147,7 @@ export function createWebSocketDoor(parts: {
 }
 
 /** The status that refuses a request because it is no upgrade to MQTT, or undefined. */
-function whyNot({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
+function statusOfRefusal({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
   // A request for another upgrade on an existing route gets 400: 404 would say that there is no such route.
   if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
   if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404

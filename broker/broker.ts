@@ -103,7 +103,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const publishing = createPublishing({
     ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, running, clock },
   })
-  const { accept } = publishing
+  const { decideAndSettle: accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log })
   const clients = createClients()
   const connectionEnd = createConnectionEnd({ store, sessions, known, clients, calls, log, metrics })

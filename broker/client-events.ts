@@ -26,7 +26,7 @@ export function createClientEvents(parts: {
       ...publishing.eventsOf(client),
       ...subscribing.eventsOf(client),
       ...unfinished.eventsOf(connection),
-      acknowledged: (type, packetId) => {
+      deliveryAcknowledged: (type, packetId) => {
         if (client.session?.owner === connection) acknowledge(client.session, type, packetId)
       },
       cut: (reason, detail) => logCut(connection, reason, detail),

@@ -13,7 +13,7 @@ import {
   toRetainedView,
   toSessionView,
 } from './operators-view.ts'
-import type { Known, KnownSessions } from './session/known-sessions.ts'
+import type { KnownSession, KnownSessions } from './session/known-sessions.ts'
 import type { Returning } from './session/returning.ts'
 import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
 import type { Sessions } from './session/sessions.ts'
@@ -119,7 +119,7 @@ export function createOperating(parts: Parts) {
     return new Map([figuresHere(), ...others].flat().map((figures) => [figures.clientId, figures]))
   }
 
-  function viewOf(session: Known, figures: Parameters<typeof toSessionView>[2]): SessionView {
+  function viewOf(session: KnownSession, figures: Parameters<typeof toSessionView>[2]): SessionView {
     const { clientId } = session
     const run = sessions.get(clientId) ? nodes.self : known.nodeOf(clientId)
     const node = run === undefined ? undefined : nodes.nameOf(run)

@@ -1,6 +1,6 @@
 import type { RetainedValue } from '../journal/retained.ts'
 import type { MqttConnection } from './connection/connection.ts'
-import type { Known } from './session/known-sessions.ts'
+import type { KnownSession } from './session/known-sessions.ts'
 import type { Session } from './session/session.ts'
 
 /** One row of `hubctl clients list`. */
@@ -69,7 +69,7 @@ export function figuresOf(session: Session): SessionFigures {
 
 /** A session as operators see it. */
 export function toSessionView(
-  { clientId, clean, createdAt, disconnectedAt, username }: Known,
+  { clientId, clean, createdAt, disconnectedAt, username }: KnownSession,
   place: { node: string | undefined; expiresAt: number | undefined },
   figures: Pick<SessionView, 'subscriptions' | 'queued' | 'inFlight' | 'dropped'>,
 ): SessionView {

@@ -87,7 +87,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       return publish ? take(client, publish) : Promise.resolve(false)
     },
 
-    accept,
+    decideAndSettle,
   }
 
   /** Whether a PUBLISH that has arrived may go on now. If not, `resume` is called when it may. */
@@ -106,14 +106,14 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       return Promise.resolve(false)
     }
     const accepted =
-      publish.qos === 2 ? acceptOnce(client, session, publish) : acceptFrom(session, publish, [])
-    client.acknowledged = settled(client, publish, accepted, client.acknowledged)
-    running.add(client.acknowledged)
-    return client.acknowledged
+      publish.qos === 2 ? acceptQos2(client, session, publish) : acceptPublish(session, publish, [])
+    client.lastPublishSettled = acknowledgeInOrder(client, publish, accepted, client.lastPublishSettled)
+    running.add(client.lastPublishSettled)
+    return client.lastPublishSettled
   }
 
   /** QoS 2: accepts a packet only once. A repeated packet gets the outcome of the first one. */
-  async function acceptOnce(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
+  async function acceptQos2(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
     const { packetId } = publish
     const before = incoming.find(session, packetId)
     if (before !== undefined) return before
@@ -121,24 +121,24 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       client.connection.cut('protocol', `${incoming.window} QoS 2 messages not released`)
       return false
     }
-    const accepted = acceptFrom(session, publish, incoming.changes(session, packetId))
+    const accepted = acceptPublish(session, publish, incoming.changes(session, packetId))
     return incoming.add(session, packetId, accepted)
   }
 
-  function acceptFrom(
+  function acceptPublish(
     { principal, clientId }: Session,
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
   ): Promise<boolean> {
-    const [isWill, at] = [false, clock()]
-    return accept({ principal, clientId, topic, payload, qos, retain, isWill, at, started, alongside })
+    const origin = { principal, clientId, isWill: false, at: clock() }
+    return decideAndSettle({ ...origin, topic, payload, qos, retain, started, alongside })
   }
 
   /**
    * Decides about a PUBLISH or will, and settles the decision. False: nothing was stored, so no acknowledgement may go
    * out.
    */
-  async function accept(received: Received): Promise<boolean> {
+  async function decideAndSettle(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
     // The event paid its first token when the publish rate let it in.
@@ -151,7 +151,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
    * Resolves with whether a PUBLISH may be acknowledged, when the earlier PUBLISHes of the client are settled
    * [MQTT-4.6.0-2]. If nothing was stored, closes the connection. Never rejects.
    */
-  async function settled(
+  async function acknowledgeInOrder(
     { connection }: Client,
     publish: ArrivedPublish,
     accepted: Promise<boolean>,
@@ -178,7 +178,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
  * dropped, counted, logged and reported to the publisher's own institutions (design.md §7).
  */
 export function createInbox(parts: {
-  pipeline: Pick<Pipeline, 'decide' | 'tryOut' | 'refuse' | 'settle'>
+  pipeline: Pick<Pipeline, 'decide' | 'dryRun' | 'refuse' | 'settle'>
   maxTopicLevels: number
   log: Log
   metrics: Metrics
@@ -195,7 +195,7 @@ export function createInbox(parts: {
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []
       const { institutionId, cls, dryRun } = decision
       const submission = { payload, institutionId, topicClass: cls, allowedClasses }
-      return dryRun ? pipeline.tryOut(submission, arrival) : pipeline.decide(submission, arrival)
+      return dryRun ? pipeline.dryRun(submission, arrival) : pipeline.decide(submission, arrival)
     },
     settle: pipeline.settle,
   }

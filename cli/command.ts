@@ -17,7 +17,7 @@ export interface Command extends Typed {
   /** A summary for the help that says more than the summary of the operation. */
   summary?: string
   /** The operation that the node carries out. */
-  asks: OperationName
+  operation: OperationName
   /** The arguments to send. Checks everything that can be checked without the node, and throws a `usage` error. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** Formats the answer for people. */
@@ -26,8 +26,8 @@ export interface Command extends Typed {
   line?(value: unknown, printer: Printer): string
   /** Formats a line of progress for people, if the node reports its progress before it answers. */
   progress?(value: unknown, printer: Printer): string
-  /** If `option` (a name in camel case) is not given, `does` is run instead of this command. */
-  without?: { option: string; does: LocalCommand }
+  /** If `option` (a name in camel case) is not given, the command `run` is run instead of this command. */
+  without?: { option: string; run: LocalCommand }
   /** Makes the answer for `--json`. Without it, `--json` prints the whole result. */
   json?(result: unknown): unknown
   /** A warning to print with a successful answer. Undefined: there is none. */
@@ -48,7 +48,7 @@ export interface LocalHow {
 /** A command that `hubctl` carries out itself, with or without a node. */
 export interface LocalCommand extends Typed {
   summary: string
-  does(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
+  run(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
   /** Formats the answer for people. */
   print(result: unknown, printer: Printer): string
 }
@@ -65,8 +65,8 @@ export interface CommandOption {
  * Makes options from the arguments of the operation that a list command asks for. The returned `args` makes arguments
  * from the typed options. `typed`: arguments that get no option, because they are parameters (`<name>`).
  */
-export function filtersOf(asks: OperationName, typed: readonly string[] = []) {
-  const { properties }: Operation['args'] = operations[asks].args
+export function filtersOf(operation: OperationName, typed: readonly string[] = []) {
+  const { properties }: Operation['args'] = operations[operation].args
   const named = Object.entries(properties).filter(([name]) => !typed.includes(name))
   return {
     options: named.map(([name, schema]): CommandOption => {

@@ -16,7 +16,7 @@ export const commands: readonly Command[] = [
   statusCommand,
   {
     words: 'trend',
-    asks: 'trend',
+    operation: 'trend',
     print: (result, printer) =>
       printer.list(valueAt(result, 'samples'), trendColumns, 'The node has just been started.'),
   },
@@ -24,13 +24,13 @@ export const commands: readonly Command[] = [
   ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
   {
     words: 'feed status',
-    asks: 'feed.status',
+    operation: 'feed.status',
     print: (result, printer) => printer.properties(result),
   },
   {
     words: 'feed refresh',
     options: [{ flags: '--force', summary: 'accept it even if it shrank by more than 20 %' }],
-    asks: 'feed.refresh',
+    operation: 'feed.refresh',
     args: (input) => ({ force: input.flag('force') }),
     print: (result, printer) => printer.properties(result),
     succeeded: (result) => valueAt(result, 'ok') !== false,
@@ -38,7 +38,7 @@ export const commands: readonly Command[] = [
   {
     words: 'feed lookup',
     parameters: ['[id]'],
-    asks: 'feed.lookup',
+    operation: 'feed.lookup',
     args(input) {
       const id = input.optional('id')
       return id === undefined ? {} : { id }
@@ -50,41 +50,41 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'clients list',
-    asks: 'clients.list',
+    operation: 'clients.list',
     ...filtersOf('clients.list'),
     print: (result, printer) => printer.list(result, clientColumns, 'Nobody is connected.'),
   },
   {
     words: 'clients disconnect',
     parameters: ['<client-id>'],
-    asks: 'clients.disconnect',
+    operation: 'clients.disconnect',
     args: (input) => ({ clientId: input.text('clientId') }),
     print: (result, printer) => printer.sentence('Disconnected', valueAt(result, 'clientId')),
   },
   {
     words: 'sessions list',
-    asks: 'sessions.list',
+    operation: 'sessions.list',
     ...filtersOf('sessions.list'),
     print: (result, printer) => printer.list(result, sessionColumns, 'No sessions.'),
   },
   {
     words: 'sessions show',
     parameters: ['<client-id>'],
-    asks: 'sessions.show',
+    operation: 'sessions.show',
     args: (input) => ({ clientId: input.text('clientId') }),
     print: (result, printer) => printer.list([result], sessionColumns, ''),
   },
   {
     words: 'sessions drop',
     parameters: ['<client-id>'],
-    asks: 'sessions.drop',
+    operation: 'sessions.drop',
     args: (input) => ({ clientId: input.text('clientId') }),
     print: (result, printer) => printer.sentence('Dropped the session of', valueAt(result, 'clientId')),
   },
   {
     words: 'retained list',
     parameters: ['[filter]'],
-    asks: 'retained.list',
+    operation: 'retained.list',
     options: filtersOf('retained.list', ['filter']).options,
     args(input) {
       const filter = input.optional('filter')
@@ -100,7 +100,7 @@ export const commands: readonly Command[] = [
   {
     words: 'retained clear',
     parameters: ['<topic>'],
-    asks: 'retained.clear',
+    operation: 'retained.clear',
     args(input) {
       const topic = input.text('topic')
       const malformed = checkTopicName(topic)
@@ -116,7 +116,7 @@ export const commands: readonly Command[] = [
       { flags: '--institution <urn>', summary: 'institution the event is published for', required: true },
       { flags: '--class <class>', summary: 'as if published to inbox/…/<class>' },
     ],
-    asks: 'check',
+    operation: 'check',
     async args(input) {
       const institution = input.text('institution')
       const cls = input.optional('class')
@@ -139,19 +139,19 @@ export const commands: readonly Command[] = [
   importCommand,
   {
     words: 'store accept',
-    asks: 'store.accept',
+    operation: 'store.accept',
     print: (result, printer) =>
       printer.sentence('Accepted the new store. The damaged one stays at', valueAt(result, 'movedTo')),
   },
   {
     words: 'audit',
-    asks: 'audit',
+    operation: 'audit',
     ...filtersOf('audit'),
     print: (result, printer) => printer.list(result, auditColumnsOf(result), 'Nothing was changed yet.'),
   },
   {
     words: 'config',
-    asks: 'config',
+    operation: 'config',
     print: (result, printer) => printer.properties(result),
   },
 ]

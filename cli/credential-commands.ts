@@ -26,7 +26,7 @@ export const credentialCommands: readonly Command[] = [
         many: true,
       },
     ],
-    asks: 'credentials.add',
+    operation: 'credentials.add',
     args(input) {
       const request = {
         role: input.text('role'),
@@ -45,14 +45,14 @@ export const credentialCommands: readonly Command[] = [
   },
   {
     words: 'credentials list',
-    asks: 'credentials.list',
+    operation: 'credentials.list',
     ...filtersOf('credentials.list'),
     print: (result, printer) => printer.list(result, credentialColumns, 'No credentials.'),
   },
   {
     words: 'credentials show',
     parameters: ['<username>'],
-    asks: 'credentials.show',
+    operation: 'credentials.show',
     args: (input) => ({ username: input.text('username') }),
     print: (result, printer) => printer.properties(result),
   },
@@ -62,7 +62,7 @@ export const credentialCommands: readonly Command[] = [
     options: [
       { flags: '--revoke-after <duration>', summary: 'revoke the old one after 90s, 30m, 24h, 7d …' },
     ],
-    asks: 'credentials.rotate',
+    operation: 'credentials.rotate',
     args(input) {
       const username = input.text('username')
       const given = input.optional('revokeAfter')
@@ -82,7 +82,7 @@ export const credentialCommands: readonly Command[] = [
   {
     words: 'credentials revoke',
     parameters: ['<username>'],
-    asks: 'credentials.revoke',
+    operation: 'credentials.revoke',
     args: (input) => ({ username: input.text('username') }),
     print: (result, printer) => printer.sentence('Revoked', valueAt(result, 'username')),
   },

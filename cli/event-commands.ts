@@ -36,7 +36,7 @@ export const eventCommands: readonly Command[] = [
         summary: 'only events before a position, or before a time as for --since',
       },
     ],
-    asks: 'events.list',
+    operation: 'events.list',
     args(input) {
       const asked = whoseOf(input)
       const since = input.optional('since')
@@ -62,7 +62,7 @@ export const eventCommands: readonly Command[] = [
   {
     words: 'events show',
     parameters: ['<id>'],
-    asks: 'events.show',
+    operation: 'events.show',
     args: (input) => ({ id: input.text('id') }),
     print: printEvent,
   },
@@ -70,7 +70,7 @@ export const eventCommands: readonly Command[] = [
     words: 'events tail',
     summary: 'events as they are decided, on whichever node; --json prints one value per line',
     options: [...whose, outcome, item],
-    asks: 'events.tail',
+    operation: 'events.tail',
     args: (input) => ({ ...whoseOf(input), ...filterOf(input) }),
     print: (result) => String(result),
     line: (value, printer) => {
@@ -81,13 +81,13 @@ export const eventCommands: readonly Command[] = [
   },
   {
     words: 'events newest',
-    asks: 'events.newest',
+    operation: 'events.newest',
     ...filtersOf('events.newest'),
     print: (result, printer) => printer.list(result, newestColumns, 'The livestream feed is empty.'),
   },
   {
     words: 'events slow',
-    asks: 'events.slow',
+    operation: 'events.slow',
     print: (result, printer) =>
       printer.list(
         rounded(result),

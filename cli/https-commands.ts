@@ -17,7 +17,7 @@ export const httpsCommands: readonly Command[] = [
         many: true,
       },
     ],
-    asks: 'users.add',
+    operation: 'users.add',
     args(input) {
       const request = {
         email: input.text('email'),
@@ -34,27 +34,27 @@ export const httpsCommands: readonly Command[] = [
   },
   {
     words: 'users list',
-    asks: 'users.list',
+    operation: 'users.list',
     ...filtersOf('users.list'),
     print: (result, printer) => printer.list(result, userColumns, 'No users.'),
   },
   {
     words: 'users remove',
     parameters: ['<email>'],
-    asks: 'users.remove',
+    operation: 'users.remove',
     args: emailArgument,
     print: (result, printer) => printer.sentence('Removed', valueAt(result, 'email')),
   },
   {
     words: 'users reset-password',
     parameters: ['<email>'],
-    asks: 'users.reset-password',
+    operation: 'users.reset-password',
     args: emailArgument,
     print: printReset,
   },
   {
     words: 'keys list',
-    asks: 'keys.list',
+    operation: 'keys.list',
     ...filtersOf('keys.list'),
     print: (result, printer) => printer.list(result, keyColumns, 'No keys.'),
   },
@@ -63,13 +63,13 @@ export const httpsCommands: readonly Command[] = [
     options: [
       { flags: '--drop-old', summary: 'refuse at once what the old ones signed: everybody logs in again' },
     ],
-    asks: 'keys.rotate',
+    operation: 'keys.rotate',
     args: (input) => ({ dropOld: input.flag('dropOld') }),
     print: (result, printer) => printer.sentence('Signing from now on with', valueAt(result, 'kid')),
   },
   {
     words: 'lifecycle status',
-    asks: 'lifecycle.status',
+    operation: 'lifecycle.status',
     print: printLifecycle,
   },
   {
@@ -79,7 +79,7 @@ export const httpsCommands: readonly Command[] = [
       { flags: '--sunset <date>', summary: 'when it may go, such as 2027-12-31', required: true },
       { flags: '--link <url>', summary: 'where users read what to do', required: true },
     ],
-    asks: 'lifecycle.announce',
+    operation: 'lifecycle.announce',
     args(input) {
       const request = { track: input.text('track'), sunset: input.text('sunset'), link: input.text('link') }
       const judged = checkAnnouncement(request)
@@ -95,7 +95,7 @@ export const httpsCommands: readonly Command[] = [
       { flags: '--for <duration>', summary: 'for 90s, 10m, 2h …, at most 24h' },
       { flags: '--end', summary: 'switch it on again' },
     ],
-    asks: 'lifecycle.brownout',
+    operation: 'lifecycle.brownout',
     args(input) {
       const track = input.text('track')
       const wrong = checkTrack(track)
@@ -112,7 +112,7 @@ export const httpsCommands: readonly Command[] = [
   {
     words: 'lifecycle retire',
     parameters: ['<track>'],
-    asks: 'lifecycle.retire',
+    operation: 'lifecycle.retire',
     args(input) {
       const track = input.text('track')
       const wrong = checkTrack(track)

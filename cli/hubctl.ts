@@ -11,7 +11,7 @@ import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
 import { again } from './time/again.ts'
 import { askPerson, isPersonThere } from './typed/person.ts'
-import { createProgram, type How, oneLine, summaryOfCommand } from './typed/program.ts'
+import { createProgram, type GlobalOptions, oneLine, summaryOfCommand } from './typed/program.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
@@ -19,7 +19,7 @@ async function main(argv: readonly string[]): Promise<number> {
   const json = wantsJson(argv)
   let code = 0
   const program = createProgram(async (command, input, how) => {
-    code = 'does' in command ? await runHere(command, input, how) : await run(command, input, how)
+    code = 'run' in command ? await runHere(command, input, how) : await run(command, input, how)
   }).version(json ? toJson({ version }) : version, '--version', 'print the release')
   try {
     await program.parseAsync(argv, { from: 'user' })
@@ -31,9 +31,9 @@ async function main(argv: readonly string[]): Promise<number> {
     return 2
   }
 
-  async function run(command: Command, input: Input, how: How): Promise<number> {
+  async function run(command: Command, input: Input, how: GlobalOptions): Promise<number> {
     const args = (await command.args?.(input)) ?? {}
-    const { effect } = operations[command.asks]
+    const { effect } = operations[command.operation]
     if (how.watch && (command.line !== undefined || effect !== 'none')) {
       throw usage(`--watch is for what only reads, not for hubctl ${command.words}`)
     }
@@ -48,17 +48,17 @@ async function main(argv: readonly string[]): Promise<number> {
       // Ends the process when the reader of the output is gone (`| head`), because such a command has no end.
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
-      const error = await door.readLines(command.asks, { args, print })
+      const error = await door.readLines(command.operation, { args, print })
       if (json) print({ error })
       else fail(error, false)
       return 1
     }
     if (command.progress) return show(command, input, await callAndTell(command, door, args, json), json)
-    if (!how.watch) return show(command, input, await door.call(command.asks, args), json)
+    if (!how.watch) return show(command, input, await door.call(command.operation, args), json)
     process.stdout.once('error', () => process.exit(0))
     let code = 0
     await again(async () => {
-      const answer = await door.call(command.asks, args)
+      const answer = await door.call(command.operation, args)
       if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
       code = json && !('error' in answer) ? showLine(command, answer) : show(command, input, answer, json)
       // Keeps asking a node that does not answer or is busy: a node that restarts comes back.
@@ -67,8 +67,8 @@ async function main(argv: readonly string[]): Promise<number> {
     return code
   }
 
-  async function runHere(command: LocalCommand, input: Input, how: How): Promise<number> {
-    const answer = await command.does(input, { ...how, who: whoAsks() })
+  async function runHere(command: LocalCommand, input: Input, how: GlobalOptions): Promise<number> {
+    const answer = await command.run(input, { ...how, who: whoAsks() })
     if ('error' in answer) {
       fail(answer.error, json)
       return 1
@@ -89,7 +89,7 @@ function describe(error: Error): string {
 type Answer = Awaited<ReturnType<typeof call>>
 
 /** Chooses how commands reach the hub: through the admin socket of a node, or over HTTPS if a URL is given. */
-async function openDoor({ socketPath, url, caPath }: How) {
+async function openDoor({ socketPath, url, caPath }: GlobalOptions) {
   if (url !== undefined) {
     const ca = caPath === undefined ? undefined : await readCa(caPath)
     return { isRemote: true, ...openRemote(checkUrl(url), ca) }
@@ -108,12 +108,12 @@ async function openDoor({ socketPath, url, caPath }: How) {
 
 /** Sends a command. Shows a person at the terminal the progress that the node reports (not over HTTPS). */
 async function callAndTell(
-  { asks, progress }: Command,
+  { operation, progress }: Command,
   door: Awaited<ReturnType<typeof openDoor>>,
   args: Record<string, unknown>,
   json: boolean,
 ): Promise<Answer> {
-  if (door.isRemote) return door.call(asks, args)
+  if (door.isRemote) return door.call(operation, args)
   const printer = createPrinter(process.stderr)
   let answer: Answer | undefined
   const print = (line: unknown) => {
@@ -122,7 +122,7 @@ async function callAndTell(
     else if (far === undefined) answer = { result }
     else if (!json && process.stderr.isTTY) console.error(progress?.(far, printer))
   }
-  const closed = await door.readLines(asks, { args, print })
+  const closed = await door.readLines(operation, { args, print })
   return answer ?? { error: closed }
 }
 
@@ -130,7 +130,11 @@ async function callAndTell(
  * Whether a command may remove something for good. Asks the person at the terminal. Without a person, a script on the
  * machine of the node may go on; a script elsewhere needs `--yes`.
  */
-async function mayTakeAway(command: Command, args: Record<string, unknown>, how: How): Promise<boolean> {
+async function mayTakeAway(
+  command: Command,
+  args: Record<string, unknown>,
+  how: GlobalOptions,
+): Promise<boolean> {
   if (how.yes) return true
   const { words } = command
   if (isPersonThere()) {

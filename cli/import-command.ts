@@ -11,19 +11,19 @@ export const importCommand: Command = {
     'take a file of hubctl export into an empty store, or bring over what an Aedes broker keeps in Redis',
   parameters: ['[file]'],
   options: [...(importOfFile.options ?? []), ...aedesOptions()],
-  without: { option: 'aedesRedis', does: { ...importOfFile, does: fromFile } },
-  asks: 'import.aedes-redis',
+  without: { option: 'aedesRedis', run: { ...importOfFile, run: fromFile } },
+  operation: 'import.aedes-redis',
   args: aedesArgs,
   progress: (counts, printer) => printer.properties(counts),
   print: printAedesReport,
   warning: aedesWarning,
 }
 
-function fromFile(...[input, how]: Parameters<LocalCommand['does']>): ReturnType<LocalCommand['does']> {
+function fromFile(...[input, how]: Parameters<LocalCommand['run']>): ReturnType<LocalCommand['run']> {
   if (input.optional('users') !== undefined) throw usage('--users is for --aedes-redis')
   if (input.flag('dryRun')) throw usage('--dry-run is for --aedes-redis')
   if (input.text('file') === '') throw usage('name a file of hubctl export, or give --aedes-redis URL')
-  return importOfFile.does(input, how)
+  return importOfFile.run(input, how)
 }
 
 /** The options of an import from an Aedes broker. */

@@ -6,14 +6,14 @@ import { instantForms, passedInstantOf } from './time/instant.ts'
 export const queueCommands: readonly Command[] = [
   {
     words: 'queues list',
-    asks: 'queues.list',
+    operation: 'queues.list',
     ...filtersOf('queues.list'),
     print: (result, printer) => printer.list(result, queueColumns, 'No subscriptions and no plugin targets.'),
   },
   {
     words: 'queues attempts',
     parameters: ['<name>'],
-    asks: 'queues.attempts',
+    operation: 'queues.attempts',
     options: filtersOf('queues.attempts', ['name']).options,
     args: (input) => ({
       name: input.text('name'),
@@ -25,7 +25,7 @@ export const queueCommands: readonly Command[] = [
     words: 'queues dead-letters',
     summary: 'what was given up, and why; --json shows every attempt',
     parameters: ['<name>'],
-    asks: 'queues.dead-letters',
+    operation: 'queues.dead-letters',
     options: filtersOf('queues.dead-letters', ['name']).options,
     args: (input) => ({
       name: input.text('name'),
@@ -44,7 +44,7 @@ export const queueCommands: readonly Command[] = [
         summary: `all events of the webhook since then, delivered or not, also those from before it was subscribed: ${instantForms}`,
       },
     ],
-    asks: 'queues.replay',
+    operation: 'queues.replay',
     args(input) {
       const messageId = input.optional('messageId')
       const since = input.optional('since')

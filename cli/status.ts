@@ -13,7 +13,7 @@ const units: Record<string, (value: number) => string> = {
 export const statusCommand: Command = {
   words: 'status',
   options: [{ flags: '--counters', summary: 'also all counters; --json always has them' }],
-  asks: 'status',
+  operation: 'status',
   print: (result, printer, input) => printer.properties(input?.flag('counters') ? result : withUnits(result)),
 }
 

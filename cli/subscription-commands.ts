@@ -16,7 +16,7 @@ export const subscriptionCommands: readonly Command[] = [
       },
       { flags: '--limit <number>', summary: 'at most so many' },
     ],
-    asks: 'subscriptions.list',
+    operation: 'subscriptions.list',
     args(input) {
       const asked = {
         institution: input.optional('institution'),
@@ -35,14 +35,14 @@ export const subscriptionCommands: readonly Command[] = [
   {
     words: 'subscriptions show',
     parameters: ['<name>'],
-    asks: 'subscriptions.show',
+    operation: 'subscriptions.show',
     args: nameArgument,
     print: printSubscription,
   },
   {
     words: 'subscriptions test',
     parameters: ['<name>'],
-    asks: 'subscriptions.test',
+    operation: 'subscriptions.test',
     args: nameArgument,
     print: (result, printer) => printer.list([valueAt(result, 'delivery')], attemptColumns, ''),
     succeeded: (result) => valueAt(result, 'delivered') === true,
@@ -50,14 +50,14 @@ export const subscriptionCommands: readonly Command[] = [
   {
     words: 'subscriptions pause',
     parameters: ['<name>'],
-    asks: 'subscriptions.pause',
+    operation: 'subscriptions.pause',
     args: nameArgument,
     print: (result, printer) => printer.sentence('Paused', valueAt(result, 'name')),
   },
   {
     words: 'subscriptions resume',
     parameters: ['<name>'],
-    asks: 'subscriptions.resume',
+    operation: 'subscriptions.resume',
     args: nameArgument,
     print: (result, printer) =>
       [
@@ -72,7 +72,7 @@ export const subscriptionCommands: readonly Command[] = [
   {
     words: 'subscriptions remove',
     parameters: ['<name>'],
-    asks: 'subscriptions.remove',
+    operation: 'subscriptions.remove',
     args: nameArgument,
     print(result, printer) {
       const lost = `${valueAt(result, 'pending')} messages that waited, ${valueAt(result, 'deadLetters')} dead letters`

@@ -96,14 +96,14 @@ export async function createDeliveries(parts: DeliveriesParts) {
   })
   track.onRetired(runner.wakeAll)
   const stopWatching = watchStuckQueues({
-    ...{ standing: runner.standing, log, metrics },
+    ...{ stuckQueues: runner.stuckQueues, log, metrics },
     pickUp: (queue) => leases.refresh(queue).then(() => runner.retryNow(queue)),
   })
   const retry = createRetry({ store, runner })
   const earlierOf = createEarlierEvents(journal, limits.perQueue)
   const beginnings = createBeginnings({
     ...{ store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },
-    begun: runner.retryNow,
+    onFilled: runner.retryNow,
   })
   const tests = createTestMessages({
     ...{ store, find, push, attempts, standings, whyClosed, enable, retry, most: sockets.tests },
@@ -169,7 +169,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
 
   /** Enables a webhook. The commit also makes the other nodes try its queue again. True if the webhook was disabled. */
   function enable(name: string): Promise<boolean> {
-    return subscriptions.enable(name, () => [...standings.begun(name), retryChange(name)])
+    return subscriptions.enable(name, () => [...standings.madeActive(name), retryChange(name)])
   }
 
   /** True if the hub stops sending: after an hour of only 410 from a webhook, at once if a plugin driver says so. */

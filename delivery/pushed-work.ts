@@ -1,5 +1,5 @@
 import type { Store } from '../store/store.ts'
-import { decideAgain, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
+import { decideWithRetries, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { PluginItem } from './plugins/driver.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 
@@ -20,7 +20,7 @@ export function createPushedWork(parts: {
     const payload = Buffer.from(JSON.stringify(event))
     // A repeated message for the same target has the same fingerprint.
     const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
-    await decideAgain(async () => {
+    await decideWithRetries(async () => {
       const repetition = repetitions(fingerprint, () => messageId)
       const planned = queues.plan({
         ...{ messageId, once: repetition.once },

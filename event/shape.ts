@@ -38,7 +38,7 @@ interface Shaped {
 
 export interface ShapeOptions {
   /** How the event arrived. Over MQTT, identifiers are URNs and `institutionId` is required (service.md §2.10). */
-  door: 'mqtt' | 'https'
+  protocol: 'mqtt' | 'https'
   /** Wall clock, milliseconds since the epoch. */
   now: number
   /** Name of the event in the URL. If set, it decides the kind, and `event` may be missing (service.md §2.1). */
@@ -66,7 +66,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const fits = validator.quick(event)
   checkNumberOfServices(value.services, errors)
   if (!fits) reportSchemaErrors(validator, named, errors)
-  if (options.door === 'mqtt') checkIdentifiers(value.services, errors)
+  if (options.protocol === 'mqtt') checkIdentifiers(value.services, errors)
   const time = instantOf(value[kind.timeField])
   const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
   const expired = checkExpiry(value, { time, expires, now: options.now })

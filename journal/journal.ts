@@ -84,7 +84,7 @@ export async function openJournal(store: Store) {
      * Positions of messages that wait for a webhook or plugin target. The journal keeps these messages even without a
      * rule.
      */
-    named: createNamed(),
+    neededByQueues: createNamed(),
 
     /** The message at a position, if it is one of the newest messages, which are in memory. */
     recent: (position: number): Entry | undefined => recent.get(position),

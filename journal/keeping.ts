@@ -90,7 +90,7 @@ export function unkept(
   let controls = 0
   return newestFirst.filter((entry) => {
     const isControl = isControlEvent(entry)
-    const isDue = isControl && (entry.expires ?? now) > now && ++controls <= queueLimit
+    const isValidControl = isControl && (entry.expires ?? now) > now && ++controls <= queueLimit
     if (entry.position >= window) return false
     const isEvent = isHistory(entry)
     if (isEvent) eventBytes += entry.bytes
@@ -98,12 +98,12 @@ export function unkept(
       isEvent && ++events <= history && entry.position >= historyFrom && eventBytes <= streamBytes
     const isOther = !isEvent && !isControl
     if (isOther) otherBytes += entry.bytes
-    const isAsked = isOther && ++others <= most && otherBytes <= most * reportBytes
+    const isNewestOther = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
     // Reports with errors have a separate limit. Otherwise reports without errors would push them out within minutes.
-    const isAskedLater =
+    const isNewestError =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
-    return entry.at <= now - maxAgeMs || !(isRecent || isDue || isAsked || isAskedLater)
+    return entry.at <= now - maxAgeMs || !(isRecent || isValidControl || isNewestOther || isNewestError)
   })
 }
 

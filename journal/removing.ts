@@ -39,7 +39,7 @@ const maxFreed = 100
  * of a webhook that is down for days can name thousands. While a queue names a message, its index entry is not read
  * again.
  */
-interface Held {
+interface OldestPart {
   upTo: number
   positions: readonly number[]
 }
@@ -71,15 +71,15 @@ export function createRemoving(parts: {
 }) {
   const { store, journal, retained, returnable, inWindow, limits } = parts
   /** The known oldest part of each stream. Only the node that trims fills this map. */
-  const held = new Map<string, Held>()
+  const oldestParts = new Map<string, OldestPart>()
 
   return {
     /** Removes the messages of these streams that no rule keeps. `before`: where the window began at the last check. */
-    async look(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
+    async trimStreams(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
       const counted: { position: number; bytes: number }[] = []
-      const beginnings = new Map<string, Held>()
+      const beginnings = new Map<string, OldestPart>()
       for (const stream of streams) {
         // Lets other work proceed before each stream, because there may be thousands of streams.
         await nextTurn()
@@ -99,8 +99,8 @@ export function createRemoving(parts: {
       const gone = await remove(over)
       for (const [stream, { upTo, positions }] of beginnings) {
         const left = positions.filter((position) => !gone.has(position))
-        if (left.length > 0) held.set(stream, { upTo, positions: left })
-        else held.delete(stream)
+        if (left.length > 0) oldestParts.set(stream, { upTo, positions: left })
+        else oldestParts.delete(stream)
       }
       for (const { position, bytes } of counted) {
         // A message that no rule keeps does not count as history, even if a queue or a retained value names it.
@@ -114,9 +114,9 @@ export function createRemoving(parts: {
   }
 
   /** Returns the known oldest part of a stream. `freed`: the messages of this part that no queue names any more. */
-  async function freedOf(stream: string): Promise<Held & { freed: IndexEntry[] }> {
-    const { upTo, positions } = held.get(stream) ?? { upTo: 0, positions: [] }
-    const unnamed = positions.filter((position) => !journal.named.has(position))
+  async function freedOf(stream: string): Promise<OldestPart & { freed: IndexEntry[] }> {
+    const { upTo, positions } = oldestParts.get(stream) ?? { upTo: 0, positions: [] }
+    const unnamed = positions.filter((position) => !journal.neededByQueues.has(position))
     if (unnamed.length > maxFreed) return { upTo: 0, positions: [], freed: [] }
     const freed: IndexEntry[] = []
     for (const position of unnamed) {
@@ -127,7 +127,7 @@ export function createRemoving(parts: {
     const there = new Set(freed.map(({ position }) => position))
     return {
       upTo,
-      positions: positions.filter((position) => journal.named.has(position) || there.has(position)),
+      positions: positions.filter((position) => journal.neededByQueues.has(position) || there.has(position)),
       freed,
     }
   }
@@ -138,7 +138,7 @@ export function createRemoving(parts: {
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
-      ({ topic, position }) => !journal.named.has(position) && !retained.names(topic, position),
+      ({ topic, position }) => !journal.neededByQueues.has(position) && !retained.refersTo(topic, position),
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
@@ -211,10 +211,10 @@ async function isPayloadNeeded(
  * `over`: the messages that no rule keeps.
  */
 function extended(
-  { upTo, positions }: Held,
+  { upTo, positions }: OldestPart,
   entries: readonly IndexEntry[],
   over: ReadonlyMap<number, IndexEntry>,
-): Held {
+): OldestPart {
   const behind = entries
     .filter(isLatest)
     .map(({ position }) => position)

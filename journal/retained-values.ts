@@ -141,7 +141,7 @@ export function createRetainedValues(returnable: Returnable) {
     },
 
     /** Whether the journal must keep the message at this position. */
-    names: (topic: string, position: number): boolean =>
+    refersTo: (topic: string, position: number): boolean =>
       [...of(topic)].some((value) => value.position === position || mayHold(value.unsettled, position)) ||
       [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
 

@@ -80,7 +80,7 @@ export async function openRetained(parts: {
     },
 
     /** Whether the journal must keep the message at this position. */
-    names: values.names,
+    refersTo: values.refersTo,
 
     /** The topics that hold a value and match a filter. */
     topics: values.topics,

@@ -68,7 +68,7 @@ export async function openReturnable(store: Store) {
       const before = latest.get(candidate.topic)
       if (before) drop(before)
       if (candidate.qos === 0) latest.delete(candidate.topic)
-      else latest.set(candidate.topic, link(candidate))
+      else latest.set(candidate.topic, addToChains(candidate))
     },
 
     /** Removes the newest message of a topic if it is still the one at `position`. No older message replaces it. */
@@ -94,8 +94,8 @@ export async function openReturnable(store: Store) {
   /** Chains that together cover the filters and have no message in common. */
   function chainsOf(filters: Iterable<string>): Chain[] {
     const levels = [...filters].map((filter) => filter.split('/', 2))
-    if (levels.some(([first]) => isOpen(first))) return [...branches.all()]
-    const wide = new Set(levels.flatMap(([first = '', second]) => (isOpen(second) ? [first] : [])))
+    if (levels.some(([first]) => isUnbounded(first))) return [...branches.all()]
+    const wide = new Set(levels.flatMap(([first = '', second]) => (isUnbounded(second) ? [first] : [])))
     const narrow = new Set(
       levels.flatMap(([first = '', second]) => (wide.has(first) ? [] : [`${first}/${second}`])),
     )
@@ -104,10 +104,10 @@ export async function openReturnable(store: Store) {
 
   function add(candidate: Candidate): void {
     if (candidate.qos === 0 || candidates.has(candidate.position)) return
-    candidates.set(candidate.position, link(candidate))
+    candidates.set(candidate.position, addToChains(candidate))
   }
 
-  function link({ position, topic, qos, expires }: Candidate): Linked {
+  function addToChains({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
     // Candidates of a two-level topic share the string of the twig, because there are tens of thousands of reports.
@@ -200,7 +200,7 @@ function createChain(name: string) {
 }
 
 /** Whether a level of a filter is missing, or a wildcard. */
-function isOpen(level: string | undefined): boolean {
+function isUnbounded(level: string | undefined): boolean {
   return level === undefined || level === '#' || level === '+'
 }
 

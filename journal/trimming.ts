@@ -34,7 +34,7 @@ const maxCounted = 200_000
 /** One sweep reads at most this many messages that have left the window, and as many to shorten the history. */
 const maxPassed = 100_000
 /** The round over all streams takes many sweeps. One sweep ends its part after this many streams or index entries. */
-const again = { streams: 100, entries: 5_000 }
+const roundLimits = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
 const stateKey = `${prefix}state`
@@ -123,7 +123,7 @@ export async function openTrimming(parts: {
     // which values other nodes have retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
-      state = await lookAtPassed(state, floor)
+      state = await trimNextPage(state, floor)
       await writeState(store, state)
     }
     for (
@@ -138,12 +138,12 @@ export async function openTrimming(parts: {
   }
 
   /** Reads a page of messages that have left the window, and checks their streams. */
-  async function lookAtPassed(state: State, floor: number): Promise<State> {
+  async function trimNextPage(state: State, floor: number): Promise<State> {
     // The page is small, because the byte limit of a livestream is calculated only once for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
-    const { added, removed } = await look(streamsOf(entries), { ...state, passed }, state.passed)
+    const { added, removed } = await trimStreams(streamsOf(entries), { ...state, passed }, state.passed)
     return { ...state, passed, historyBytes: Math.max(0, state.historyBytes + added - removed) }
   }
 
@@ -154,7 +154,7 @@ export async function openTrimming(parts: {
     // If the read messages reach up to `passed`, no event is left in the history.
     const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
     const shortened = { ...state, historyFrom: end, historyBytes: left }
-    const { removed } = await look(streamsOf(entries), shortened, state.passed)
+    const { removed } = await trimStreams(streamsOf(entries), shortened, state.passed)
     return { ...shortened, historyBytes: Math.max(0, shortened.historyBytes - removed) }
   }
 
@@ -164,12 +164,12 @@ export async function openTrimming(parts: {
     let { at, bytes } = state.round
     for (
       let streams = 0, entries = 0;
-      streams < again.streams && entries < again.entries && !isClosed;
+      streams < roundLimits.streams && entries < roundLimits.entries && !isClosed;
       streams++
     ) {
       const next = await streamAfter(store, at)
       if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
-      const { kept, removed, read, hasLatest } = await look([next.stream], state, state.passed)
+      const { kept, removed, read, hasLatest } = await trimStreams([next.stream], state, state.passed)
       // A stream with entries in both indexes is visited twice in a round. Its bytes count only at the visit to
       // `latest/`.
       if (next.isLatest || !hasLatest) bytes += kept
@@ -181,8 +181,8 @@ export async function openTrimming(parts: {
   }
 
   /** Checks these streams, and removes messages before `passed`. `before`: where the window began at the last check. */
-  function look(streams: Iterable<string>, state: State, before: number) {
-    return removing.look(streams, reachOf(state, limits, clock()), before)
+  function trimStreams(streams: Iterable<string>, state: State, before: number) {
+    return removing.trimStreams(streams, reachOf(state, limits, clock()), before)
   }
 }
 

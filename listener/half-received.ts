@@ -5,7 +5,7 @@ const usualPieceBytes = 64
  * Whether a request or packet arrives in too many small pieces. A piece of one byte costs the node as much as a piece
  * of a kilobyte, and no client writes a request or packet byte by byte.
  */
-export function isTooFine(pieces: number, bytes: number, freePieces: number): boolean {
+export function hasTooSmallPieces(pieces: number, bytes: number, freePieces: number): boolean {
   return pieces > freePieces + bytes / usualPieceBytes
 }
 
@@ -15,7 +15,7 @@ export type HalfReceived = ReturnType<typeof createHalfReceived>
 export type Collected = ReturnType<HalfReceived['collect']>
 
 /** Counts the bytes of one request or packet that the caller keeps itself. */
-export type Held = ReturnType<HalfReceived['hold']>
+export type Held = ReturnType<HalfReceived['countBytes']>
 
 /**
  * Counts the bytes of all requests and packets that have not arrived completely, and of packets that wait until the
@@ -25,18 +25,18 @@ export type Held = ReturnType<HalfReceived['hold']>
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The counted requests and packets, in the order in which they began. */
-  const under = new Map<object, { bytes: number; end: () => void }>()
+  const counted = new Map<object, { bytes: number; end: () => void }>()
   let total = 0
 
   return {
-    hold,
+    countBytes,
 
     /**
      * Collects the bytes of one request or packet. Calls `end` if it gives these bytes up to make room for other
      * requests or packets. Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
-      const room = hold(end)
+      const room = countBytes(end)
       let buffer: Buffer = empty
       let length = 0
       let pieces = 0
@@ -62,7 +62,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
           length = needed
           pieces++
           if (piece.length < usualPieceBytes && !mayBeTiny()) return false
-          return !isTooFine(pieces, length, freePieces)
+          return !hasTooSmallPieces(pieces, length, freePieces)
         },
 
         /** Stops counting the bytes: the request or packet is whole, or was given up. */
@@ -75,13 +75,13 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
    * Counts the bytes of one request or packet that the caller keeps. Calls `end` when the caller must give these bytes
    * up to make room for other requests or packets.
    */
-  function hold(end: () => void) {
+  function countBytes(end: () => void) {
     const key = {}
     return {
       grow(bytes: number): void {
-        const entry = under.get(key)
+        const entry = counted.get(key)
         if (entry) entry.bytes += bytes
-        else under.set(key, { bytes, end })
+        else counted.set(key, { bytes, end })
         total += bytes
         if (total > limitBytes) makeRoom(key)
       },
@@ -90,12 +90,12 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   }
 
   function free(key: object): void {
-    total -= under.get(key)?.bytes ?? 0
-    under.delete(key)
+    total -= counted.get(key)?.bytes ?? 0
+    counted.delete(key)
   }
 
   function makeRoom(forWhom: object): void {
-    for (const [key, { end }] of under) {
+    for (const [key, { end }] of counted) {
       if (total <= limitBytes) return
       // The request or packet that has just grown stays: its own limit bounds it.
       if (key === forWhom) continue

@@ -81,7 +81,7 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
-        const isNext = isTrusted && commits.isIdle() && !changes.some(isAsked)
+        const isNext = isTrusted && commits.isIdle() && !changes.some(mustCheck)
         const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
         // No other commit waits or is being written, so the write begins in this turn of the event loop.
@@ -190,10 +190,10 @@ async function applicable(
   )
   const asked = await readStored(
     db,
-    group.flatMap(({ changes }) => changes.filter(isAsked).map(keyOf)),
+    group.flatMap(({ changes }) => changes.filter(mustCheck).map(keyOf)),
   )
   const isBroken = (change: Change) =>
-    isAsked(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
+    mustCheck(change) && !holds(change.when, entryOf(asked.get(keyOf(change))))
   const operations: Operation[] = []
   const failed = new Map<Pending, string>()
   for (const pending of group) {
@@ -289,10 +289,10 @@ function isOrdered(change: Change): boolean {
 }
 
 function hasConditions({ changes }: Pending): boolean {
-  return changes.some(isAsked)
+  return changes.some(mustCheck)
 }
 
 /** Whether a change has a condition that may fail although there are no other nodes. */
-function isAsked(change: Change): change is ConditionalChange {
+function mustCheck(change: Change): change is ConditionalChange {
   return isConditional(change) && !('onlyOthers' in change)
 }

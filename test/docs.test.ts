@@ -156,7 +156,7 @@ test('events of the examples would be published', async (t) => {
     seen.add(event.event)
     // A time at which the examples, which have fixed times, are valid.
     const now = Date.parse('2026-01-31T12:02:00+01:00')
-    t.notOk('errors' in checkShape(event, { door: 'mqtt', now }), `${event.event} has the right shape`)
+    t.notOk('errors' in checkShape(event, { protocol: 'mqtt', now }), `${event.event} has the right shape`)
     const institutionId = event.services[0].institutionId
     const submission = { payload: Buffer.from(block), institutionId, allowedClasses: [] }
     t.equal(decide(submission, parsed.feed, now).outcome, 'published', event.event)

@@ -51,14 +51,14 @@ export type Decision =
 export const maxPayloadBytes = 400 * 1024
 
 /** Most bytes of all messages of one event together: one commit stores them, and the hub sends all at once. */
-const maxSpreadBytes = 8 * 1024 * 1024
+const maxTotalBytes = 8 * 1024 * 1024
 
 /** Checks the number of livestreams, and the bytes of all messages: each livestream gets the whole event. */
-export function checkSpread(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
+export function checkTotalSize(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
   const count = new Set(livestreamIds).size
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
-  if (payload.length * count <= maxSpreadBytes) return []
-  const detail = `${payload.length} bytes for ${count} livestreams, expected at most ${maxSpreadBytes} bytes over all of them`
+  if (payload.length * count <= maxTotalBytes) return []
+  const detail = `${payload.length} bytes for ${count} livestreams, expected at most ${maxTotalBytes} bytes over all of them`
   return [errorItem('payload.size', '.services', detail)]
 }
 
@@ -74,7 +74,7 @@ export function decide(submission: Submission, feed: Feed | undefined, now: numb
   }
   const parsed = parseJson(payload)
   if ('errors' in parsed) return refused(parsed.errors, undefined)
-  const shape = checkShape(parsed.value, { door: 'mqtt', now })
+  const shape = checkShape(parsed.value, { protocol: 'mqtt', now })
   if ('errors' in shape) return refused(shape.errors, parsed.value)
 
   const errors = checkClass(shape.kind, submission)
@@ -85,7 +85,7 @@ export function decide(submission: Submission, feed: Feed | undefined, now: numb
   const ownership = checkOwnership(shape.event.services, submission.institutionId, feed)
   if ('errors' in ownership) return refused([...errors, ...ownership.errors], parsed.value)
   const ids = ownership.livestreams.map(({ id }) => id)
-  errors.push(...checkSpread(payload, ids))
+  errors.push(...checkTotalSize(payload, ids))
   if (errors.length > 0) return refused(errors, parsed.value)
   return { ...shape, outcome: 'published', livestreams: ownership.livestreams }
 }

@@ -3,7 +3,7 @@ import type { HubEvent, Service } from '../event/schema.ts'
 import type { Arrival } from './decide.ts'
 import type { LegacyRequest } from './legacy-request.ts'
 import { describeOutcome, type Report } from './report.ts'
-import { type Judged, livestreamOf, type Verdict, verdictOf } from './verdict.ts'
+import { type Judged, livestreamOf, summaryOf, type Verdict } from './verdict.ts'
 
 /** The outcome of an event over HTTPS (service.md §2.7, §4.1). */
 export type LegacyResult =
@@ -26,7 +26,7 @@ export function answer(event: HubEvent, judged: Judged, id: string | null): Lega
   const { verdicts, completed } = judged
   return {
     outcome: 'accepted',
-    ...verdictOf(event, judged),
+    ...summaryOf(event, judged),
     event: {
       ...event,
       id,
@@ -39,14 +39,14 @@ export function answer(event: HubEvent, judged: Judged, id: string | null): Lega
 function withTopic(
   service: Service,
   verdict: Verdict | undefined,
-  { published, fresh }: Judged,
+  { withTopic, withoutTopic }: Judged,
   messageId: string | null,
 ): Service & { topic?: { id: string; status: string; messageId: string | null } } {
   const id = livestreamOf(verdict)
-  if (id !== undefined && fresh.has(id)) {
+  if (id !== undefined && withoutTopic.has(id)) {
     return { ...service, topic: { id, status: 'TOPIC_CREATED', messageId: null } }
   }
-  if (id !== undefined && published.includes(id)) {
+  if (id !== undefined && withTopic.includes(id)) {
     return { ...service, topic: { id, status: 'MESSAGE_SENT', messageId } }
   }
   return service

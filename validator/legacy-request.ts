@@ -1,7 +1,7 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { checkShape } from '../event/shape.ts'
-import { checkSpread, maxPayloadBytes } from './decide.ts'
+import { checkTotalSize, maxPayloadBytes } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
@@ -16,7 +16,7 @@ export interface LegacyRequest {
 }
 
 /** An event that is not refused as a whole. Each of its services has a verdict of its own. */
-export interface Taken extends Readable {
+export interface Judgeable extends Readable {
   refused?: undefined
   /** Number of livestreams of the services that are not blocked. */
   livestreams: number
@@ -39,7 +39,7 @@ export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,
   { feed, former, topics }: { feed: () => Feed | undefined; former: Livestreams; topics: Topics },
-): Refused | Taken {
+): Refused | Judgeable {
   const shape = readEvent(payload, eventName, now)
   const livestreams = 0
   if ('errors' in shape) return { refused: 'invalid', ...shape, livestreams }
@@ -53,7 +53,7 @@ export function judgeRequest(
   const misnamed = checkNames(event.services, by)
   if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
   const judged = judge(event.services, institutionId, by, topics)
-  const tooMuch = checkSpread(payload, [...judged.ids])
+  const tooMuch = checkTotalSize(payload, [...judged.ids])
   const { size } = judged.ids
   if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: size }
   return { ...shape, livestreams: size, by, judged }
@@ -73,6 +73,6 @@ function readEvent(
   }
   const parsed = parseJson(payload)
   if ('errors' in parsed) return { ...parsed, value: undefined }
-  const shape = checkShape(parsed.value, { door: 'https', now, urlEventName })
+  const shape = checkShape(parsed.value, { protocol: 'https', now, urlEventName })
   return 'errors' in shape ? { ...shape, value: parsed.value } : shape
 }

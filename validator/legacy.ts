@@ -6,13 +6,13 @@ import type { Way } from '../telemetry/stages.ts'
 import type { Arrival } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { answer, describeAnswer, type LegacyResult } from './legacy-answer.ts'
-import { judgeRequest, type LegacyRequest, type Refused, type Taken } from './legacy-request.ts'
+import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
 import { radioMessages } from './messages.ts'
-import { decideAgain, fingerprintOf, type Repetitions } from './repetitions.ts'
+import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
 import { answeredMessage } from './report.ts'
 import type { createStoring } from './storing.ts'
 import type { Topics } from './topics.ts'
-import { blockedOf, isBlocked, type Judged, judge, livestreamOf, unlistedOf, verdictOf } from './verdict.ts'
+import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
 
 /** A request that the hub has decided about, but has not stored yet. */
 export type LegacyDecided = {
@@ -21,7 +21,7 @@ export type LegacyDecided = {
   now: number
   /** When the request reached each of its stages. */
   way: Way
-} & (Refused | Taken)
+} & (Refused | Judgeable)
 
 interface LegacyParts {
   feed: () => Feed | undefined
@@ -68,7 +68,7 @@ export function createLegacy(parts: LegacyParts) {
       }
       let id = ''
       try {
-        await decideAgain((isAgain) => {
+        await decideWithRetries((isAgain) => {
           if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
           const settlement = settlementOf(decided, judged, parts)
           id = settlement.id
@@ -81,7 +81,7 @@ export function createLegacy(parts: LegacyParts) {
         return { outcome: 'failed' }
       }
       note(decided, judged)
-      if (judged.published.length > 0) {
+      if (judged.withTopic.length > 0) {
         const took = metrics.stages.finish(way, id, kind.name, decided.now)
         metrics.recordBudget(took)
       }
@@ -110,11 +110,11 @@ export function createLegacy(parts: LegacyParts) {
   }
 
   /** Counts and logs the outcome of an event. */
-  function note({ request, event, kind }: LegacyDecided & Taken, judged: Judged): void {
-    const { published, verdicts } = judged
+  function note({ request, event, kind }: LegacyDecided & Judgeable, judged: Judged): void {
+    const { withTopic, verdicts } = judged
     const blocked = blockedOf(verdicts)
     const unpublished = blocked.length > 0 ? 'blocked' : 'topic-created'
-    metrics.events.inc({ outcome: published.length > 0 ? 'published' : unpublished })
+    metrics.events.inc({ outcome: withTopic.length > 0 ? 'published' : unpublished })
     count(blocked)
     if (blocked.length === 0) return
     const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
@@ -140,34 +140,34 @@ export function createLegacy(parts: LegacyParts) {
 
 /** Makes the content of the commit for an event, and the id of the event. */
 function settlementOf(
-  { request, arrival, now, way, event, kind, time }: LegacyDecided & Taken,
+  { request, arrival, now, way, event, kind, time }: LegacyDecided & Judgeable,
   judged: Judged,
   { topics, repetitions, nextEventId }: Pick<LegacyParts, 'topics' | 'repetitions' | 'nextEventId'>,
 ) {
   const { payload: source, institutionId } = request
-  const { ids, published, verdicts, completed } = judged
+  const { ids, withTopic, verdicts, completed } = judged
   // If all services are blocked, the event is not remembered. If the publisher sends it again, it counts as new.
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
   // The published event lists only the services for which it is published. Messages of a livestream must not contain
   // the name of a blocked service.
-  const services = completed.filter((_, index) => published.includes(livestreamOf(verdicts[index]) ?? ''))
+  const services = completed.filter((_, index) => withTopic.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))
-  const { statuses, errors } = verdictOf(event, judged)
-  if (errors.length > 0) repetition?.inPart()
-  const isPublished = published.length > 0
+  const { statuses, errors } = summaryOf(event, judged)
+  if (errors.length > 0) repetition?.markPublishedInPart()
+  const isPublished = withTopic.length > 0
   const isBlockedInPart = errors.some(({ errorCode }) => errorCode !== 'topic.created')
   const outcome = isPublished ? 'published' : isBlockedInPart ? 'blocked' : 'failed'
-  const of = isPublished ? { livestreams: [...published] } : {}
+  const of = isPublished ? { livestreams: [...withTopic] } : {}
   const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
   const described = describeAnswer(request, arrival, outcome, event, { errors, id, ...of })
-  const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: published }
+  const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: withTopic }
   return {
     id,
     messages: [
-      ...radioMessages(stored, payload, { kind, time }, { institutionId, livestreamIds: published, now }),
+      ...radioMessages(stored, payload, { kind, time }, { institutionId, livestreamIds: withTopic, now }),
       answeredMessage(
         institutionId,
         { ...described, statuses },

@@ -9,7 +9,7 @@ import { type Arrival, type Decision, decide, type Submission } from './decide.t
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { radioMessages } from './messages.ts'
-import { decideAgain, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
+import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
 import { describeOutcome, feedbackMessages, type Report, type Source } from './report.ts'
 import { type Accepted, type Batch, createStoring, type FanOut, type WorkPlanner } from './storing.ts'
 import type { Topics } from './topics.ts'
@@ -54,7 +54,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /** Dry run over MQTT: the institution gets the report of a real publish, but the event is not published. */
-    tryOut(submission: Submission, arrival: Arrival): Decided {
+    dryRun(submission: Submission, arrival: Arrival): Decided {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
       const dry: Report = { ...report, dryRun: true }
@@ -115,7 +115,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     const { alongside } = arrival
     let settled = settlementOf(decided, parts)
     try {
-      await decideAgain((isAgain) => {
+      await decideWithRetries((isAgain) => {
         if (isAgain) settled = settlementOf(decided, parts)
         const { accepted, messages, repetition } = settled
         const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)

@@ -26,7 +26,7 @@ export interface Work {
 /**
  * One event on its way to the store. The caller puts all changes that these methods return into one commit, and then
  * calls exactly one of `stored` and `failed`. The commit fails if another node has marked the event meanwhile: see
- * `decideAgain`.
+ * `decideWithRetries`.
  */
 export interface Repetition {
   /** The id of the event. A repeated event has the id that it got the first time. */
@@ -36,7 +36,7 @@ export interface Repetition {
   /** An equal event came before, and was published for all of its services, not only for some. */
   isRepeatedWhole: boolean
   /** Notes that this time the event is published for some services only. A repetition may publish it for the others. */
-  inPart(): void
+  markPublishedInPart(): void
   /** Returns the changes of work that is done once per event and `scope`. None if this work was done before. */
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes that store the marks of this event, and remove old marks. */
@@ -70,7 +70,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     isBusy: ({ key }) => pending.has(key),
   })
   /** Marks that a failed commit should have removed. The next commit tries again. */
-  let left: Mark[] = []
+  let unremovedMarks: Mark[] = []
   const found: Mark[] = []
   for await (const [key, value] of store.range(prefix)) found.push(readMark(key.slice(prefix.length), value))
   for (const mark of found.sort((a, b) => a.at - b.at)) marks.add(mark)
@@ -94,7 +94,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
       id,
       isRepeated: earlier !== undefined,
       isRepeatedWhole: earlier !== undefined && !isKnown(`${fingerprint}/${inPart}`, id),
-      inPart: () => void mark(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
+      markPublishedInPart: () => void mark(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
       once: (scope, make) => mark(`${fingerprint}/${scope}`, make),
       marks() {
         forgotten = forget(own.length * forgottenAtOnce, fingerprint)
@@ -114,7 +114,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         }
       },
       failed() {
-        left.push(...forgotten)
+        unremovedMarks.push(...forgotten)
         for (const each of own) release(each)
       },
     }
@@ -159,12 +159,12 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Returns marks to remove: first marks in `left`, then old marks or marks above the limit, up to `count` in all. */
+  /** Returns up to `count` marks to remove: first `unremovedMarks`, then marks that are old or above the limit. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
     // Keep a mark whose event has come again: it is being stored anew.
-    const again = left.filter((mark) => marks.has(mark) && !pending.has(mark.key))
-    left = []
+    const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
+    unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
   }
 }
@@ -174,7 +174,9 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
  * event meanwhile, or if an equal event could not be stored. Then this function calls `decide` again: by now, this node
  * knows the outcome of the other events.
  */
-export async function decideAgain<Result>(decide: (isAgain: boolean) => Promise<Result>): Promise<Result> {
+export async function decideWithRetries<Result>(
+  decide: (isAgain: boolean) => Promise<Result>,
+): Promise<Result> {
   for (let decisions = 1; ; decisions++) {
     try {
       return await decide(decisions > 1)

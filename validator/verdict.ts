@@ -119,9 +119,11 @@ export function isBlocked(verdict: Verdict | undefined): boolean {
 }
 
 /** Why an event was not published for a service; empty if it was published. */
-export function explain(verdict: Verdict, path: string, fresh: ReadonlySet<string>): ErrorItem[] {
+export function explain(verdict: Verdict, path: string, withoutTopic: ReadonlySet<string>): ErrorItem[] {
   if ('blocked' in verdict) return [verdict.blocked]
-  return fresh.has(verdict.livestreamId) ? [errorItem('topic.created', path, 'send the event again')] : []
+  return withoutTopic.has(verdict.livestreamId)
+    ? [errorItem('topic.created', path, 'send the event again')]
+    : []
 }
 
 /** The livestream of an accepted service. Undefined for a blocked service, even if the publisher gave its id. */
@@ -135,9 +137,9 @@ export interface Judged {
   /** The livestreams of the services that are not blocked. */
   ids: ReadonlySet<string>
   /** Those of `ids` that have no topic. */
-  fresh: ReadonlySet<string>
+  withoutTopic: ReadonlySet<string>
   /** Those of `ids` that have a topic: the event is published for them. */
-  published: readonly string[]
+  withTopic: readonly string[]
   /** All services. A service that is not blocked has the livestream and publisher ids that the hub knows. */
   completed: readonly Service[]
 }
@@ -151,10 +153,10 @@ export function judge(
 ): Judged {
   const verdicts = verdictsOn(services, institutionId, by, topics)
   const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
-  const fresh = new Set([...ids].filter((id) => !topics.get(id)))
-  const published = [...ids].filter((id) => !fresh.has(id))
+  const withoutTopic = new Set([...ids].filter((id) => !topics.get(id)))
+  const withTopic = [...ids].filter((id) => !withoutTopic.has(id))
   const completed = services.map((service, index) => complete(service, verdicts[index]))
-  return { verdicts, ids, fresh, published, completed }
+  return { verdicts, ids, withoutTopic, withTopic, completed }
 }
 
 /** One verdict for each service. New livestreams above `maxUnlisted` are blocked. */
@@ -177,11 +179,11 @@ function verdictsOn(
 }
 
 /** Counts the services by outcome, and collects the errors. */
-export function verdictOf(event: HubEvent, { verdicts, fresh, published }: Judged) {
+export function summaryOf(event: HubEvent, { verdicts, withoutTopic, withTopic }: Judged) {
   const blocked = event.services.filter((_, index) => isBlocked(verdicts[index]))
   return {
-    statuses: { published: published.length, blocked: eachOnce(blocked).length, failed: fresh.size },
-    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, fresh)),
+    statuses: { published: withTopic.length, blocked: eachOnce(blocked).length, failed: withoutTopic.size },
+    errors: verdicts.flatMap((verdict, index) => explain(verdict, `.services.${index}`, withoutTopic)),
   }
 }
 

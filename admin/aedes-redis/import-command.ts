@@ -4,7 +4,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Audit } from '../audit.ts'
 import type { Args, CommandsOf } from '../operations/operations.ts'
 import { describeFailure } from '../operations/perform.ts'
-import { toldWork } from '../operations/told-work.ts'
+import { workWithProgress } from '../operations/told-work.ts'
 import { refusal } from '../refusal.ts'
 import { type Importing, importFromAedes } from './import.ts'
 import { createOwners } from './owners.ts'
@@ -39,7 +39,7 @@ export function createAedesImport({ audit, aedesImport: parts }: AedesImportPart
         const work = (signal: AbortSignal) => carryOut(args.url, { ...importing, signal }, who).finally(over)
         if (!progress) return await work(new AbortController().signal)
         const failed = (error: unknown) => describeFailure(error, log, { command: name, who })
-        return toldWork(work, { progress: report.counts, failed })
+        return workWithProgress(work, { progress: report.counts, failed })
       } catch (error) {
         over()
         throw error

@@ -17,7 +17,7 @@ export interface Operation {
    * Set if the command answers line by line. With these arguments it gives one answer instead, so doors that cannot
    * send lines add them to each request.
    */
-  atOnce?: Record<string, unknown>
+  singleAnswerArgs?: Record<string, unknown>
 }
 
 /** A command that only reads. */

@@ -254,7 +254,7 @@ export const operations = {
       },
       { after: 48_211 },
     ),
-    atOnce: { after: 'now' },
+    singleAnswerArgs: { after: 'now' },
   },
   'events.newest': reads(
     'the newest event that each livestream of the feed still shows; livestreams without one first, then the longest silent',
@@ -290,7 +290,7 @@ export const operations = {
       },
       { url: 'redis://10.0.0.7:6379/0', dryRun: true },
     ),
-    atOnce: { progress: false },
+    singleAnswerArgs: { progress: false },
   },
 
   'keys.list': reads('keys that sign tokens, or signed some that are still valid', { limit }),

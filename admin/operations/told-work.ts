@@ -11,7 +11,7 @@ export type WorkLine = { progress: unknown } | { result: unknown } | { error: un
  * Does a long piece of work, and reports its progress line by line. The last line says how the work ended. When the
  * reader of the lines leaves, the work is aborted.
  */
-export function toldWork(
+export function workWithProgress(
   work: (signal: AbortSignal) => Promise<unknown>,
   { progress, failed }: { progress: () => unknown; failed: (error: unknown) => unknown },
 ): Lines {

@@ -25,7 +25,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
       id: newId(),
       isRepeated: false,
       isRepeatedWhole: false,
-      inPart() {},
+      markPublishedInPart() {},
       once: () => [],
       marks: () => [],
       stored() {},

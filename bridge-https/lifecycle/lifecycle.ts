@@ -61,7 +61,7 @@ export async function createLifecycle(parts: {
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
       inLock(async (held) => {
         const before = of(track)
-        const error = whyNot(before, traffic.of(track, quietDays), clock())
+        const error = reasonAgainstRetiring(before, traffic.of(track, quietDays), clock())
         if (error !== undefined) return { error }
         const retiredAt = new Date(clock()).toISOString()
         await collection.put(track, { ...before, state: 'gone', retiredAt, brownoutUntil: null }, held)
@@ -148,7 +148,7 @@ export async function createLifecycle(parts: {
 }
 
 /** Why a track cannot be retired now. Undefined: it can. */
-function whyNot(
+function reasonAgainstRetiring(
   { track, state, sunset, retiredAt }: TrackStatus,
   counters: readonly RouteTraffic[],
   now: number,

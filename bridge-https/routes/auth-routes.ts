@@ -59,7 +59,7 @@ export function authRoutes(parts: AuthParts): Route[] {
       },
       async handle({ body, address, count }) {
         const { email, password } = body as LogInBody
-        const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
+        const result = await userOrRefusal(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
         counted('ok')
         if (isOfTrack(result.user)) count(result.user)
@@ -96,7 +96,11 @@ export function authRoutes(parts: AuthParts): Route[] {
       async handle({ body, address, count }) {
         if (isUse(body)) {
           const wrong = refuse(400, [httpsError('reset.invalid')])
-          const result = await judge(logIn.useReset(body.token, body.password, address), wrong, counted)
+          const result = await userOrRefusal(
+            logIn.useReset(body.token, body.password, address),
+            wrong,
+            counted,
+          )
           if ('refused' in result) return result.refused
           if (isOfTrack(result.user)) count()
           return { status: 200, body: { trace: null } }
@@ -138,7 +142,7 @@ function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
  * Waits for a log-in. Resolves with the user, or with the answer that refuses the log-in. `wrong`: the answer if the
  * password or the token is wrong.
  */
-export async function judge(
+export async function userOrRefusal(
   attempt: Promise<LogInResult>,
   wrong: Answer,
   counted: AuthParts['counted'],

@@ -10,7 +10,9 @@ import type { GuardedRoute } from './route.ts'
 /** The commands of operators. */
 export interface OperateParts {
   /** The table of commands. */
-  operations: Readonly<Record<string, { summary: string; effect: string; args: TSchema; atOnce?: object }>>
+  operations: Readonly<
+    Record<string, { summary: string; effect: string; args: TSchema; singleAnswerArgs?: object }>
+  >
   /** Carries out a command. `who` is the person who asks, as the audit log names it. */
   perform(name: string, args: Record<string, unknown>, who: string): Promise<Performed>
 }
@@ -27,7 +29,7 @@ export function operateRoutes({
   rate,
 }: OperateParts & { rate: EventRate }): GuardedRoute[] {
   const oneAtATime = createOneAtATime(rate)
-  return Object.entries(operations).map(([name, { summary, effect, args, atOnce }]) => ({
+  return Object.entries(operations).map(([name, { summary, effect, args, singleAnswerArgs }]) => ({
     method: 'POST',
     path: `/operate/${name}`,
     id: `operate.${name}`,
@@ -45,7 +47,9 @@ export function operateRoutes({
     },
     handle: ({ body }, { userId, email }) =>
       oneAtATime({ userId, about: name }, async () => {
-        const answer = answerOf(await perform(name, { ...atOnce, ...(isRecord(body) && body) }, email))
+        const answer = answerOf(
+          await perform(name, { ...singleAnswerArgs, ...(isRecord(body) && body) }, email),
+        )
         return { answer, bytes: String(answer.body).length }
       }),
   }))

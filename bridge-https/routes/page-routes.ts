@@ -79,10 +79,10 @@ const consolePaths = [
 ]
 
 /** Headers of a page, and of the 404 that the same URL has for other clients. A cache must not mix up these answers. */
-const ofEither = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
+const pageCacheHeaders = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
 
 function noPage(): Answer {
-  return { ...refuse(404), headers: ofEither }
+  return { ...refuse(404), headers: pageCacheHeaders }
 }
 
 /** Whether a client asks for a page: browsers accept text/html, clients of the API do not name it. */
@@ -111,7 +111,7 @@ export async function pageAnswer(name: string, { webFiles, publicUrl }: PagePart
     body: undefined,
     headers: {
       'content-security-policy': policy.join('; '),
-      ...ofEither,
+      ...pageCacheHeaders,
     },
     file: { directory: await webFiles.directory(), name: `${name}.html` },
   }

@@ -12,7 +12,7 @@ import { isStranger } from '../users/strangers.ts'
 import { lifetimes } from '../users/tokens.ts'
 import type { KnownUser } from '../users/users.ts'
 import { websocketPath } from '../websocket.ts'
-import { type AuthParts, judge, throttled, wrongPassword } from './auth-routes.ts'
+import { type AuthParts, throttled, userOrRefusal, wrongPassword } from './auth-routes.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { OperateParts } from './operate-routes.ts'
@@ -23,7 +23,7 @@ const path = '/auth/session'
 const cookieName = '__Secure-hub-session'
 const everything = ['radio/#']
 /** The account of the first operator. It belongs to no broadcaster, and may look at the on-air page as well. */
-const ofFirstOperator = {
+const firstOperatorAccount = {
   institution: 'urn:org:institution:operators',
   permissions: ['operate', 'subscribe'],
 }
@@ -71,7 +71,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       async handle({ body, address, header }) {
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         const { email, password } = body as LogInBody
-        const result = await judge(logIn.logIn(email, password, address), wrongPassword(), counted)
+        const result = await userOrRefusal(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
         counted('ok')
         return session(tokens, result.user)
@@ -182,17 +182,21 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       const wrong = refuse(400, [httpsError('reset.invalid')])
       // A wrong link must count as a failed log-in. A reset with the empty token always fails, and counts.
       if (!firstOperator?.take(token)) {
-        const result = await judge(logIn.useReset('', password, address), wrong, counted)
+        const result = await userOrRefusal(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong
       }
-      const made = await perform('users.add', { email, ...ofFirstOperator }, firstOperatorName)
+      const made = await perform('users.add', { email, ...firstOperatorAccount }, firstOperatorName)
       if ('error' in made) {
         firstOperator.giveBack()
         const { code, message } = made.error
         return refuse(code === 'refused' ? 409 : 500, undefined, message)
       }
       const { resetToken } = Object(made.result)
-      const result = await judge(logIn.useReset(String(resetToken), password, address), wrong, counted)
+      const result = await userOrRefusal(
+        logIn.useReset(String(resetToken), password, address),
+        wrong,
+        counted,
+      )
       if ('user' in result) return session(tokens, result.user)
       await perform('users.remove', { email }, firstOperatorName)
       firstOperator.giveBack()

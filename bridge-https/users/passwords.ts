@@ -25,7 +25,7 @@ export class TooBusy extends Error {
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
   /** Checked in place of a missing hash, so that the check takes as long as any other. No password fits it. */
-  const nobody = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
+  const dummyHash = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 
   return {
@@ -45,7 +45,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
 
     /** Whether a password fits. Without a hash the answer is no, after the same time. */
     async verify(password: string, stored: string | undefined, asker = inHouse): Promise<boolean> {
-      const { salt, key, factors } = (stored === undefined ? undefined : parse(stored)) ?? nobody
+      const { salt, key, factors } = (stored === undefined ? undefined : parse(stored)) ?? dummyHash
       const actual = await inQueue(asker, () => derive(password, salt, factors))
       return stored !== undefined && actual.length === key.length && timingSafeEqual(actual, key)
     },

@@ -8,15 +8,15 @@ export interface Client {
   aedes: { close(done: () => void): void } | undefined
   session: Session | undefined
   /** Releases the lock on the client id: the next log-in with this id may begin. A second call changes nothing. */
-  logInDone: () => void
+  endLogIn: () => void
   /** Gives back the bytes that the client's will takes from its credential's limit. A second call changes nothing. */
-  willGone: () => void
+  freeWillRoom: () => void
   /** The key of the client's will in the store. Undefined: no will is stored. */
   willKey: string | undefined
   /** The PUBLISHes for which Aedes has not asked the broker for a decision yet, in the order of arrival. */
   readonly arrived: ArrivedPublish[]
   /** Resolves when the broker has finished all PUBLISHes so far. False: the last one must not be acknowledged. */
-  acknowledged: Promise<boolean>
+  lastPublishSettled: Promise<boolean>
 }
 
 export type Clients = ReturnType<typeof createClients>
@@ -35,11 +35,11 @@ export function createClients() {
         connection,
         aedes: undefined,
         session: undefined,
-        logInDone: () => {},
-        willGone: () => {},
+        endLogIn: () => {},
+        freeWillRoom: () => {},
         willKey: undefined,
         arrived: [],
-        acknowledged: Promise.resolve(true),
+        lastPublishSettled: Promise.resolve(true),
       }
       open.add(client)
       byConnection.set(connection, client)

@@ -19,9 +19,9 @@ export interface ConnectionEvents {
   /** Begins to collect an unfinished packet. The broker calls `end` if it drops the packet for lack of room. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
   /** Counts the bytes of a waiting packet. The broker calls `end` if it drops the packet for lack of room. */
-  hold(end: () => void): Held
+  countBytes(end: () => void): Held
   /** The client has sent PUBACK, PUBREC or PUBCOMP for a message that the broker had sent to it. */
-  acknowledged(type: number, packetId: number): void
+  deliveryAcknowledged(type: number, packetId: number): void
   /** The connection is about to pass a PUBLISH to Aedes. Aedes then asks the broker for the decision. */
   publish(publish: ArrivedPublish): void
   /** Carries out a SUBSCRIBE, sends SUBACK, and then resolves. Never rejects. */

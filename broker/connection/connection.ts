@@ -22,7 +22,7 @@ import {
 } from './frames.ts'
 import { InnerStream } from './inner-stream.ts'
 import { watchKeepAlive } from './keep-alive.ts'
-import { Outgoing, takePubacksAhead } from './socket.ts'
+import { OutgoingBuffer, takePubacksAhead } from './socket.ts'
 import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
@@ -40,14 +40,14 @@ export class MqttConnection extends InnerStream {
   readonly remoteAddress: string
   readonly connectedAt: number
   /** The fan-out writes messages here directly. All other packets go through `send`. */
-  readonly outgoing: Outgoing
+  readonly outgoing: OutgoingBuffer
   /** The client's CONNECT. Undefined until the hub has read it. */
   request: ConnectPacket | undefined
   principal: Principal | undefined
   /** Why the hub closed the connection. Undefined: the hub has not closed it. */
   cutReason: CutReason | undefined
   /** The client has sent DISCONNECT. Its will must not be published [MQTT-3.14.4-3]. */
-  farewell = false
+  hasSentDisconnect = false
   readonly #socket: Duplex
   readonly #limits: ConnectionLimits
   readonly #events: ConnectionEvents
@@ -87,7 +87,7 @@ export class MqttConnection extends InnerStream {
       },
       limits.maxSubscriptions,
     )
-    this.outgoing = new Outgoing(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    this.outgoing = new OutgoingBuffer(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
@@ -107,7 +107,7 @@ export class MqttConnection extends InnerStream {
 
   /** Call this when the broker has finished a PUBLISH. Its bytes no longer count, so the hub may read more. */
   finished({ payload }: ArrivedPublish): void {
-    this.#release(payload.length)
+    this.#uncountBytes(payload.length)
   }
 
   /** Call this after the CONNACK. Takes the packets that came after the CONNECT. `inFlight`: that of the session. */
@@ -167,8 +167,8 @@ export class MqttConnection extends InnerStream {
     this.#stopKeepAlive()
     this.#stopWaiting()
     this.#frames.close()
-    this.outgoing.close()
-    this.#inFlight?.letGo()
+    this.outgoing.endWaits()
+    this.#inFlight?.endWait()
     endGently(this.#socket)
     done(null)
   }
@@ -188,12 +188,12 @@ export class MqttConnection extends InnerStream {
     return this.#waiting !== undefined || this.#frames.hasRest()
   }
 
-  #take(bytes: number): void {
+  #countBytes(bytes: number): void {
     this.#unfinishedBytes += bytes + packetCostBytes
     if (this.#unfinishedBytes > maxUnfinishedBytes) this.#socket.pause()
   }
 
-  #release(bytes: number): void {
+  #uncountBytes(bytes: number): void {
     this.#unfinishedBytes -= bytes + packetCostBytes
     this.#lastHeard = performance.now()
     this.#resume()
@@ -241,9 +241,9 @@ export class MqttConnection extends InnerStream {
   /** Takes a PUBACK early. False: an earlier packet waits or is half received, or the client is not logged in. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
-    if (this.#state !== 'open' || this.farewell || isBehind) return false
+    if (this.#state !== 'open' || this.hasSentDisconnect || isBehind) return false
     this.#lastHeard = performance.now()
-    if (!this.#inFlight?.endFirst(packetId)) this.#events.acknowledged(packetType.puback, packetId)
+    if (!this.#inFlight?.endFirst(packetId)) this.#events.deliveryAcknowledged(packetType.puback, packetId)
     return true
   }
 
@@ -262,12 +262,12 @@ export class MqttConnection extends InnerStream {
   }
 
   #dispatch(frame: Frame): void {
-    if (this.farewell) return // DISCONNECT is the last packet [MQTT-3.14.4-2]
+    if (this.hasSentDisconnect) return // DISCONNECT is the last packet [MQTT-3.14.4-2]
     switch (frame.type) {
       case packetType.puback:
       case packetType.pubrec:
       case packetType.pubcomp:
-        this.#events.acknowledged(frame.type, frame.body.readUInt16BE(0))
+        this.#events.deliveryAcknowledged(frame.type, frame.body.readUInt16BE(0))
         return
       case packetType.connect:
         this.cut('protocol', 'second CONNECT') // [MQTT-3.1.0-2]
@@ -285,7 +285,7 @@ export class MqttConnection extends InnerStream {
         this.#takeRequest(frame, this.#events.unsubscribe)
         return
       case packetType.disconnect:
-        this.farewell = true
+        this.hasSentDisconnect = true
         break
     }
     this.#inward(frame.bytes)
@@ -307,7 +307,7 @@ export class MqttConnection extends InnerStream {
   /** Keeps a packet until the broker calls `#resumeWaiting`. Only `part` of the packet stays in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
-    const { grow, free } = this.#events.hold(end)
+    const { grow, free } = this.#events.countBytes(end)
     this.#waiting = { take, free }
     grow(this.#frames.memoryOf(part))
   }
@@ -331,15 +331,15 @@ export class MqttConnection extends InnerStream {
 
   #publish(arrived: PublishFrame): void {
     const publish = Object.assign(arrived, { started: this.#arrivedAt })
-    this.#take(publish.payload.length)
+    this.#countBytes(publish.payload.length)
     this.#events.publish(publish)
     this.#inward(publish.bytes)
   }
 
   #answer(frame: Frame, answer: ConnectionEvents['subscribe']): void {
     const { length } = frame.bytes
-    this.#take(length)
-    void answer(readFilters(frame)).finally(() => this.#release(length))
+    this.#countBytes(length)
+    void answer(readFilters(frame)).finally(() => this.#uncountBytes(length))
   }
 
   #inward(bytes: Buffer): void {

@@ -22,7 +22,7 @@ const pubackBytes = 4
  * A class, not a closure: one message to thousands of peers uses thousands of instances. The fields of an object lie
  * together in memory. The variables of a closure may lie apart, and fetching them would take longer than the work.
  */
-export class Outgoing {
+export class OutgoingBuffer {
   /** `paced` waits while more bytes than this are buffered: messages that can wait must not fill a small buffer. */
   readonly paceBytes: number
   readonly #socket: Duplex
@@ -40,7 +40,7 @@ export class Outgoing {
     this.#limitBytes = limitBytes
     this.#stuck = stuck
     this.#takesAtOnce = socket instanceof TLSSocket
-    socket.on('drain', () => this.close())
+    socket.on('drain', () => this.endWaits())
   }
 
   /** Bytes in the buffer: written, and not yet taken by the network. */
@@ -86,7 +86,7 @@ export class Outgoing {
   }
 
   /** Call this when the buffer is empty or the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
-  close(): void {
+  endWaits(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
     const waiting = this.#waitingForRoom ?? []

@@ -7,8 +7,8 @@ import type { ConnectionEvents } from './connection-events.ts'
  * Limits before log-in and after it. `bytes`: for the unfinished and waiting packets of all connections together.
  * `pieces`: one packet may arrive in this many pieces of any size.
  */
-const before = { bytes: 16 * 1024 * 1024, pieces: 128 }
-const after = { bytes: 64 * 1024 * 1024, pieces: 1024 }
+const limitsBeforeLogIn = { bytes: 16 * 1024 * 1024, pieces: 128 }
+const limitsAfterLogIn = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /**
  * A credential may send this many pieces of less than 64 bytes per second: `perEvent` times the publish rate, which
  * counts events per second, but at least `perSecond`.
@@ -17,8 +17,8 @@ const tinyPieces = { perEvent: 8, perSecond: 1024 }
 
 /** Bounds the memory that the unfinished and waiting packets of all connections take. */
 export function createUnfinished(publishRate: number) {
-  const beforeLogIn = createHalfReceived(before.bytes, before.pieces)
-  const afterwards = createHalfReceived(after.bytes, after.pieces)
+  const beforeLogIn = createHalfReceived(limitsBeforeLogIn.bytes, limitsBeforeLogIn.pieces)
+  const afterLogIn = createHalfReceived(limitsAfterLogIn.bytes, limitsAfterLogIn.pieces)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * publishRate)
   // A publish rate of 0 means no limit. Then tiny pieces are not limited either.
   const pieceRate = createPublishRate(publishRate === 0 ? 0 : tinyRate)
@@ -27,13 +27,13 @@ export function createUnfinished(publishRate: number) {
     /** The calls with which a connection counts the memory of its packets. */
     eventsOf: (connection: {
       principal: Principal | undefined
-    }): Pick<ConnectionEvents, 'collect' | 'hold'> => ({
+    }): Pick<ConnectionEvents, 'collect' | 'countBytes'> => ({
       collect(isBeforeLogIn, end) {
         if (isBeforeLogIn) return beforeLogIn.collect(end)
         const username = connection.principal?.username ?? ''
-        return afterwards.collect(end, () => pieceRate.take(username, performance.now()) === 0)
+        return afterLogIn.collect(end, () => pieceRate.take(username, performance.now()) === 0)
       },
-      hold: afterwards.hold,
+      countBytes: afterLogIn.countBytes,
     }),
   }
 }

@@ -36,9 +36,9 @@ export function createCatchingUp(parts: {
   /** Sends waiting messages until `inFlightWindow` is full. Acknowledgements call `read` again. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
-    if (!connection || session.isLive || session.reading) return
+    if (!connection || session.isLive || session.currentRead) return
     const run = {}
-    session.reading = run
+    session.currentRead = run
     try {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
@@ -53,7 +53,7 @@ export function createCatchingUp(parts: {
         if (!isGoing) return
       }
     } finally {
-      if (session.reading === run) session.reading = undefined
+      if (session.currentRead === run) session.currentRead = undefined
     }
   }
 
@@ -82,26 +82,26 @@ export function createCatchingUp(parts: {
   }
 
   async function sendNext(session: Session, connection: MqttConnection): Promise<boolean> {
-    const { again } = session
-    if (again && session.upTo >= again.upTo) {
-      session.again = undefined
-      lose(session, 'queue-limit', returnTo(session, again.head))
+    const { replay } = session
+    if (replay && session.upTo >= replay.upTo) {
+      session.replay = undefined
+      lose(session, 'queue-limit', chooseUpTo(session, replay.head))
       return true
     }
-    const end = again ? again.upTo : journal.head()
+    const end = replay ? replay.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
     // Checks the floor after the read, because the floor may have risen during the read.
     if (session.upTo + 1 < journal.floor()) {
       // Messages that the journal no longer has cannot be counted. Together they count as one lost message.
-      lose(session, 'superseded', 1 + returnTo(session, Math.min(journal.floor() - 1, end)))
+      lose(session, 'superseded', 1 + chooseUpTo(session, Math.min(journal.floor() - 1, end)))
       return true
     }
     const asks = asksOf(session.subscriptions)
     for (const entry of found.result.entries) {
       const { topic, position, queue } = entry
       const qos = lowerQos(asks(topic, position), entry.qos)
-      const owed: Owed = { position, qos, retain: false, dup: again !== undefined }
+      const owed: Owed = { position, qos, retain: false, dup: replay !== undefined }
       if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session.principal, topic)) {
         if (session.inFlight.size >= inFlightWindow) return false
         await connection.paced()
@@ -114,18 +114,18 @@ export function createCatchingUp(parts: {
   }
 
   /** Fills the backlog up to a position, as for a session that returns. Returns the number of lost messages. */
-  function returnTo(session: Session, upTo: number): number {
+  function chooseUpTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
-    const { again } = session
+    const { replay } = session
     // After a crash the queue limit does not apply, because some of these messages may be in flight.
-    const limits = { waiting: again ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
+    const limits = { waiting: replay ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },
       returnable.since(session.upTo, session.subscriptions.keys(), upTo),
       termsOf(session, mayReceive, clock()),
       limits,
     )
-    session.backlog = owed.filter(({ dup }) => !dup).map((each) => (again ? { ...each, dup: true } : each))
+    session.backlog = owed.filter(({ dup }) => !dup).map((each) => (replay ? { ...each, dup: true } : each))
     session.upTo = Math.max(session.upTo, upTo)
     return dropped
   }

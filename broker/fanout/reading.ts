@@ -69,8 +69,8 @@ export function createReading(parts: {
       const waiting = new Map(session.backlog.map((each) => [each.position, each]))
       for (const each of owed) {
         const before = waiting.get(each.position)
-        const isChosen = before !== undefined && (before.isChosen === true || !before.retain)
-        if (!before?.dup) waiting.set(each.position, isChosen ? { ...each, isChosen } : each)
+        const isWantedAnyway = before !== undefined && (before.isWantedAnyway === true || !before.retain)
+        if (!before?.dup) waiting.set(each.position, isWantedAnyway ? { ...each, isWantedAnyway } : each)
       }
       session.backlog = [...waiting.values()]
       // New filters bring no older messages from the journal: each filter applies only after its position `since`.

@@ -49,7 +49,7 @@ export function createClaims(parts: {
           const left = leaving.get(clientId)
           if (left) await stored.store(left)
           if (owner.destroyed) throw new ClientGone()
-          return await begin(clientId, clean, principal, owner)
+          return await claimOnce(clientId, clean, principal, owner)
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         } finally {
@@ -67,7 +67,7 @@ export function createClaims(parts: {
     persistentOf: (username: string): number => known.persistentOf(username).size,
   }
 
-  async function begin(
+  async function claimOnce(
     clientId: string,
     clean: boolean,
     principal: Principal,
@@ -83,7 +83,7 @@ export function createClaims(parts: {
     }
     const permission = known.permission(permissionKey(principal))
     const login = { clientId, clean, permission, principal, owner }
-    const session = returning.open(login, record, here.receiving.get(clientId))
+    const session = returning.open(login, record, here.storingIncoming.get(clientId))
     session.storedVersion = before?.version
     claiming.set(clientId, session)
     const noteLosses = record && (await returning.bringBack(session, record))

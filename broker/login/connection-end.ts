@@ -82,14 +82,14 @@ export function createConnectionEnd(parts: {
 
   async function end(client: Client, when?: 'before log-in'): Promise<void> {
     const { connection, session, willKey } = client
-    client.logInDone()
-    client.willGone()
+    client.endLogIn()
+    client.freeWillRoom()
     try {
       // A new session whose client got no CONNACK must end: the next CONNACK must not say that a session is present.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
       if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)
-      const isVoid = when !== undefined || connection.farewell || connection.cutReason === 'revoked'
+      const isVoid = when !== undefined || connection.hasSentDisconnect || connection.cutReason === 'revoked'
       if (willKey && isVoid) await store.commit([{ del: willKey }])
     } catch (error) {
       metrics.storeFailures.inc()

@@ -34,7 +34,7 @@ export function createLogIn(parts: {
   const { access, failures, claims, connectionEnd, wills, reading, log, metrics } = parts
   const logIns = createLocks()
   const willRoom = createWillRoom(wills, access.mayPublish)
-  const { refuse, refuseOneMore } = createRefusals({ claims, log, metrics })
+  const { refuse, refuseTooManySessions } = createRefusals({ claims, log, metrics })
 
   return {
     /** Decides about a log-in: resolves with the return code of its CONNACK. Rejects when the store fails. */
@@ -49,8 +49,8 @@ export function createLogIn(parts: {
     },
 
     /** Call this when Aedes has sent the CONNACK. The session begins to send messages to its client. */
-    ready({ connection, session, logInDone }: Client): void {
-      logInDone()
+    ready({ connection, session, endLogIn }: Client): void {
+      endLogIn()
       if (session?.owner !== connection) return
       attach(session, connection)
       connection.open(session.inFlight)
@@ -80,16 +80,16 @@ export function createLogIn(parts: {
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
-      const returnCode = await begin(client, clientId, principal, username)
+      const returnCode = await startSession(client, clientId, principal, username)
       if (returnCode !== connackCode.accepted) return returnCode
       isIn = !connection.destroyed
     } catch (error) {
       if (error instanceof ClientGone) return connackCode.serverUnavailable
-      if (error instanceof TooManySessions) return refuseOneMore(client, principal)
+      if (error instanceof TooManySessions) return refuseTooManySessions(client, principal)
       if (!(error instanceof ForeignSession)) throw error
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     } finally {
-      if (isIn) client.logInDone = logInDone
+      if (isIn) client.endLogIn = logInDone
       else {
         // If the connection closed while the store worked, `closed` knew no session. So this call undoes the log-in.
         await connectionEnd.end(client, 'before log-in')
@@ -100,7 +100,7 @@ export function createLogIn(parts: {
     return connackCode.accepted
   }
 
-  async function begin(
+  async function startSession(
     client: Client,
     clientId: string,
     principal: Principal,
@@ -119,7 +119,7 @@ export function createLogIn(parts: {
     if (!willRoom.take(client, principal)) {
       return refuse(client, 'too-many-wills', connackCode.serverUnavailable, username)
     }
-    if (!claims.hasRoom(clientId, clean, principal)) return refuseOneMore(client, principal)
+    if (!claims.hasRoom(clientId, clean, principal)) return refuseTooManySessions(client, principal)
     await connectionEnd.takeOver(clientId, principal)
     const { session, resumed } = await claims.claim(clientId, clean, principal, connection)
     client.session = session
@@ -142,13 +142,13 @@ function isPageId(clientId: string): boolean {
 /** Refuses log-ins: counts and logs each refusal, and returns the return code for the CONNACK. */
 function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; metrics: Metrics }) {
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
-  return { refuse, refuseOneMore }
+  return { refuse, refuseTooManySessions }
 
   /**
    * Refuses a log-in because its credential has too many persistent sessions. Warns rarely: a client that uses a new
    * client id at each start must not fill the log.
    */
-  function refuseOneMore({ connection }: Client, { username }: Principal): number {
+  function refuseTooManySessions({ connection }: Client, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection
     const sessions = claims.persistentOf(username)

@@ -70,12 +70,12 @@ export async function createWills(parts: {
     /** Call this once, at the start of the node. Publishes all left-over wills. */
     async start(): Promise<void> {
       state = 'started'
-      await keepTrying(allLeftOver)
+      await keepTrying(publishAllLeftOver)
     },
 
     /** Call this when another node is gone. Publishes all left-over wills. Without `start` it does nothing. */
     async publishLeftOver(): Promise<void> {
-      if (state === 'started') await keepTrying(allLeftOver)
+      if (state === 'started') await keepTrying(publishAllLeftOver)
     },
 
     /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
@@ -101,16 +101,18 @@ export async function createWills(parts: {
     await atPublishRate(principal, () => publishOnce({ ...will, principal, clientId }, willKey))
   }
 
-  async function allLeftOver(): Promise<void> {
+  async function publishAllLeftOver(): Promise<void> {
     const left = (await stored.leftOver()).filter(({ key }) => !begun.has(key))
     for (const { key } of left) begun.add(key)
     await Promise.all(
-      left.map(({ key, node: _node, ...will }) => atPublishRate(will.principal, () => leftOver(will, key))),
+      left.map(({ key, node: _node, ...will }) =>
+        atPublishRate(will.principal, () => publishLeftOver(will, key)),
+      ),
     )
   }
 
   /** Publishes a left-over will. One node at a time: if two nodes try, the second finds that the will is gone. */
-  async function leftOver(will: SentWill, key: string): Promise<void> {
+  async function publishLeftOver(will: SentWill, key: string): Promise<void> {
     await inLock((held) => publishOnce(will, key, held))
     begun.delete(key)
   }
@@ -213,7 +215,7 @@ export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access
       const bytes = Buffer.byteLength(topic) + payload.length
       if (kept.of(username) + bytes > maxWillBytes) return false
       kept.add(username, bytes)
-      client.willGone = once(() => kept.add(username, -bytes))
+      client.freeWillRoom = once(() => kept.add(username, -bytes))
       return true
     },
   }

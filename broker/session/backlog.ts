@@ -9,7 +9,7 @@ import type { Session, SessionBounds } from './session.ts'
 const pageSize = 200
 
 /** The messages that a session still has to get: those of the journal after `upTo`, and those in `owed`. */
-interface Place {
+interface OwedPlace {
   upTo: number
   owed: readonly Owed[]
 }
@@ -19,7 +19,7 @@ interface Backlog {
   /** In the order of their positions. */
   owed: Owed[]
   upTo: number
-  again: Session['again']
+  replay: Session['replay']
   /** `dropped`: number of messages above the limits. `missing`: number of messages that the journal no longer keeps. */
   dropped: number
   missing: number
@@ -41,18 +41,18 @@ export function createBacklogs(parts: {
      */
     async choose(
       subscriptions: Session['subscriptions'],
-      { upTo, owed, replay }: Place & { replay: number },
+      { upTo, owed, replay }: OwedPlace & { replay: number },
       mostAgain: number,
       terms: Terms,
     ): Promise<Backlog> {
       const filters = [...subscriptions.keys()]
-      const { wanted, missing } = await withoutOver(filters, { upTo, owed: withoutTwice(owed) }, terms)
+      const { wanted, missing } = await dropUnwanted(filters, { upTo, owed: dropDuplicates(owed) }, terms)
       const floor = Math.min(journal.floor() - 1, replay)
-      const kept = withoutGap(filters, { upTo, owed: wanted }, floor, terms)
+      const kept = moveToFloor(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
       // `isCut`: not all messages to repeat fit into the backlog. The session reads those after `first.upTo` later.
       const isCut = first.upTo < replay
-      const again = isCut ? await withoutReadLater(journal, first, terms) : first
+      const again = isCut ? await dropReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
       // If more than `maxOwed` messages are sent again, up to `maxOwed` new messages are chosen besides.
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
@@ -60,7 +60,7 @@ export function createBacklogs(parts: {
       return {
         owed: inOrder(chosen.owed),
         upTo: isCut ? again.upTo : journal.head(),
-        again: isCut ? { upTo: replay, head: journal.head() } : undefined,
+        replay: isCut ? { upTo: replay, head: journal.head() } : undefined,
         dropped: kept.dropped + chosen.dropped,
         missing,
       }
@@ -73,9 +73,9 @@ export function createBacklogs(parts: {
    * Leaves out owed messages that the session no longer gets (`isWanted`), so that these do not count for the limits.
    * Reads the messages from the journal only if a limit may be reached.
    */
-  async function withoutOver(
+  async function dropUnwanted(
     filters: readonly string[],
-    { upTo, owed }: Place,
+    { upTo, owed }: OwedPlace,
     terms: Terms,
   ): Promise<{ wanted: Owed[]; missing: number }> {
     const stored = owed.filter((each) => each.stored)
@@ -91,9 +91,9 @@ export function createBacklogs(parts: {
    * Moves the place of a session up to `floor`, because below its floor the journal is incomplete. Of the messages
    * up to `floor`, the session gets those that any returning session gets, with DUP, because they may have been sent.
    */
-  function withoutGap(
+  function moveToFloor(
     filters: readonly string[],
-    place: Place & { owed: Owed[] },
+    place: OwedPlace & { owed: Owed[] },
     floor: number,
     terms: Terms,
   ): { upTo: number; owed: Owed[]; dropped: number } {
@@ -111,7 +111,7 @@ export function createBacklogs(parts: {
   }
 
   /** Adds the messages after `before.upTo`, up to `to`, to send them again. Stops when `most` messages are owed. */
-  async function sentAgain(before: Place, to: number, terms: Terms, most: number): Promise<Place> {
+  async function sentAgain(before: OwedPlace, to: number, terms: Terms, most: number): Promise<OwedPlace> {
     const owed = [...before.owed]
     const known = new Set(owed.map(({ position }) => position))
     let { upTo } = before
@@ -156,11 +156,11 @@ async function stillWanted(
  * Leaves out retained values of a SUBSCRIBE that the session will read from the journal later, after `upTo`. So the
  * client gets each value once.
  */
-async function withoutReadLater(
+async function dropReadLater(
   journal: Pick<Journal, 'getFirst'>,
-  { upTo, owed }: Place,
+  { upTo, owed }: OwedPlace,
   terms: Terms,
-): Promise<Place> {
+): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
   // When the session reads the journal, it gets the value of a data topic whatever its age: no value counts as expired.
@@ -170,7 +170,7 @@ async function withoutReadLater(
 }
 
 /** Keeps one message for each position: the first in the list. */
-function withoutTwice(owed: readonly Owed[]): Owed[] {
+function dropDuplicates(owed: readonly Owed[]): Owed[] {
   const byPosition = new Map<number, Owed>()
   for (const each of owed) if (!byPosition.has(each.position)) byPosition.set(each.position, each)
   return inOrder([...byPosition.values()])

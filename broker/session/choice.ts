@@ -38,7 +38,7 @@ export function choose(
   }
   const owed = place.owed.map((each) =>
     // The session gets this retained value because of a SUBSCRIBE. It would also get the value without the SUBSCRIBE.
-    each.retain && chosen.has(each.position) ? { ...each, isChosen: true } : each,
+    each.retain && chosen.has(each.position) ? { ...each, isWantedAnyway: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
   return withinLimits(
@@ -101,8 +101,11 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   const sent = all.filter(({ dup }) => dup)
   const waiting = all.filter(({ dup }) => !dup)
   const room = Math.max(0, Math.min(limits.waiting, limits.owed - sent.length))
-  const isBrought = ({ retain, isChosen }: Owed) => retain && !isChosen
-  const byPriority = [...waiting.filter(isBrought), ...waiting.filter((each) => !isBrought(each))]
+  const isOnlyFromSubscribe = ({ retain, isWantedAnyway }: Owed) => retain && !isWantedAnyway
+  const byPriority = [
+    ...waiting.filter(isOnlyFromSubscribe),
+    ...waiting.filter((each) => !isOnlyFromSubscribe(each)),
+  ]
   const kept = new Set(byPriority.slice(Math.max(0, waiting.length - room)))
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }

@@ -9,7 +9,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
   const connected = new Map<string, Session>()
   const claiming = new Map<string, Session>()
   const leaving = new Map<string, Session>()
-  const receiving = new Map<string, Session>()
+  const storingIncoming = new Map<string, Session>()
   const isConnected = (session: Session) => connected.get(session.clientId) === session
 
   return {
@@ -19,7 +19,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
     /** Persistent sessions whose clients have gone. This node has not stored that yet. */
     leaving,
     /** Sessions whose clients have gone, while this node still stores QoS 2 messages that the clients published. */
-    receiving: receiving as ReadonlyMap<string, Session>,
+    storingIncoming: storingIncoming as ReadonlyMap<string, Session>,
     isConnected,
     /** All sessions whose progress this node knows and stores. */
     values: (): Session[] => [...connected.values(), ...leaving.values(), ...claiming.values()],
@@ -49,18 +49,18 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
     /** Call it when the session has ended. */
     forget(clientId: string): void {
       leaving.delete(clientId)
-      receiving.delete(clientId)
+      storingIncoming.delete(clientId)
     },
   }
 
   /**
-   * Keeps a session in `receiving` until the QoS 2 messages of its client are stored. If the client resumes the session
-   * meanwhile, this node must recognise messages that the client sends again.
+   * Keeps a session in `storingIncoming` until the QoS 2 messages of its client are stored. If the client resumes the
+   * session meanwhile, this node must recognise messages that the client sends again.
    */
   async function keepReceiving(session: Session): Promise<void> {
     if (session.processing.size === 0) return
-    receiving.set(session.clientId, session)
+    storingIncoming.set(session.clientId, session)
     await Promise.allSettled(session.processing.values())
-    if (receiving.get(session.clientId) === session) receiving.delete(session.clientId)
+    if (storingIncoming.get(session.clientId) === session) storingIncoming.delete(session.clientId)
   }
 }

@@ -9,7 +9,7 @@ export interface Owed {
   /** The message may have been sent before. If so, it is sent with DUP. */
   readonly dup: boolean
   /** The session would get this retained value without a SUBSCRIBE too, so other retained values are dropped first. */
-  readonly isChosen?: boolean
+  readonly isWantedAnyway?: boolean
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
   /** QoS 2: the client has acknowledged the message by PUBREC, but not yet by PUBCOMP. */
@@ -91,11 +91,11 @@ export class InFlight {
   }
 
   /**
-   * Resolves when at most `count` messages are in flight. A call of `letGo` resolves the promise earlier, so the
+   * Resolves when at most `count` messages are in flight. A call of `endWait` resolves the promise earlier, so the
    * caller must check whether it still has to wait.
    */
   fallsTo(count: number): Promise<void> {
-    this.letGo()
+    this.endWait()
     return new Promise((resolve) => {
       this.#waiting = { count, resolve }
       this.#shrunk()
@@ -103,7 +103,7 @@ export class InFlight {
   }
 
   /** Ends the wait in `fallsTo`, because the connection is closed or another caller has begun to wait. */
-  letGo(): void {
+  endWait(): void {
     this.#waiting?.resolve()
     this.#waiting = undefined
   }
@@ -128,7 +128,7 @@ export class InFlight {
   }
 
   #shrunk(): void {
-    if (this.#waiting && this.size <= this.#waiting.count) this.letGo()
+    if (this.#waiting && this.size <= this.#waiting.count) this.endWait()
   }
 }
 

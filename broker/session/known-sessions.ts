@@ -7,7 +7,7 @@ import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './sess
 export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
 
 /** The summary of a session that every node has in memory. A node reads the rest from the store when necessary. */
-export interface Known {
+export interface KnownSession {
   readonly clientId: string
   readonly clean: boolean
   readonly permission: string
@@ -33,7 +33,7 @@ export async function openKnownSessions(parts: {
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
-  const known = new Map<string, Known>()
+  const known = new Map<string, KnownSession>()
   /** Client ids of the persistent sessions, by the user name that last used each session. */
   const persistent = new Map<string, Set<string>>()
   /** Permission digests. Sessions with equal permissions share one string object, so V8 compares only two addresses. */
@@ -50,7 +50,7 @@ export async function openKnownSessions(parts: {
   })
 
   return {
-    get: (clientId: string): Known | undefined => known.get(clientId),
+    get: (clientId: string): KnownSession | undefined => known.get(clientId),
     values: () => known.values(),
     /** Client ids of the persistent sessions of a credential. */
     persistentOf: (username: string): ReadonlySet<string> => persistent.get(username) ?? none,
@@ -80,20 +80,20 @@ export async function openKnownSessions(parts: {
     },
 
     /** Sessions whose client was connected to a node that is gone. */
-    gone: (): Known[] =>
+    gone: (): KnownSession[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
     /** Whether the other nodes take this node for dead, as far as this node knows. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
     /** Whether a session has been offline for `expiryMs` or longer. The next sweep of the leader removes it. */
-    hasExpired(session: Known): boolean {
+    hasExpired(session: KnownSession): boolean {
       const since = offlineSince(session)
       return since !== undefined && hubTime.now() - since >= expiryMs
     },
 
     /** Estimates when a session will expire, milliseconds since the epoch. Undefined while its client is connected. */
-    expiresAt(session: Known): number | undefined {
+    expiresAt(session: KnownSession): number | undefined {
       const since = offlineSince(session)
       return since === undefined ? undefined : clock() + expiryMs - (hubTime.now() - since)
     },
@@ -103,7 +103,7 @@ export async function openKnownSessions(parts: {
     const { clientId, clean, principal, createdAt, version, node, disconnectedAt, offlineAt } = record
     remove(clientId)
     const { username } = principal
-    const session: Known = {
+    const session: KnownSession = {
       ...{ clientId, clean, permission: permission(record.permission), username, createdAt, version },
       ...{ node, disconnectedAt, offlineAt },
     }
@@ -129,7 +129,7 @@ export async function openKnownSessions(parts: {
   }
 
   /** The hub time at which the client went offline, milliseconds. Undefined while the client is connected. */
-  function offlineSince({ node, offlineAt }: Known): number | undefined {
+  function offlineSince({ node, offlineAt }: KnownSession): number | undefined {
     if (node === undefined) return offlineAt ?? hubTime.now()
     return nodes.isLiving(node) ? undefined : (endOf(node) ?? hubTime.now())
   }

@@ -6,7 +6,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { HubTime } from '../hub-time.ts'
 import type { Finished } from './outgoing-qos2.ts'
 import type { Session } from './session.ts'
-import type { Place, SessionRecord } from './session-record.ts'
+import type { SessionRecord, StoredPlace } from './session-record.ts'
 
 export type Progress = Awaited<ReturnType<typeof openProgress>>
 
@@ -17,7 +17,7 @@ const maxInValue = 50_000
 const prefix = 'progress/'
 
 /** How far the sessions have got, by client id. Null: the record of the session says how far. */
-type Unsettled = Record<string, (Place & { createdAt: number }) | null>
+type Unsettled = Record<string, (StoredPlace & { createdAt: number }) | null>
 
 /** The stored progress of one run of a node (from its start to its end): how far the sessions on this node have got. */
 interface Value {
@@ -78,7 +78,7 @@ export async function openProgress(parts: {
      * Returns how far a session had got at the end of the run that its record names. Messages after `upTo`, up to
      * `replay`, may have been sent in that run, and must be sent again.
      */
-    placeOf(record: SessionRecord): Place & { replay: number } {
+    placeOf(record: SessionRecord): StoredPlace & { replay: number } {
       const { node, clientId, createdAt, version } = record
       const value = node === undefined ? undefined : values.get(node)
       const replay =
@@ -139,7 +139,10 @@ export async function openProgress(parts: {
  * lists about `maxInValue` messages at most. If the messages of a session do not fit in, and its stored record has its
  * present `upTo`, the session gets null: after a crash its record counts, and the client gets more messages twice.
  */
-export function unsettledOf(sessions: Iterable<Session>, placeOf: (session: Session) => Place): Unsettled {
+export function unsettledOf(
+  sessions: Iterable<Session>,
+  placeOf: (session: Session) => StoredPlace,
+): Unsettled {
   // Without a prototype, because a client id may be any text, even the name of an inherited property.
   const unsettled: Unsettled = Object.create(null)
   let room = maxInValue

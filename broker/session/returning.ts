@@ -114,7 +114,7 @@ export function createReturning(parts: {
     )
     const dropped = (place.lost ?? 0) + chosen.dropped
     session.upTo = chosen.upTo
-    session.again = chosen.again
+    session.replay = chosen.replay
     for (const each of chosen.owed) if (each.released) session.inFlight.set(packetIdOf(each.position), each)
     session.backlog = chosen.owed.filter(({ released }) => !released)
     session.dropped = record.dropped + dropped + chosen.missing

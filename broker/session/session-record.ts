@@ -18,7 +18,7 @@ import type { Session, SessionBounds } from './session.ts'
 
 export const recordPrefix = 'session/'
 
-export interface SessionRecord extends Place {
+export interface SessionRecord extends StoredPlace {
   clientId: string
   clean: boolean
   permission: string
@@ -35,7 +35,7 @@ export interface SessionRecord extends Place {
 }
 
 /** How far a persistent session has got in the journal. */
-export interface Place {
+export interface StoredPlace {
   /** The session still has to get the messages after this position. */
   upTo: number
   /** Other messages that the session still has to get or to acknowledge: earlier ones, and retained values. */
@@ -46,16 +46,22 @@ export interface Place {
   replay?: number
 }
 
-/** An owed message in a record. `flags` is the sum of 1 (`retain`), 2 (`dup`) and 4 (`isChosen`). */
+/** An owed message in a record. `flags` is the sum of 1 (`retain`), 2 (`dup`) and 4 (`isWantedAnyway`). */
 type StoredOwed = [position: number, qos: Qos, flags: number]
 
-export function toStored({ position, qos, retain, dup, isChosen }: Owed): StoredOwed {
-  return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0) + (isChosen ? 4 : 0)]
+export function toStored({ position, qos, retain, dup, isWantedAnyway }: Owed): StoredOwed {
+  return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0) + (isWantedAnyway ? 4 : 0)]
 }
 
 export function fromStored([position, qos, flags]: StoredOwed): Owed {
-  const isChosen = (flags & 4) !== 0
-  return { position, qos, retain: (flags & 1) !== 0, dup: (flags & 2) !== 0, ...(isChosen && { isChosen }) }
+  const isWantedAnyway = (flags & 4) !== 0
+  return {
+    position,
+    qos,
+    retain: (flags & 1) !== 0,
+    dup: (flags & 2) !== 0,
+    ...(isWantedAnyway && { isWantedAnyway }),
+  }
 }
 
 /**
@@ -188,7 +194,7 @@ export function createRecords(parts: {
    * Returns how far a session has got, with at most `maxOwed` owed messages. If there are more, returns the first ones,
    * because the node may send these before it stores the next progress.
    */
-  function placeOf(session: Session): Place {
+  function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)
     // Keeps all if QoS 2 messages were sent: the session must not find a sent message in the journal again.
     const most = session.hasSentQos2 ? Infinity : maxOwed
@@ -196,7 +202,7 @@ export function createRecords(parts: {
     return {
       ...{ upTo, owed: owed.slice(0, most).map(toStored) },
       ...(lost > 0 && { lost }),
-      ...(session.again && { replay: session.again.upTo }),
+      ...(session.replay && { replay: session.replay.upTo }),
     }
   }
 

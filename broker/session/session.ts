@@ -1,12 +1,12 @@
 import type { Principal } from '../../acl/principal.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import type { Outgoing } from '../connection/socket.ts'
+import type { OutgoingBuffer } from '../connection/socket.ts'
 import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
  * A session (MQTT 3.1.1 §3.1.2.4) whose client is connected to this node, is logging in, or has just left. Of any other
- * session, the store has a record, and this node has a summary in memory (`Known` in `known-sessions.ts`).
+ * session, the store has a record, and this node has a summary in memory (`KnownSession` in `known-sessions.ts`).
  */
 export interface Session {
   readonly clientId: string
@@ -28,7 +28,7 @@ export interface Session {
   /** The same connection as `owner`. Set after CONNACK, when the client may receive messages. */
   connection: MqttConnection | undefined
   /** The outgoing side of `connection`. A delivery needs no other part of the connection. */
-  outgoing: Outgoing | undefined
+  outgoing: OutgoingBuffer | undefined
   /** The messages in flight to the client, by packet identifier. */
   readonly inFlight: InFlight
   /** Packet identifiers of QoS 2 messages that the client has published, and not yet released by PUBREL. */
@@ -52,15 +52,15 @@ export interface Session {
   /** Messages that the session has to get and that were not yet sent on this connection, in the order of sending. */
   backlog: Owed[]
   /**
-   * Set if a crash left more messages to repeat than the backlog may hold. Up to `again.upTo`, the session reads the
-   * journal and gets every message again that may have been sent. From there to `again.head` (the end of the journal at
+   * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the session reads the
+   * journal and gets every message again that may have been sent. From there to `replay.head` (the end of the journal at
    * log-in) it gets only the messages that any returning session gets.
    */
-  again: { upTo: number; head: number } | undefined
+  replay: { upTo: number; head: number } | undefined
   /** Whether the node has sent QoS 2 messages to the client. The hub publishes at QoS 1, so only tests send any. */
   hasSentQos2: boolean
   /** Identifies the call of `read` (`fanout/catching-up.ts`) that sends to this session now. Undefined: none runs. */
-  reading: object | undefined
+  currentRead: object | undefined
   /** Number of messages that the session lost: to the queue limit, or because the journal no longer keeps them. */
   dropped: number
   /** When the connection ended: in milliseconds since the epoch, and in hub time (`offlineAt`, see `hub-time.ts`). */
@@ -124,9 +124,9 @@ export function createSession(of: {
     incoming: of.receiving?.incoming ?? new Set(),
     processing: of.receiving?.processing ?? new Map(),
     backlog: [],
-    again: undefined,
+    replay: undefined,
     hasSentQos2: false,
-    reading: undefined,
+    currentRead: undefined,
     dropped: 0,
     disconnectedAt: undefined,
     offlineAt: undefined,

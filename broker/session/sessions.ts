@@ -52,7 +52,7 @@ export function createSessions(parts: {
      */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
-      letGo(session)
+      detachClient(session)
       void here.keepReceiving(session)
       here.leave(session)
       if (!session.clean) reading.leave(session)
@@ -83,7 +83,7 @@ export function createSessions(parts: {
 
   async function drop(clientId: string): Promise<boolean> {
     const session = connected.get(clientId)
-    if (session) letGo(session)
+    if (session) detachClient(session)
     here.forget(clientId)
     let record = known.get(clientId)
     if (!session && !record) return false
@@ -108,12 +108,12 @@ export function createSessions(parts: {
     // Another node took this node for dead and removed its clean sessions. `claimAgain` stores the sessions again.
     if (!record && session.clean && known.isTakenForDead()) return
     const { owner } = session
-    letGo(session)
+    detachClient(session)
     owner?.cut('takeover', 'another connection with the same client id')
   }
 
   /** Removes the session from the connected ones, and notes how far the session has got. */
-  function letGo(session: Session): void {
+  function detachClient(session: Session): void {
     reading.stop(session)
     here.exit(session)
   }

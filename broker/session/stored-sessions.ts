@@ -1,14 +1,14 @@
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { untilDone } from '../../store/until-done.ts'
 import type { SessionsHere } from './here.ts'
-import type { Known, KnownSessions } from './known-sessions.ts'
+import type { KnownSession, KnownSessions } from './known-sessions.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
 import type { Session } from './session.ts'
 import { type Records, recordKey } from './session-record.ts'
 
 export type StoredSessions = ReturnType<typeof createStoredSessions>
 
-type Removable = Pick<Known, 'clientId' | 'clean' | 'version'>
+type Removable = Pick<KnownSession, 'clientId' | 'clean' | 'version'>
 
 /**
  * Stores and removes the records of this node's sessions. Each commit names the version of the record that it replaces.
@@ -32,7 +32,7 @@ export function createStoredSessions(parts: {
     store: storeRecord,
 
     /** Stores the session of a client that logs in, in place of `before`, and adds it to the connected sessions. */
-    async claim(session: Session, before: Known | undefined, removed: readonly Change[]): Promise<void> {
+    async claim(session: Session, before: Removable | undefined, removed: readonly Change[]): Promise<void> {
       const changes = changesOf(session)
       const record = recordOf(session)
       try {

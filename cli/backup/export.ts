@@ -16,7 +16,7 @@ export const exportCommand: LocalCommand = {
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
   parameters: ['<file>'],
   options: [stoppedOption],
-  does: (input, how) => exportTo(input.text('file'), atSocket(how, input)),
+  run: (input, how) => exportTo(input.text('file'), atSocket(how, input)),
   print: (result, printer) =>
     printer.sentence(
       `Exported ${valueAt(result, 'records')} records (${sizeText(valueAt(result, 'bytes'))}) into`,

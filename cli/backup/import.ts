@@ -25,7 +25,7 @@ export const importOfFile: LocalCommand = {
   summary: 'take a file of hubctl export into an empty store; the node starts again meanwhile',
   parameters: ['<file>'],
   options: [stoppedOption],
-  does: (input, how) => importFrom(input.text('file'), atSocket(how, input)),
+  run: (input, how) => importFrom(input.text('file'), atSocket(how, input)),
   print(result, printer) {
     const what = `${valueAt(result, 'records')} records of ${valueAt(result, 'exportedAt')}`
     return valueAt(result, 'waits') === true

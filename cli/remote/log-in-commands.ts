@@ -9,7 +9,7 @@ export const logInCommands: readonly LocalCommand[] = [
     summary:
       'log in to a hub over HTTPS; e-mail address and password are asked for, or read from lines of the standard input',
     options: [{ flags: '--email <email>', summary: 'e-mail address of a user with the permission operate' }],
-    does: async (input: Input, { url, caPath }) =>
+    run: async (input: Input, { url, caPath }) =>
       logIn(urlOf(url), {
         email: input.optional('email'),
         ca: caPath === undefined ? undefined : await readCa(caPath),
@@ -20,7 +20,7 @@ export const logInCommands: readonly LocalCommand[] = [
   {
     words: 'logout',
     summary: 'forget the log-in to a hub',
-    does: async (_input, { url }) => logOut(urlOf(url)),
+    run: async (_input, { url }) => logOut(urlOf(url)),
     print: (result, printer) =>
       valueAt(result, 'loggedOut') === true
         ? printer.sentence('Logged out at', valueAt(result, 'url'))

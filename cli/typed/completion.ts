@@ -19,7 +19,7 @@ export function completionOf(
     words: 'completion',
     summary: 'a script that completes what you type, for bash, zsh or fish',
     parameters: ['<shell>'],
-    async does(input) {
+    async run(input) {
       const shell = input.text('shell')
       const make = Object.hasOwn(shells, shell) ? shells[shell] : undefined
       if (!make) throw usage(`there is no completion for "${shell}": bash, zsh or fish`)

@@ -18,7 +18,7 @@ export const programOptions: readonly CommandOption[] = [
 ]
 
 /** The values of the program options: which hub to ask, and how to print its answer. */
-export interface How {
+export interface GlobalOptions {
   socketPath: string
   /** Address of the hub, if the command goes over HTTPS instead of through the socket. */
   url: string | undefined
@@ -36,7 +36,7 @@ export const localCommands: readonly LocalCommand[] = [
 
 /** Builds the commander program from the tables of commands. */
 export function createProgram(
-  act: (command: Command | LocalCommand, input: Input, how: How) => Promise<void>,
+  act: (command: Command | LocalCommand, input: Input, how: GlobalOptions) => Promise<void>,
 ): Commander {
   const program = new Commander('hubctl').description('Operates a running node of the now-playing hub.')
   for (const option of programOptions) program.addOption(optionOf(option))
@@ -65,16 +65,16 @@ export function createProgram(
 
 /** The command to run. A command with `without` is replaced if the named option is not given. */
 function chosen(command: Command | LocalCommand, input: Input): Command | LocalCommand {
-  const without = 'asks' in command ? command.without : undefined
-  return without && input.optional(without.option) === undefined ? without.does : command
+  const without = 'operation' in command ? command.without : undefined
+  return without && input.optional(without.option) === undefined ? without.run : command
 }
 
 /** The summary of a command for the help: its own, or else the summary of the operation that it asks for. */
 export function summaryOfCommand(command: Command | LocalCommand): string {
-  return 'does' in command ? command.summary : (command.summary ?? operations[command.asks].summary)
+  return 'run' in command ? command.summary : (command.summary ?? operations[command.operation].summary)
 }
 
-function howOf(program: Commander): How {
+function howOf(program: Commander): GlobalOptions {
   const { socket, url: given, ca, watch = false, yes = false } = program.opts<Record<string, string>>()
   if (socket !== undefined && given !== undefined) throw usage('--socket and --url cannot be given together')
   if (socket === '') throw usage('--socket must be a path')

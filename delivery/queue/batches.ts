@@ -1,5 +1,5 @@
 /** Most items and bytes of one commit. Larger changes are split, because other commits wait for each commit. */
-const most = { items: 500, bytes: 1024 * 1024 }
+const batchLimits = { items: 500, bytes: 1024 * 1024 }
 
 /**
  * Calls `read` for each element of `all`, one after another. `read` finds a payload, or a message with its payload.
@@ -9,18 +9,18 @@ export async function* inBatches<Of, Found extends Buffer | { payload: Buffer }>
   all: readonly Of[],
   read: (of: Of) => Promise<Found | undefined>,
 ): AsyncGenerator<readonly [of: Of, found: Found | undefined][]> {
-  let portion: [Of, Found | undefined][] = []
+  let batch: [Of, Found | undefined][] = []
   let bytes = 0
   for (const of of all) {
     const found = await read(of)
-    portion.push([of, found])
+    batch.push([of, found])
     bytes += payloadOf(found)?.length ?? 0
-    if (portion.length < most.items && bytes < most.bytes) continue
-    yield portion
-    portion = []
+    if (batch.length < batchLimits.items && bytes < batchLimits.bytes) continue
+    yield batch
+    batch = []
     bytes = 0
   }
-  if (portion.length > 0) yield portion
+  if (batch.length > 0) yield batch
 }
 
 function payloadOf(found: Buffer | { payload: Buffer } | undefined): Buffer | undefined {

@@ -1,7 +1,7 @@
 import type { Journal } from '../../journal/journal.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
-import { currentOf, isFromBefore } from './queue.ts'
+import { currentOf, isOlderThanQueue } from './queue.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
@@ -28,21 +28,21 @@ export function createBeginning(parts: {
    */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { inOrder } = inMemory.queueOf(name)
-    const placed = inOrder.filter(isFromBefore)
+    const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
     // Items that already wait for some of these messages. They move into the order of positions, because earlier
     // messages may belong between them: those that another node accepted before it knew the queue.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
-    const later = inOrder.filter((item) => !isFromBefore(item) && !waitingAt.has(item.position))
+    const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))
     const known = new Set([...placed, ...later].map(({ messageId }) => messageId))
     const newest = messages.slice(Math.max(0, messages.length - Math.max(0, perQueue - later.length)))
     const missing = newest.filter(({ position }) => !isPlaced.has(position))
-    for await (const portion of inBatches(missing, ({ position }) => journal.get(position))) {
+    for await (const batch of inBatches(missing, ({ position }) => journal.get(position))) {
       const moved: WorkItem[] = []
       const items: { item: WorkItem; payload?: Buffer | undefined }[] = []
-      for (const [{ position, at, describe }, message] of portion) {
+      for (const [{ position, at, describe }, message] of batch) {
         const waiting = waitingAt.get(position)
         if (waiting) moved.push(waiting)
         const { messageId, details } = waiting ?? (message && describe(message)) ?? {}

@@ -46,8 +46,8 @@ export function createDeadLetters(parts: {
   async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
     const givenUpAt = new Date(clock()).toISOString()
     const all = itemsIn(inMemory.get(name), sequencesOf(items)).sort(bySequence)
-    for await (const portion of inBatches(all, (item) => payload(name, item))) {
-      const payloads = new Map(portion.map(([{ sequence }, payload]) => [sequence, payload]))
+    for await (const batch of inBatches(all, (item) => payload(name, item))) {
+      const payloads = new Map(batch.map(([{ sequence }, payload]) => [sequence, payload]))
       await giveUpPortion(name, payloads, { givenUpAt, reason }, maxTries)
     }
   }
@@ -81,9 +81,9 @@ export function createDeadLetters(parts: {
     const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
     let replayed = 0
     try {
-      for await (const portion of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
-        const letters = portion.map(([letter]) => letter)
-        const items = portion.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
+      for await (const batch of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
+        const letters = batch.map(([letter]) => letter)
+        const items = batch.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
           const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
           return { item, payload }
         })

@@ -58,7 +58,7 @@ export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
  * Whether an item is older than its queue. The sequence of such an item is a position in the journal. All other
  * sequences are made from the clock, and are greater than 1e15.
  */
-export function isFromBefore({ sequence }: Numbered): boolean {
+export function isOlderThanQueue({ sequence }: Numbered): boolean {
   return sequence < 1e15
 }
 
@@ -79,12 +79,12 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
  * An item that was set aside goes to `aside`.
  */
 export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
-  const age = isFromBefore(item) ? 'before' : 'since'
+  const age = isOlderThanQueue(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
   if (item.asideUntil !== undefined) aside.push(item)
-  else if (!isFromBefore(item)) inOrder.push(item)
+  else if (!isOlderThanQueue(item)) inOrder.push(item)
   else {
-    const before = inOrder.findLastIndex((other) => isFromBefore(other) && other.sequence < item.sequence)
+    const before = inOrder.findLastIndex((other) => isOlderThanQueue(other) && other.sequence < item.sequence)
     inOrder.splice(before + 1, 0, item)
   }
 }
@@ -116,7 +116,7 @@ export function itemsIn({ inOrder, aside }: Queue, sequences: ReadonlySet<number
 export function currentOf({ inOrder, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
   // A sequence above the highest belongs to a new item, which the queue does not have yet. Most calls are about new
   // items, and a search through a long queue is slow.
-  if (item.sequence > highest[isFromBefore(item) ? 'before' : 'since']) return undefined
+  if (item.sequence > highest[isOlderThanQueue(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return inOrder.find(isIt) ?? aside.find(isIt)
 }

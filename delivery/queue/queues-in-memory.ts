@@ -25,11 +25,11 @@ export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
  */
 export async function loadQueues(
   store: Store,
-  journal: Pick<Journal, 'named'>,
+  journal: Pick<Journal, 'neededByQueues'>,
   heard: (sequence: number) => void,
   appended: (queue: string) => void,
 ) {
-  const { named } = journal
+  const { neededByQueues } = journal
   const queues = new Map<string, Queue>()
   const stored = await readWork(store)
   for (const [name, item] of stored.items) add(name, item)
@@ -64,13 +64,14 @@ export async function loadQueues(
 
   function add(name: string, item: WorkItem): void {
     addTo(queueOf(name), item)
-    if (item.position > 0) named.add(item.position)
+    if (item.position > 0) neededByQueues.add(item.position)
   }
 
   function take(name: string, items: readonly { sequence: number }[]): void {
     const queue = queues.get(name)
     if (!queue) return
-    for (const { position } of takeFrom(queue, sequencesOf(items))) if (position > 0) named.remove(position)
+    for (const { position } of takeFrom(queue, sequencesOf(items)))
+      if (position > 0) neededByQueues.remove(position)
   }
 
   function forgetEmpty(name: string, queue: Queue): void {

@@ -8,7 +8,7 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange } from './work-records.ts'
 
 /** A message that the hub is to send again, with the event id and details of its new item. */
-type Owed = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
+type MessageToRepeat = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /**
  * Puts messages of the journal at the end of a queue once more. From its floor on, the journal keeps all messages, so
@@ -40,8 +40,8 @@ export function createRepeating(parts: {
     const owed = await missing(name, messages)
     await first(owed.length)
     let repeated = 0
-    for await (const portion of inBatches(owed, (message) => copyOf(journal, message))) {
-      repeated += await inLock((held) => add(name, portion, held))
+    for await (const batch of inBatches(owed, (message) => copyOf(journal, message))) {
+      repeated += await inLock((held) => add(name, batch, held))
     }
     return repeated
   }
@@ -49,14 +49,14 @@ export function createRepeating(parts: {
   /** Adds a portion, which is one commit. Returns how many items it added. */
   async function add(
     name: string,
-    portion: readonly (readonly [Owed, Buffer | undefined])[],
+    batch: readonly (readonly [MessageToRepeat, Buffer | undefined])[],
     held: readonly Change[],
   ): Promise<number> {
     // Look again at the events that wait: another node may have added the same messages a moment ago.
     const { inOrder, aside } = inMemory.get(name)
     const known = new Set([...inOrder, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
-    for (const [message, copied] of portion) {
+    for (const [message, copied] of batch) {
       const { position, at, messageId, details } = message
       const payload = copied ?? (await copyOf(journal, message))
       // Skip a message that waits already, or that the journal has removed meanwhile.
@@ -71,7 +71,7 @@ export function createRepeating(parts: {
   }
 
   /** The newest messages that are not in the queue yet, as many as the queue has room for. Leaves out the payloads. */
-  async function missing(name: string, messages: readonly EarlierMessage[]): Promise<Owed[]> {
+  async function missing(name: string, messages: readonly EarlierMessage[]): Promise<MessageToRepeat[]> {
     const { inOrder, aside } = inMemory.get(name)
     const waiting = [...inOrder, ...aside]
     const known = new Set(waiting.map(({ messageId }) => messageId))
@@ -79,9 +79,9 @@ export function createRepeating(parts: {
     const others = messages.filter(({ position }) => !positions.has(position))
     const room = Math.max(0, perQueue - waiting.length)
     const newest = others.slice(Math.max(0, others.length - room))
-    const found: Owed[] = []
-    for await (const portion of inBatches(newest, ({ position }) => journal.get(position))) {
-      for (const [{ position, at, describe }, message] of portion) {
+    const found: MessageToRepeat[] = []
+    for await (const batch of inBatches(newest, ({ position }) => journal.get(position))) {
+      for (const [{ position, at, describe }, message] of batch) {
         const described = message && describe(message)
         if (!described || known.has(described.messageId)) continue
         known.add(described.messageId)

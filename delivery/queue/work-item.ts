@@ -10,7 +10,7 @@ export interface WorkItem {
   position: number
   /**
    * Number that orders the items of a queue by acceptance. If the event is older than the queue, the sequence is the
-   * position of its message in the journal. That is smaller than all other sequences: see `isFromBefore`.
+   * position of its message in the journal. That is smaller than all other sequences: see `isOlderThanQueue`.
    */
   sequence: number
   /** Id of the event, by which receivers recognise repetitions. */

@@ -25,7 +25,7 @@ export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
  */
 export async function createWorkQueues(parts: {
   store: Store
-  journal: Pick<Journal, 'get' | 'floor' | 'named'>
+  journal: Pick<Journal, 'get' | 'floor' | 'neededByQueues'>
   nodes: NumberedNode
   /** Whether this node is the one that works off a queue and keeps it within its limits. */
   isOwn: (queue: string) => boolean

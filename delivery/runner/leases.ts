@@ -43,7 +43,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
       if (isHeldElsewhere(holder)) return false
-      const isTaken = await isDone({
+      const isTaken = await tryCommit({
         ...{ put: keyOfQueue(queue), value: nodes.self },
         when: holder === undefined ? 'absent' : { value: holder },
       })
@@ -79,12 +79,12 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
 
   async function release(queue: string): Promise<void> {
     if (holders.get(queue) !== nodes.self) return
-    const isReleased = await isDone({ del: keyOfQueue(queue), when: { value: nodes.self } })
+    const isReleased = await tryCommit({ del: keyOfQueue(queue), when: { value: nodes.self } })
     if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
   }
 
   /** Commits a change of a lease. False: another node was first, and this node has received its change by now. */
-  async function isDone(change: StateChange): Promise<boolean> {
+  async function tryCommit(change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])
       return true

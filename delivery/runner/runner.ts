@@ -53,7 +53,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
       [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
     /** The queues from which this node could deliver now but does not: see `watchStuckQueues`. */
-    standing: (): string[] =>
+    stuckQueues: (): string[] =>
       queues.names().filter((name) => {
         if (!leases.isOwn(name) || runs.get(name)?.running) return false
         const target = targetOf(name)

@@ -12,7 +12,7 @@ const patienceMs = 30_000
  */
 export function watchStuckQueues(parts: {
   /** Returns the queues from which this node could deliver now but does not. */
-  standing: () => string[]
+  stuckQueues: () => string[]
   /** Reads again from the store which node has the lease of the queue, and makes this node try the queue. */
   pickUp: (queue: string) => Promise<void>
   log: Log
@@ -20,7 +20,7 @@ export function watchStuckQueues(parts: {
   lookMs?: number
   patienceMs?: number
 }): () => void {
-  const { standing, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
+  const { stuckQueues, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
   /** By queue: when this watch first saw that nothing is delivered, milliseconds of `performance.now()`. */
   let since = new Map<string, number>()
   const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
@@ -28,7 +28,7 @@ export function watchStuckQueues(parts: {
 
   function look(): void {
     const now = performance.now()
-    since = new Map(standing().map((queue) => [queue, since.get(queue) ?? now]))
+    since = new Map(stuckQueues().map((queue) => [queue, since.get(queue) ?? now]))
     for (const [queue, at] of since) {
       if (now - at < patience) continue
       since.delete(queue)

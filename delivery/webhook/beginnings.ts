@@ -32,18 +32,18 @@ export function createBeginnings(parts: {
   earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   nodes: Nodes
   calls: Calls
-  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'begun' | 'unchanged' | 'onHeard'>
+  subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'endBeginning' | 'unchanged' | 'onHeard'>
   queues: Pick<WorkQueues, 'begin'>
   /** Whether this node works off the queue of a subscription. */
   isOwn: (name: string) => boolean
   /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
   /** Called when the queue of a subscription holds the earlier events. */
-  begun: (name: string) => void
+  onFilled: (name: string) => void
   log: Log
 }) {
   const { store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed } = parts
-  const { begun, log } = parts
+  const { onFilled, log } = parts
   const oneByOne = createLocks()
   const stopping = new AbortController()
   const running = createRunningWork()
@@ -100,8 +100,8 @@ export function createBeginnings(parts: {
 
   async function begin(subscription: PushSubscription): Promise<void> {
     const { name, topicId, from = '' } = subscription
-    const asItIs = subscriptions.unchanged(name)
-    await untilKnown(name, asItIs)
+    const ifUnchanged = subscriptions.unchanged(name)
+    await untilKnown(name, ifUnchanged)
     const head = journal.head()
     const earlier = await earlierOf(topicId, Date.parse(from))
     const missed = earlier.filter(({ position }) => position <= head)
@@ -112,9 +112,9 @@ export function createBeginnings(parts: {
         return about && isOfBeginning(subscription, about.messageId) ? about : undefined
       },
     }))
-    await queues.begin(name, described, asItIs)
-    await subscriptions.begun(name, [retryChange(name)])
-    begun(name)
+    await queues.begin(name, described, ifUnchanged)
+    await subscriptions.endBeginning(name, [retryChange(name)])
+    onFilled(name)
   }
 
   /**
@@ -123,8 +123,8 @@ export function createBeginnings(parts: {
    * decides about them. So when a node answers, it has stored all events that it decided about before it knew the
    * subscription.
    */
-  async function untilKnown(name: string, asItIs: Change): Promise<void> {
-    await store.commit([asItIs])
+  async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
+    await store.commit([ifUnchanged])
     const knowing = new Map(await calls.askOthers(question, name))
     const silent = nodes.living().find((node) => node !== nodes.self && knowing.get(node) !== true)
     if (silent !== undefined) throw new Error(`${nodes.nameOf(silent)} does not know it yet`)

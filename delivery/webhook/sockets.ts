@@ -3,12 +3,12 @@ import { type Slots, slots } from '../queue/limits.ts'
 /** Most test messages under way at once. Each holds a connection. */
 const tests = 64
 /** Most idle connections of one client. It may have as many more that still read the rest of an answer. */
-const kept = 64
+const maxIdle = 64
 /** For two clients (webhooks and plugin targets), each with two kinds of connections: idle, and reading an answer. */
-const keptInAll = 4 * kept
+const maxIdleInAll = 4 * maxIdle
 
 /** Most connections to webhooks and plugin targets at once, idle ones included. */
-export const maxSockets = slots.healthy.total + slots.failing.total + tests + keptInAll
+export const maxSockets = slots.healthy.total + slots.failing.total + tests + maxIdleInAll
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
@@ -23,6 +23,6 @@ export function socketsWithin(allowed: number) {
   return {
     slots: { healthy: partOf(slots.healthy), failing: partOf(slots.failing) },
     tests: part(tests),
-    kept: part(kept),
+    kept: part(maxIdle),
   }
 }

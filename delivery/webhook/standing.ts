@@ -86,7 +86,7 @@ export async function createStandings(parts: {
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
     /** The changes that make a standing active again, from now on. */
-    begun: (name: string): Change[] => put(name, fresh(toIso(clock()))),
+    madeActive: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
     /** The changes that remove a standing, even one that another node has stored and this node does not know yet. */
     dropped(name: string): Change[] {

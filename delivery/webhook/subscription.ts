@@ -77,7 +77,7 @@ export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId:
 type Changed = PushSubscription | undefined
 
 /** Removes the mark `isBeginning`, because the queue now holds the earlier events. */
-export function begun({ isBeginning, ...others }: PushSubscription): Changed {
+export function withoutBeginning({ isBeginning, ...others }: PushSubscription): Changed {
   return isBeginning && others
 }
 

@@ -2,7 +2,6 @@ import { createCollection } from '../../store/collection.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import {
-  begun,
   disabled,
   enabled,
   newSubscription,
@@ -11,6 +10,7 @@ import {
   paused,
   resumed,
   type SubscriptionRequest,
+  withoutBeginning,
 } from './subscription.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
@@ -50,8 +50,8 @@ export async function createPushSubscriptions(parts: {
      * Removes the mark `isBeginning`, because the queue now holds the earlier events. True if the mark was set. The
      * same commit stores `alongside`.
      */
-    begun: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
-      change(name, begun, () => alongside),
+    endBeginning: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
+      change(name, withoutBeginning, () => alongside),
 
     /** A condition for a commit, which fails if the stored subscription is not the one that `find` shows now. */
     unchanged: collection.unchanged,

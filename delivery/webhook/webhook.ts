@@ -42,7 +42,7 @@ export function createWebhooks(options: {
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
-  const judged = new Set<ClientRequest>()
+  const settledRequests = new Set<ClientRequest>()
   const agent = new KeepingAgent(maxKept, {
     keepAlive: true,
     maxFreeSockets: maxIdlePerEndpoint,
@@ -101,7 +101,7 @@ export function createWebhooks(options: {
       sent.on('close', () => {
         settle(failed('the connection was closed'))
         clearTimeout(timer)
-        judged.delete(sent)
+        settledRequests.delete(sent)
       })
       sent.end(body)
 
@@ -113,11 +113,11 @@ export function createWebhooks(options: {
         signal.removeEventListener('abort', abort)
         // The outcome is known. The rest of the exchange must end soon, so that the connection can be used again.
         clearTimeout(timer)
-        if (judged.size >= maxKept) {
+        if (settledRequests.size >= maxKept) {
           sent.destroy()
           return
         }
-        judged.add(sent)
+        settledRequests.add(sent)
         timer = setTimeout(() => sent.destroy(), idleMs)
       }
       function end(outcome: Outcome | 'stale'): void {

@@ -72,7 +72,7 @@ export function createFind({ store, journal }: Parts) {
     },
 
     /** The event of a message or report at a position. */
-    at: around,
+    at: eventAt,
   }
 
   async function search(
@@ -84,13 +84,13 @@ export function createFind({ store, journal }: Parts) {
     if (at === undefined) return { isWhole: true }
     let { entries, bytes } = most
     let refused: Found | undefined
-    for await (const { from, end } of stretches({ store, journal }, at)) {
+    for await (const { from, end } of rangesToSearch({ store, journal }, at)) {
       for await (const { entry, bytes: size } of candidates(from, end)) {
         bytes -= size
         if (entry) entries--
         if (entries < 0 || bytes < 0) return { found: refused, isWhole: false }
         if (!entry || !isAbout(entry, id)) continue
-        const found = await around(entry.position)
+        const found = await eventAt(entry.position)
         if (found && found.messages.length > 0) return { found, isWhole: true }
         refused ??= found
       }
@@ -98,7 +98,7 @@ export function createFind({ store, journal }: Parts) {
     return { found: refused, isWhole: true }
   }
 
-  async function around(position: number): Promise<Found | undefined> {
+  async function eventAt(position: number): Promise<Found | undefined> {
     const entry = await journal.get(position)
     if (!entry) return undefined
     const report = entry.isReport ? entry : await reportBehind(store, entry)
@@ -125,7 +125,7 @@ export function createFind({ store, journal }: Parts) {
  * The parts of the journal to search for an event that got its id at the instant `at`, in the order of search: just
  * after `at`, just before `at`, and the time in which the publisher may have repeated the event.
  */
-async function* stretches(
+async function* rangesToSearch(
   { store, journal }: Parts,
   at: number,
 ): AsyncGenerator<{ from: number; end: number }> {

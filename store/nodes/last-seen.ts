@@ -26,16 +26,16 @@ export async function createLastSeen<T extends Seen>(parts: {
     if (lastAt < since) await stored.delete(key)
   }
   /** Notes that are not written yet. */
-  const own = new Map<string, T>()
+  const unwritten = new Map<string, T>()
   let flushing: Promise<void> = Promise.resolve()
   const timer = setInterval(() => void flush(), flushMs).unref()
 
   return {
-    note: (key: string, seen: T): void => void own.set(key, seen),
+    note: (key: string, seen: T): void => void unwritten.set(key, seen),
 
-    get: (key: string): T | undefined => own.get(key) ?? stored.get(key),
+    get: (key: string): T | undefined => unwritten.get(key) ?? stored.get(key),
 
-    all: (): T[] => [...new Map([...stored.entries(), ...own]).values()],
+    all: (): T[] => [...new Map([...stored.entries(), ...unwritten]).values()],
 
     /** Writes the notes that are not written yet. */
     async close(): Promise<void> {
@@ -46,12 +46,12 @@ export async function createLastSeen<T extends Seen>(parts: {
 
   function flush(): Promise<void> {
     flushing = flushing.then(async () => {
-      for (const [key, seen] of [...own]) {
-        own.delete(key)
+      for (const [key, seen] of [...unwritten]) {
+        unwritten.delete(key)
         // Skips the note if another node has stored a later time.
         if (seen.lastAt < (stored.get(key)?.lastAt ?? '')) continue
         await stored.put(key, seen).catch((error: unknown) => {
-          if (!own.has(key)) own.set(key, seen)
+          if (!unwritten.has(key)) unwritten.set(key, seen)
           onStoreFailure(error)
         })
       }

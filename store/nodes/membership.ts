@@ -39,7 +39,7 @@ export async function createMembership(parts: {
   store.onOthers(membersPrefix, heard)
   const signs = createSignsOfLife({
     ...{ store, members, self, own, log, intervalMs: parts.heartbeatMs },
-    buried(nodes) {
+    removed(nodes) {
       for (const node of nodes) tellGone(node)
       changed()
     },

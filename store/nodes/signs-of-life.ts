@@ -23,11 +23,11 @@ export function createSignsOfLife(parts: {
   self: string
   own: ReturnType<typeof createOwnSlot>
   /** Called with the nodes that this node has removed from the members because they were silent. */
-  buried: (nodes: readonly string[]) => void
+  removed: (nodes: readonly string[]) => void
   log: Log
   intervalMs: number | undefined
 }) {
-  const { store, members, self, own, buried, log, intervalMs = usualIntervalMs } = parts
+  const { store, members, self, own, removed, log, intervalMs = usualIntervalMs } = parts
   /** For each other node: how many signs of this node the store has taken since the last sign of that node. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
@@ -68,7 +68,7 @@ export function createSignsOfLife(parts: {
       for (const [, { node }] of members.all()) {
         if (node !== self) missed.set(node, (missed.get(node) ?? 0) + 1)
       }
-      await bury()
+      await removeSilent()
     } catch (err) {
       if (err instanceof Fenced) await own.comeBack()
       else log.debug({ err }, 'sign of life not given')
@@ -77,7 +77,7 @@ export function createSignsOfLife(parts: {
     }
   }
 
-  async function bury(): Promise<void> {
+  async function removeSilent(): Promise<void> {
     const isSilent = (node: string) => node !== self && (missed.get(node) ?? 0) > patience
     if (!own.isFirst((node) => !isSilent(node))) return
     const silent = members.all().filter(([, { node }]) => isSilent(node))
@@ -88,6 +88,6 @@ export function createSignsOfLife(parts: {
       isBurying = false
     }
     // Called when all are removed: until then, a silent node may have the lowest slot, and thus be the leader.
-    if (silent.length > 0) buried(silent.map(([, { node }]) => node))
+    if (silent.length > 0) removed(silent.map(([, { node }]) => node))
   }
 }

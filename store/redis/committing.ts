@@ -95,7 +95,7 @@ export function createCommitting(parts: {
         return
       }
       sent.refused(current)
-      const again = sentAgain(group, error)
+      const again = commitsToRetry(group, error)
       for (const pending of group) if (!again.includes(pending)) pending.reject(error)
       if (error instanceof Fenced) refuseAll()
       if (isLoss(error)) onLost()
@@ -125,7 +125,7 @@ export function createCommitting(parts: {
  * The commits of a refused group to send again. If Redis is out of memory, these are the commits that only delete,
  * because they make room. None if the whole group only deletes, because Redis has refused just these commits.
  */
-function sentAgain(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
+function commitsToRetry(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []
   return shrinking.length < group.length ? shrinking : []
 }

@@ -24,7 +24,7 @@ t.test('each command is at every door: socket, HTTPS, hubctl and the description
       : [],
   )
   t.same(described.map(([name]) => name).sort(), [...operationNames].sort())
-  t.same([...new Set(typed.map(({ asks }) => asks))].sort(), [...operationNames].sort())
+  t.same([...new Set(typed.map(({ operation }) => operation))].sort(), [...operationNames].sort())
   for (const [name, operation] of described) {
     t.equal(operation['x-effect'], Reflect.get(operations, name).effect, name)
   }

@@ -20,7 +20,7 @@ const publisher = { role: 'publisher', label: 'a', institutions: [A], classes: [
 
 t.test('every command of the CLI has an implementation, and the reverse', async (t) => {
   const { names } = await start(t)
-  t.strictSame(names.sort(), cliCommands.map(({ asks }) => asks).sort())
+  t.strictSame(names.sort(), cliCommands.map(({ operation }) => operation).sort())
 })
 
 t.test('a credential is added, listed, shown, rotated and revoked', async (t) => {

@@ -89,7 +89,7 @@ export async function openQueues(
     /** Removes the journal entries whose positions no work item names. */
     trim(): void {
       for (const key of [...memory.keys('journal/'), ...memory.keys('latest/')]) {
-        if (!journal.named.has(positionIn(key))) memory.entries.delete(key)
+        if (!journal.neededByQueues.has(positionIn(key))) memory.entries.delete(key)
       }
     },
 

@@ -58,11 +58,11 @@ t.test('no placeholder is left in a sample', async (t) => {
   }
 })
 
-function check({ payload }: Sample, door: 'mqtt' | 'https'): ErrorItem[] {
+function check({ payload }: Sample, protocol: 'mqtt' | 'https'): ErrorItem[] {
   const parsed = parseJson(payload)
   if ('errors' in parsed) return parsed.errors
-  const urlEventName = door === 'https' ? { urlEventName: nameOf(payload) } : {}
-  const shape = checkShape(parsed.value, { door, now, ...urlEventName })
+  const urlEventName = protocol === 'https' ? { urlEventName: nameOf(payload) } : {}
+  const shape = checkShape(parsed.value, { protocol, now, ...urlEventName })
   return 'errors' in shape ? shape.errors : []
 }
 

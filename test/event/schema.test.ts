@@ -58,7 +58,7 @@ t.test('the examples are valid and refer to the sample feed', async (t) => {
     'examples' in TrackEvent && Array.isArray(TrackEvent.examples) ? TrackEvent.examples : []
   t.ok(examples.length > 0)
   for (const example of examples) {
-    t.match(checkShape(example, { door: 'mqtt', now: 0 }), { kind: { class: 'track' } })
+    t.match(checkShape(example, { protocol: 'mqtt', now: 0 }), { kind: { class: 'track' } })
     for (const [id] of JSON.stringify(example).matchAll(/(?:urn|crid):[^"]+/g))
       t.ok(feed.includes(`"${id}"`), id)
   }

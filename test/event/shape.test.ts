@@ -2,7 +2,7 @@ import t from 'tap'
 import { checkShape, type ShapeOptions } from '../../event/shape.ts'
 
 const now = Date.parse('2026-01-31T12:00:00Z')
-const mqtt: ShapeOptions = { door: 'mqtt', now }
+const mqtt: ShapeOptions = { protocol: 'mqtt', now }
 const playing = 'de.org.hub.v1.radio.track.playing'
 const next = 'de.org.hub.v1.radio.track.next'
 
@@ -123,7 +123,7 @@ t.test('an event names at most 200 livestreams, in at most 1,000 entries', async
 t.test('over HTTPS the URL names the event, and the body may', async (t) => {
   const { event: _, ...nameless } = track
   const legacy = { ...nameless, services: [legacyService] }
-  const https: ShapeOptions = { door: 'https', now, urlEventName: next }
+  const https: ShapeOptions = { protocol: 'https', now, urlEventName: next }
   t.match(checkShape(legacy, https), { event: { ...legacy, event: next }, kind: { name: next } })
   t.match(checkShape({ ...legacy, event: next }, https), { event: { event: next }, kind: { name: next } })
   t.strictSame(errorsOf(checkShape({ ...legacy, event: playing }, https)), ['.event event.name'])
@@ -138,7 +138,7 @@ t.test('over HTTPS the URL names the event, and the body may', async (t) => {
 t.test('identifiers need not be URNs over HTTPS', async (t) => {
   const services = [{ ...legacyService, id: 'x', institutionId: 'y' }]
   t.strictSame(
-    errorsOf(checkShape({ ...track, services }, { door: 'https', now, urlEventName: playing })),
+    errorsOf(checkShape({ ...track, services }, { protocol: 'https', now, urlEventName: playing })),
     [],
   )
   t.strictSame(errorsOf(checkShape({ ...track, services }, mqtt)), [
@@ -178,7 +178,7 @@ t.test('an own __proto__ is an unknown field and pollutes nothing', async (t) =>
 
 t.test('the value handed in is not changed', async (t) => {
   const frozen = Object.freeze({ ...track })
-  t.ok('event' in checkShape(frozen, { door: 'https', now, urlEventName: playing }))
+  t.ok('event' in checkShape(frozen, { protocol: 'https', now, urlEventName: playing }))
 })
 
 t.test('messages name the problem of the value and what was expected', async (t) => {

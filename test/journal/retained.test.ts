@@ -233,14 +233,14 @@ t.test('the journal must keep what is shown, and nothing else', async (t) => {
   const second = await publish(...messagesOf(Buffer.from('second'), now + 1, ['a']))
   const topicOf = (id: string) => `radio/${id}/track/playing`
   const names = (id: string, ...positions: number[]) =>
-    positions.map((position) => retained.names(topicOf(id), position))
+    positions.map((position) => retained.refersTo(topicOf(id), position))
   t.same(names('a', first, late, second), [false, false, true])
   t.same(names('c', first + 2, late + 2, second), [true, false, false])
   await retained.clear(topicOf('c'))
   t.same(names('c', first + 2), [false])
   const states = [await publish(state('traffic')), await publish(state('weather'))]
   t.same(
-    states.map((position) => retained.names('radio/x/control', position)),
+    states.map((position) => retained.refersTo('radio/x/control', position)),
     [true, true],
     'names side by side are all kept',
   )
@@ -462,14 +462,14 @@ t.test('the journal keeps a stored value while commits that hide it may fail', a
   publish('third', 2)
   clear()
   for (let step = 0; step < 3; step++) {
-    t.ok(node.names(topic, position), `${step} have failed`)
+    t.ok(node.refersTo(topic, position), `${step} have failed`)
     await end(false)
   }
   t.equal(node.current(topic)?.position, position)
-  t.ok(node.names(topic, position))
+  t.ok(node.refersTo(topic, position))
   publish('fourth', 3)
   await end(true)
-  t.notOk(node.names(topic, position))
+  t.notOk(node.refersTo(topic, position))
 })
 
 t.test('a large state that cannot be stored pushes nothing out of memory', async (t) => {

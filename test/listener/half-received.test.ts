@@ -1,5 +1,5 @@
 import t from 'tap'
-import { createHalfReceived, isTooFine } from '../../listener/half-received.ts'
+import { createHalfReceived, hasTooSmallPieces } from '../../listener/half-received.ts'
 
 t.test('what comes in pieces is one buffer, however it was cut', async (t) => {
   const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, index) => index % 251))
@@ -31,7 +31,9 @@ t.test('announced bytes take no room before they come, and pieces are not kept',
 t.test('without room the one that is on its way for longest ends', async (t) => {
   const room = createHalfReceived(1000, 1000)
   const ended: string[] = []
-  const [old, middle, young] = ['old', 'middle', 'young'].map((name) => room.hold(() => ended.push(name)))
+  const [old, middle, young] = ['old', 'middle', 'young'].map((name) =>
+    room.countBytes(() => ended.push(name)),
+  )
   old?.grow(300)
   middle?.grow(300)
   young?.grow(300)
@@ -42,7 +44,7 @@ t.test('without room the one that is on its way for longest ends', async (t) => 
   t.same(ended, ['old'], 'what is whole takes no room')
   young?.grow(500)
   t.same(ended, ['old'], 'alone it is bounded by its own limit')
-  const next = room.hold(() => ended.push('next'))
+  const next = room.countBytes(() => ended.push('next'))
   next.grow(1)
   t.same(ended, ['old', 'young'])
   young?.free()
@@ -61,7 +63,7 @@ t.test('thousands of tiny pieces are too fine, some of them are not', async (t) 
     [8000, 400_000, false],
   ]
   for (const [pieces, bytes, expected] of table) {
-    t.equal(isTooFine(pieces, bytes, 4096), expected, `${pieces} pieces of ${bytes} bytes`)
+    t.equal(hasTooSmallPieces(pieces, bytes, 4096), expected, `${pieces} pieces of ${bytes} bytes`)
   }
   const collected = createHalfReceived(1_000_000, 4096).collect(() => {})
   let added = 0

@@ -33,7 +33,7 @@ const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
   id: newId(),
   isRepeated: false,
   isRepeatedWhole: false,
-  inPart() {},
+  markPublishedInPart() {},
   once: () => [],
   marks: () => [],
   stored() {},
@@ -382,7 +382,7 @@ t.test('a dry run of a door is reported, and nothing else', async (t) => {
   const { pipeline, submit, distributed, metrics, lines } = startPipeline()
   const costs: number[] = []
   const tryOut = (event: object) => {
-    const decided = pipeline.tryOut(
+    const decided = pipeline.dryRun(
       { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] },
       { at: now, started: 0, alongside },
     )

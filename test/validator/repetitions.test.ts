@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import type { Change } from '../../store/store.ts'
-import { createRepetitions, decideAgain, fingerprintOf } from '../../validator/repetitions.ts'
+import { createRepetitions, decideWithRetries, fingerprintOf } from '../../validator/repetitions.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 import { hour, type OpenQueues, openQueues, type Planned } from '../delivery/open-queues.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
@@ -19,7 +19,7 @@ async function settle({ memory }: OpenQueues, plan: () => Planned): Promise<bool
     planned.stored(first)
     return true
   }
-  return decideAgain(attempt).catch(() => false)
+  return decideWithRetries(attempt).catch(() => false)
 }
 
 t.test('a repetition causes no work, within an hour, also after a restart', async (t) => {
@@ -236,7 +236,7 @@ async function openNode(t: Test, space: SharedSpace, name: string, time = { now:
     store,
     decisions: () => decisions,
     accept: (fingerprint: string): Promise<string> =>
-      decideAgain(async () => {
+      decideWithRetries(async () => {
         const { id, once, marks, stored, failed } = repetitions(fingerprint, () => `${name}-${++decisions}`)
         const work = once('webhook', () => ({
           changes: [{ put: `work/${name}-${decisions}`, value: '' }],

@@ -5,7 +5,7 @@ import { operate } from './operate.ts'
 import type { OperationName } from './operations.ts'
 
 /** The last answer of a command that only reads. */
-export interface Asked<Result> {
+export interface CommandAnswer<Result> {
   value: Signal<Result | undefined>
   /** Why the last request failed. `value` still has the answer before it. */
   problem: Signal<string | undefined>
@@ -20,11 +20,11 @@ const againMs = 2_000
  * Asks the node for a command's answer every `everyMs` milliseconds, as long as the component is shown and the page is
  * visible. 0: asks once. `args` null: does not ask.
  */
-export function useAsked<Name extends OperationName>(
+export function useCommandAnswer<Name extends OperationName>(
   name: Name,
   args: Record<string, unknown> | null = {},
   everyMs = 0,
-): Asked<Results[Name]> {
+): CommandAnswer<Results[Name]> {
   const value = useSignal<Results[Name] | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
   const refresh = useRef(() => {})

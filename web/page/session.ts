@@ -59,11 +59,13 @@ export async function askAsUser(method: string, path: string, body?: unknown): P
   const answer = await ask(method, path, { body, token })
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
   const isMissing = answer.status === 401 && user.value !== null
-  if (!isExpired && !isMissing) return told(answer)
-  return (await renew()) ? told(await ask(method, path, { body, token })) : told(answer)
+  if (!isExpired && !isMissing) return withLogInIfRefused(answer)
+  return (await renew())
+    ? withLogInIfRefused(await ask(method, path, { body, token }))
+    : withLogInIfRefused(answer)
 }
 
-function told(answer: Answer): Answer {
+function withLogInIfRefused(answer: Answer): Answer {
   if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') {
     isLogInOptional.value = false
     mustLogIn.value = true

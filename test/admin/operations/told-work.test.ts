@@ -1,22 +1,22 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { toldWork } from '../../../admin/operations/told-work.ts'
+import { workWithProgress } from '../../../admin/operations/told-work.ts'
 
 const told = { progress: () => ({ done: 1 }), failed: (error: unknown) => String(error) }
 
 t.test('the last line of a work has its result', async (t) => {
-  const lines = toldWork(async () => 'done', told)
+  const lines = workWithProgress(async () => 'done', told)
   t.strictSame(await allOf(lines), [{ result: 'done' }])
 })
 
 t.test('or why there is none', async (t) => {
-  const lines = toldWork(() => Promise.reject(new Error('no')), told)
+  const lines = workWithProgress(() => Promise.reject(new Error('no')), told)
   t.strictSame(await allOf(lines), [{ error: 'Error: no' }])
 })
 
 t.test('until then lines say how far it is', async (t) => {
   let end = (_result: string) => {}
-  const lines = toldWork(
+  const lines = workWithProgress(
     () =>
       new Promise<string>((resolve) => {
         end = resolve
@@ -30,7 +30,7 @@ t.test('until then lines say how far it is', async (t) => {
 
 t.test('a work that nobody listens to any more is told to end, and waited for', async (t) => {
   let isOver = false
-  const lines = toldWork(async (signal) => {
+  const lines = workWithProgress(async (signal) => {
     await setTimeout(60_000, undefined, { signal }).catch(() => undefined)
     isOver = true
   }, told)

@@ -4,7 +4,7 @@ import { createServer as createTcpServer, type Server, Socket } from 'node:net'
 import { Duplex } from 'node:stream'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import t, { type Test } from 'tap'
-import { Outgoing } from '../../../broker/connection/socket.ts'
+import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
 import { preparePublish } from '../../../broker/connection/wire.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
@@ -24,7 +24,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   for (const pauseMs of [0, 50]) {
     t.test(`lent bytes arrive as they were lent: ${name}, read after ${pauseMs} ms`, async (t) => {
       const { writer, reader } = await open(t)
-      const outgoing = new Outgoing(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
+      const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
       const publish = preparePublish('topic', payload)
       const arrived: number[] = []
       const all = readIds(reader, arrived)

@@ -130,13 +130,13 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
   }
   const connection = new MqttConnection(socket, '127.0.0.1', limits, () => ({
     collect: (_isBeforeLogIn, end) => createHalfReceived(1024, 1024).collect(end),
-    acknowledged: unexpected,
+    deliveryAcknowledged: unexpected,
     publish: unexpected,
     subscribe: async () => unexpected(),
     unsubscribe: async () => unexpected(),
     cut: unexpected,
     dropped: unexpected,
-    hold: createHalfReceived(1024, 1024).hold,
+    countBytes: createHalfReceived(1024, 1024).countBytes,
     publishes: () => true,
     publishing: () => true,
     requesting: () => true,

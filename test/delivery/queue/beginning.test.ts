@@ -29,10 +29,11 @@ t.test('the journal keeps what it is sure to have, the others are copied', async
   await one.queues.begin('a', messagesAt(1, 2, 3, 4), unmarked)
   t.same(one.memory.keys('work/a/').length, 5)
   await one.queues.drop('b')
-  for (const position of [1, 2, 3, 4, 5]) t.equal(one.journal.named.has(position), position > 1)
+  for (const position of [1, 2, 3, 4, 5]) t.equal(one.journal.neededByQueues.has(position), position > 1)
   one.trim()
   t.same(await one.drain('a'), ['1', '2', '3', '4', '5'])
-  for (const position of [1, 2, 3, 4, 5]) t.notOk(one.journal.named.has(position), 'until it is sent')
+  for (const position of [1, 2, 3, 4, 5])
+    t.notOk(one.journal.neededByQueues.has(position), 'until it is sent')
 })
 
 t.test('the newest, as many as there is room for', async (t) => {

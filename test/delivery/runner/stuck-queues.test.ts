@@ -8,11 +8,11 @@ import { createMetrics } from '../../../telemetry/metrics.ts'
 const alive = setInterval(() => undefined, 60_000)
 t.teardown(() => clearInterval(alive))
 
-function watch(standing: () => string[], pickUp: (queue: string) => Promise<void>) {
+function watch(stuckQueues: () => string[], pickUp: (queue: string) => Promise<void>) {
   const lines: Record<string, unknown>[] = []
   const metrics = createMetrics()
   const stop = watchStuckQueues({
-    ...{ standing, pickUp, metrics, lookMs: 5, patienceMs: 20 },
+    ...{ stuckQueues, pickUp, metrics, lookMs: 5, patienceMs: 20 },
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
   })
   return { stop, lines, metrics }

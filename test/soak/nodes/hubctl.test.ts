@@ -206,6 +206,10 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       ...ofEvents,
       ...ofSubscriptions,
     ]
-    t.same([...asked, ...elsewhere].sort(), commands.map(({ asks }) => asks).sort(), 'no command is missing')
+    t.same(
+      [...asked, ...elsewhere].sort(),
+      commands.map(({ operation }) => operation).sort(),
+      'no command is missing',
+    )
   })
 })

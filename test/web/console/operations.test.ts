@@ -48,7 +48,7 @@ t.test('the console has every command, and asks before each that takes something
 t.test('every command of the table is asked by a view', async (t) => {
   for (const name of Object.keys(operations)) {
     const isAsked = sources.some((source) =>
-      [`name="${name}"`, `useAsked('${name}'`, `operate('${name}'`].some((use) =>
+      [`name="${name}"`, `useCommandAnswer('${name}'`, `operate('${name}'`].some((use) =>
         source.replace(/\(\s+/g, '(').includes(use),
       ),
     )

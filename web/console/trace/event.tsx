@@ -3,7 +3,7 @@ import type { ShownEvent } from '../answers.ts'
 import { institutionName, livestreamName } from '../names.ts'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount, bytes, clockTime, count, dateAndTime, kindOf, ms } from '../words.ts'
 import { Errors } from './errors.tsx'
 import { Outcome } from './outcome.tsx'
@@ -11,7 +11,7 @@ import { StagesBar } from './stages-bar.tsx'
 
 /** Everything that is known of one event. */
 export function EventPage({ id }: { id: string }) {
-  const { value, problem } = useAsked('events.show', { id }, 5_000)
+  const { value, problem } = useCommandAnswer('events.show', { id }, 5_000)
   const event = value.value
   return (
     <>

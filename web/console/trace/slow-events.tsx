@@ -1,12 +1,12 @@
 import { Problem } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { clockTime, kindOf, ms } from '../words.ts'
 import { StagesBar } from './stages-bar.tsx'
 
 /** The slowest events of the last hour. */
 export function SlowEvents() {
-  const { value, problem } = useAsked('events.slow', {}, 30_000)
+  const { value, problem } = useCommandAnswer('events.slow', {}, 30_000)
   return (
     <section class="panel">
       <h2>Slowest events of the last hour</h2>

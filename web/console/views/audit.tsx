@@ -1,10 +1,10 @@
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 
 /** The audit log: who changed what, the newest entry first. */
 export function Audit() {
-  const { value, problem } = useAsked('audit', {}, 10_000)
+  const { value, problem } = useCommandAnswer('audit', {}, 10_000)
   return (
     <>
       <Head title="Audit log" />

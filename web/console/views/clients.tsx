@@ -4,14 +4,14 @@ import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount, bytes, count, dateAndTime } from '../words.ts'
 
 const everyMs = 5_000
 
 /** The connected clients, and the sessions that wait for their clients. */
 export function Clients() {
-  const clients = useAsked('clients.list', {}, everyMs)
+  const clients = useCommandAnswer('clients.list', {}, everyMs)
   return (
     <>
       <Head title="Clients" />
@@ -56,7 +56,7 @@ export function Clients() {
 }
 
 function Sessions() {
-  const sessions = useAsked('sessions.list', {}, everyMs)
+  const sessions = useCommandAnswer('sessions.list', {}, everyMs)
   const isAll = useSignal(false)
   const away = sessions.value.value?.filter(({ connected }) => !connected)
   return (
@@ -98,7 +98,7 @@ function Sessions() {
 
 /** One session, with the number of messages that its client would get if it connected now. */
 export function SessionPage({ clientId }: { clientId: string }) {
-  const { value, problem } = useAsked('sessions.show', { clientId }, everyMs)
+  const { value, problem } = useCommandAnswer('sessions.show', { clientId }, everyMs)
   const session = value.value
   return (
     <>

@@ -4,7 +4,7 @@ import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 import { AddCredential } from './add-credential.tsx'
 import { RotateCredential } from './rotate-credential.tsx'
@@ -13,8 +13,8 @@ const everyMs = 5_000
 
 /** The MQTT credentials, each with the clients that are connected with it. */
 export function Credentials() {
-  const credentials = useAsked('credentials.list', {}, everyMs)
-  const clients = useAsked('clients.list', {}, everyMs)
+  const credentials = useCommandAnswer('credentials.list', {}, everyMs)
+  const clients = useCommandAnswer('clients.list', {}, everyMs)
   const open = useSignal<'add' | Credential | undefined>(undefined)
   const issued = useSignal<(IssuedCredential & { replaces?: string; revokeAt?: string | null }) | undefined>(
     undefined,

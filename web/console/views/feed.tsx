@@ -1,12 +1,12 @@
 import { useSignal } from '@preact/signals'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { count } from '../words.ts'
 
 /** The livestream feed in use. */
 export function Feed() {
-  const { value, problem, refresh } = useAsked('feed.status', {}, 5_000)
+  const { value, problem, refresh } = useCommandAnswer('feed.status', {}, 5_000)
   const outcome = useSignal<{ itemsBefore: number; items: number; problem: string | null } | undefined>(
     undefined,
   )

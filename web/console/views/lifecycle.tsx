@@ -6,7 +6,7 @@ import { Action } from '../parts/action.tsx'
 import { Choice, CommandForm, Field } from '../parts/form.tsx'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime } from '../words.ts'
 
 const names: Readonly<Record<string, string>> = {
@@ -17,7 +17,7 @@ const tones: Readonly<Record<string, Tone>> = { live: 'good', deprecated: 'warn'
 
 /** The tracks of the HTTPS API: their state on the way to retirement, and the users who still call them. */
 export function Lifecycle() {
-  const { value, problem, refresh } = useAsked('lifecycle.status', {}, 10_000)
+  const { value, problem, refresh } = useCommandAnswer('lifecycle.status', {}, 10_000)
   return (
     <>
       <Head title="Life cycle of the HTTPS API" />

@@ -6,7 +6,7 @@ import { Action } from '../parts/action.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { EventTable } from '../trace/event-table.tsx'
 import { useRecent } from '../trace/recent.ts'
 import { bytes, count } from '../words.ts'
@@ -163,7 +163,7 @@ function codesOf(events: readonly EventRow[]): [code: string, count: number][] {
 
 /** The retained messages, which new subscribers get. */
 function Retained({ id }: { id: string }) {
-  const { value, problem, refresh } = useAsked('retained.list', { filter: `radio/${id}/#` }, everyMs)
+  const { value, problem, refresh } = useCommandAnswer('retained.list', { filter: `radio/${id}/#` }, everyMs)
   return (
     <section class="panel">
       <h2>On air</h2>
@@ -215,7 +215,7 @@ function Retained({ id }: { id: string }) {
 }
 
 function Subscriptions({ id }: { id: string }) {
-  const { value } = useAsked('subscriptions.list', { livestream: id }, subscriptionsEveryMs)
+  const { value } = useCommandAnswer('subscriptions.list', { livestream: id }, subscriptionsEveryMs)
   if ((value.value ?? []).length === 0) return null
   return (
     <section class="panel">

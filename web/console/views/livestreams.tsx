@@ -2,7 +2,7 @@ import type { Livestream } from '../answers.ts'
 import { livestreams, livestreamsProblem } from '../names.ts'
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount } from '../words.ts'
 
 const everyMs = 10_000
@@ -30,7 +30,7 @@ export function Livestreams() {
 
 /** Livestreams, found by any of their names and ids. */
 export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefined }) {
-  const newest = useAsked('events.newest', {}, everyMs)
+  const newest = useCommandAnswer('events.newest', {}, everyMs)
   const times = new Map(newest.value.value?.map(({ livestream, eventTime }) => [livestream.id, eventTime]))
   return (
     <Table

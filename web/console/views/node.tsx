@@ -5,7 +5,7 @@ import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, Lines, Tick } from '../parts/form.tsx'
 import { Badge, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { count } from '../words.ts'
 
 /** The node itself: its store, the keys that sign tokens, its settings and counters. */
@@ -49,7 +49,7 @@ function Store() {
 }
 
 function Keys() {
-  const { value, problem, refresh } = useAsked('keys.list', {}, 30_000)
+  const { value, problem, refresh } = useCommandAnswer('keys.list', {}, 30_000)
   const typed = useSignal<Readonly<Record<string, string>>>({})
   const dropOld = typed.value.dropOld === 'yes'
   return (
@@ -157,7 +157,7 @@ function Imported({ report }: { report: ImportReport }) {
 }
 
 function Settings() {
-  const { value, problem } = useAsked('config')
+  const { value, problem } = useCommandAnswer('config')
   const rows = value.value && Object.entries(value.value)
   return (
     <section class="panel">

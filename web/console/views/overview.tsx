@@ -4,7 +4,7 @@ import { nodeState, rateOf, stateProblem } from '../node-state.ts'
 import { Chart } from '../parts/chart.tsx'
 import { needsAttention } from '../parts/queue-state.tsx'
 import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { SlowEvents } from '../trace/slow-events.tsx'
 import { amount, budgetMs, bytes, count, dateAndTime, durationOf, ms, rate } from '../words.ts'
 
@@ -20,8 +20,8 @@ const outcomes = [
 
 /** Shows whether the node is well, and charts of its last hour. */
 export function Overview() {
-  const trend = useAsked('trend', {}, trendEveryMs)
-  const queues = useAsked('queues.list', {}, trendEveryMs)
+  const trend = useCommandAnswer('trend', {}, trendEveryMs)
+  const queues = useCommandAnswer('queues.list', {}, trendEveryMs)
   const status = nodeState.value
   const samples = trend.value.value?.samples ?? []
   return (

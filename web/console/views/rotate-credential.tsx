@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Credential, IssuedCredential } from '../answers.ts'
 import { Choice, CommandForm } from '../parts/form.tsx'
 import { Problem, When } from '../parts/shown.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 
 /** How long both credentials work, in seconds. */
 const overlaps = [
@@ -22,7 +22,7 @@ export function RotateCredential(props: {
 }) {
   const { username } = props.credential
   // Reads the credential again: another operator may have rotated it since the list was read.
-  const { value, problem } = useAsked('credentials.show', { username })
+  const { value, problem } = useCommandAnswer('credentials.show', { username })
   const revokeAt = value.value?.revokeAt
   const typed = useSignal<Readonly<Record<string, string>>>({})
   return (

@@ -5,7 +5,7 @@ import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'
 import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { relative } from '../words.ts'
 
 const everyMs = 10_000
@@ -15,7 +15,7 @@ const typed: Typed = signal<Readonly<Record<string, string>>>(usual)
 
 /** Users of the HTTPS API and of these pages. */
 export function Users() {
-  const users = useAsked('users.list', {}, everyMs)
+  const users = useCommandAnswer('users.list', {}, everyMs)
   const isAdding = useSignal(false)
   const link = useSignal<ResetLink | undefined>(undefined)
   return (

@@ -7,7 +7,7 @@ import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
-import { type Asked, useAsked } from '../poll.ts'
+import { type CommandAnswer, useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime, ms } from '../words.ts'
 
 const everyMs = 4_000
@@ -15,8 +15,8 @@ const since: Typed = signal({})
 
 /** One webhook or plugin target, with its deliveries. */
 export function WebhookPage({ name }: { name: string }) {
-  const queues = useAsked('queues.list', {}, everyMs)
-  const subscriptions = useAsked('subscriptions.list', {}, everyMs)
+  const queues = useCommandAnswer('queues.list', {}, everyMs)
+  const subscriptions = useCommandAnswer('subscriptions.list', {}, everyMs)
   const queue = queues.value.value?.find((one) => one.name === name)
   const subscription = subscriptions.value.value?.find((one) => one.name === name)
   const changed = () => {
@@ -43,9 +43,9 @@ export function WebhookPage({ name }: { name: string }) {
 function Shown(props: { queue: Queue; subscription: Subscription | undefined; changed: () => void }) {
   const { queue, subscription } = props
   const { name, pending, deadLetters } = queue
-  const shown = useAsked('subscriptions.show', subscription ? { name } : null, everyMs)
-  const letters = useAsked('queues.dead-letters', { name }, everyMs)
-  const attempts = useAsked('queues.attempts', { name }, everyMs)
+  const shown = useCommandAnswer('subscriptions.show', subscription ? { name } : null, everyMs)
+  const letters = useCommandAnswer('queues.dead-letters', { name }, everyMs)
+  const attempts = useCommandAnswer('queues.attempts', { name }, everyMs)
   const changed = () => {
     props.changed()
     for (const asked of [shown, letters, attempts]) asked.refresh()
@@ -196,7 +196,7 @@ function isLocal(time: string): boolean {
 
 function DeadLetters(props: {
   name: string
-  letters: Asked<{ messageId: string; givenUpAt: string; tries: number; reason: string | null }[]>
+  letters: CommandAnswer<{ messageId: string; givenUpAt: string; tries: number; reason: string | null }[]>
   changed: () => void
 }) {
   const { name, letters, changed } = props

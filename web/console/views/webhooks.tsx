@@ -5,7 +5,7 @@ import { needsAttention, QueueState } from '../parts/queue-state.tsx'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'
 import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
-import { useAsked } from '../poll.ts'
+import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
 /** A queue, with the subscription of its webhook. Undefined: the queue is that of a plugin target. */
@@ -15,8 +15,8 @@ const everyMs = 5_000
 
 /** Webhooks and plugin targets: at first only those that need attention, if there are any. */
 export function Webhooks() {
-  const queues = useAsked('queues.list', {}, everyMs)
-  const subscriptions = useAsked('subscriptions.list', {}, 2 * everyMs)
+  const queues = useCommandAnswer('queues.list', {}, everyMs)
+  const subscriptions = useCommandAnswer('subscriptions.list', {}, 2 * everyMs)
   const isAll = useSignal(false)
   const byName = new Map((subscriptions.value.value ?? []).map((one) => [one.name, one]))
   const all = queues.value.value?.map((queue): Target => ({ ...queue, subscription: byName.get(queue.name) }))
