@@ -18,7 +18,10 @@ type PageUser = PageLogin & { email: string }
 
 /** How long a temporary credential is valid, milliseconds. */
 export const temporaryMs = 60 * 60 * 1000
-/** Most temporary credentials of one user at once. An open page has one, and two while it renews its credential. */
+/**
+ * Maximum number of temporary credentials of one user at once. An open page has one, and two while it renews its
+ * credential.
+ */
 const perUser = 100
 /** The label in the usernames of temporary credentials. For other credentials, an operator chooses the label. */
 const label = 'page'

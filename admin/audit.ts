@@ -29,7 +29,10 @@ interface Shared {
 
 /** Prefix of the keys of shared entries. A time follows, then a part that tells entries of the same time apart. */
 export const auditPrefix = 'audit/'
-/** Most entries in a shared store. The file of each node has its own entries for as long as operators keep the file. */
+/**
+ * Maximum number of entries in a shared store. The file of each node has its own entries for as long as operators keep
+ * the file.
+ */
 const sharedEntries = 10_000
 /** Each time a node has recorded this many entries, it removes surplus entries from the store. */
 const pruneEvery = 100
@@ -50,8 +53,8 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     record,
 
     /**
-     * Makes a change. `work` must call `first` before it changes anything. If the audit log cannot take the entry,
-     * nothing is changed. If the change itself fails, a second entry says so.
+     * Makes a change. `first` writes the audit entry, and `work` must call it before it changes anything. If the entry
+     * cannot be written, `first` rejects and nothing is changed. If the change fails, a second entry says so.
      */
     async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
       let written: { target: string; detail: unknown } | undefined

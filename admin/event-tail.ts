@@ -1,9 +1,9 @@
 import type { EventRow } from '../journal/history/event-row.ts'
 import { refusal } from './refusal.ts'
 
-/** Most events that wait for a slow client. */
+/** Maximum number of events that wait for a slow client. */
 const maxWaiting = 1_000
-/** Most clients that follow events at the same time. */
+/** Maximum number of clients that follow events at the same time. */
 const maxTails = 20
 
 /** A line for a client that follows events: an event, or how many events are left out at this place. */

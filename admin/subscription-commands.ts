@@ -22,7 +22,7 @@ export interface SubscriptionCommandParts {
   }
 }
 
-/** Most attempts that `subscriptions show` lists. `queues attempts` lists all. */
+/** Maximum number of attempts that `subscriptions show` lists. `queues attempts` lists all. */
 const shownAttempts = 10
 
 /** The commands about push subscriptions of all institutions (design.md §4, service.md §6.2). */

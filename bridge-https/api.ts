@@ -21,7 +21,7 @@ type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseL
 /** Most bytes of all half-received bodies together: of routes that need a token, and of all other routes. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
-/** Most unknown parameters that an answer names, so that the answer is not larger than the request. */
+/** Maximum number of unknown parameters that an answer names, so that the answer is not larger than the request. */
 const maxNamedParameters = 10
 
 /**

@@ -19,7 +19,7 @@ interface Answered {
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const minuteMs = 60_000
-/** Most log lines a minute for requests without a user: strangers can make any number of requests. */
+/** Maximum number of log lines a minute for requests without a user: strangers can make any number of requests. */
 const linesPerMinute = 600
 
 /**

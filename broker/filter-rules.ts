@@ -15,8 +15,8 @@ export interface Denial {
 }
 
 /**
- * Most filters of a session with a temporary credential: as many as such a credential can have. The number is low,
- * because thousands of strangers may have such sessions.
+ * Maximum number of filters of a session with a temporary credential. A temporary credential permits no more filters.
+ * The number is low, because thousands of strangers may have such sessions.
  */
 const maxOfPages = 20
 
@@ -25,7 +25,7 @@ type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
 /** Says which filters a session may have. Denials are counted, and logged once a minute for each credential. */
 export function createFilterRules(parts: {
   access: Pick<Access, 'maySubscribe'>
-  /** Most filters of one session. */
+  /** Maximum number of filters of one session. */
   maxSubscriptions: number
   maxTopicLevels: number
   log: Log

@@ -10,7 +10,7 @@ import { createWebhooks } from './webhook/webhook.ts'
 /** The two HTTPS clients: one posts to webhooks, one to plugin targets. */
 export async function createClients(parts: {
   config: Pick<Config, 'pushCa' | 'pushAllowPrivate' | 'serviceAccount'>
-  /** Most unused connections that each client keeps open for its next messages. */
+  /** Maximum number of unused connections that each client keeps open for its next messages. */
   maxKept: number
   /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string

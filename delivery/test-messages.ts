@@ -14,7 +14,7 @@ export function createTestMessages(parts: {
   standings: Pick<Standings, 'tested'>
   /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */
   whyClosed: () => string | undefined
-  /** Most test messages that may be under way at once. */
+  /** Maximum number of test messages that may be under way at once. */
   most: number
   enable: (name: string) => Promise<boolean>
   retry: (name: string) => void

@@ -135,14 +135,16 @@ export function createErrorList() {
   }
 }
 
-/** Most errors that are listed one by one. To build one error takes as long as to decide about the event. */
+/**
+ * Maximum number of errors that are listed one by one. To build one error takes as long as to decide about the event.
+ */
 export const maxErrors = 100
 /** Most bytes of the listed errors of one event, as JSON. A hundred ordinary errors have fewer bytes. */
 const maxErrorBytes = 64 * 1024
-/** Most characters of a path. The path of a deeply nested value can consist of sixty names. */
+/** Maximum number of characters of a path. The path of a deeply nested value can consist of sixty names. */
 const maxPath = 300
 const maxQuoted = 80
-/** Most characters of a detail: enough for two quoted identifiers and the words around them. */
+/** Maximum number of characters of a detail: enough for two quoted identifiers and the words around them. */
 const maxDetail = 400
 
 const schemaSuffix = '.openapi.validation'

@@ -159,10 +159,13 @@ const id = Type.Optional(
   }),
 )
 
-/** Most livestreams of one event. The hub stores and sends a message for each of them. */
+/** Maximum number of livestreams of one event. The hub stores and sends a message for each of them. */
 export const maxLivestreams = 200
 
-/** Most entries of `services`. Several entries may name one livestream, but the hub has to check every entry. */
+/**
+ * Maximum number of entries of `services`. Several entries may name one livestream, but the hub has to check every
+ * entry.
+ */
 export const maxServices = 1000
 
 const services = Type.Array(Type.Unsafe<Service>({ $ref: 'Service' }), {

@@ -1,7 +1,10 @@
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 import { isInstitutionUrn } from './urn.ts'
 
-/** Most levels of a topic or filter. No topic needs more, and deep topics have crashed brokers (aedes before 1.2). */
+/**
+ * Maximum number of levels of a topic or filter. No topic needs more, and deep topics have crashed brokers (aedes
+ * before 1.2).
+ */
 export const maxTopicLevels = 100
 
 /** Topic to which a publisher sends events: one per institution, or per institution and class (design.md §7). */

@@ -16,7 +16,7 @@ export const serviceTypes: readonly ServiceType[] = ['Event', 'Livestream', 'Per
 /** Pattern of every URN (service.md §2.4). It allows no dot and no slash, because a URN can be a topic level. */
 export const urnPattern = '^urn:org:[a-z0-9-]+:[a-z0-9-]+$'
 
-/** Most characters of a URN. Topics contain URNs, and the length of topics and filters must be bounded. */
+/** Maximum number of characters of a URN. Topics contain URNs, and the length of topics and filters must be bounded. */
 export const maxUrnLength = 200
 
 /** Whether `text` is a URN, of the given kind if one is named. */

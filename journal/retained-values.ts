@@ -25,7 +25,10 @@ export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
-/** Most values on one topic. Otherwise a publisher that makes up new names all the time would fill the memory. */
+/**
+ * Maximum number of values on one topic. Otherwise a publisher that makes up new names all the time would fill the
+ * memory.
+ */
 const maxSlots = 100
 /** Most bytes of all payloads on one topic. The latest value always stays. */
 const maxSlotBytes = 512 * 1024
@@ -42,13 +45,13 @@ export interface SlotChange {
   slot: string
   /** Identifies the commit: the position of its message, or the array of the slots that it clears. */
   by: unknown
-  /** The value that the commit stores. Undefined: the commit removes the value before. */
+  /** The value that the commit stores. Undefined: the commit removes the stored value. */
   value?: RetainedValue | undefined
-  /** The rule by which the store may keep the value before. Undefined: the value before goes in any case. */
+  /** The rule by which the store may keep its value. Undefined: the commit replaces or removes it in any case. */
   order?: Order | undefined
 }
 
-/** A slot that commits under way change. */
+/** A slot for which this node has commits under way. */
 interface Unsettled {
   topic: string
   slot: string

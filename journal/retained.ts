@@ -38,8 +38,8 @@ export async function openRetained(parts: {
 
   return {
     /**
-     * Returns the changes that store retained messages. Their commit must give its first numbers to `messages`, in this
-     * order. `at`: the time that the journal gives the messages.
+     * Returns the changes that store retained messages. The commit of these changes must also append `messages` to the
+     * journal, in this order and before all other messages. `at`: the time that the journal gives the messages.
      */
     changes,
 

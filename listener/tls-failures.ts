@@ -1,6 +1,6 @@
 import type { Log } from '../telemetry/log.ts'
 
-/** Most warnings in a minute, because the handshakes of port scanners fail all the time. */
+/** Maximum number of warnings in a minute, because the handshakes of port scanners fail all the time. */
 const maxWarnings = 20
 const minuteMs = 60_000
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
  * doc/table_format.md describes the format of a table. Its blocks may be compressed, in the raw format of Snappy.
  */
 
-/** Opening a store does not check the entries below these prefixes: there may be a million of them. In key order. */
+/** Sorted prefixes. Opening a store does not check the entries below them, because there may be a million entries. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
 /** Rejects with an error like LevelDB's if a block is damaged. Does not check blocks with only entries of `unread`. */

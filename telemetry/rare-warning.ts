@@ -2,7 +2,10 @@ import type { Log } from './log.ts'
 
 /** Time between two lines about the same subject, milliseconds. */
 const intervalMs = 60_000
-/** Most subjects with a line within the interval. A subject may be an address, of which an attacker has many. */
+/**
+ * Maximum number of subjects with a line within the interval. A subject may be an address, of which an attacker has
+ * many.
+ */
 const maxSubjects = 100
 
 /**

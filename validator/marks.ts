@@ -12,7 +12,7 @@ export interface Mark {
  * loses its oldest. So a publisher that sends many events does not make the hub forget the marks of other institutions.
  */
 export function createMarks(parts: {
-  /** Most marks in all. Above this number, the institution with the most marks loses its oldest. */
+  /** Maximum number of marks in all. Above this number, the institution with the most marks loses its oldest. */
   limit: number
   /** Whether a mark is too old to count. */
   isOld: (mark: Mark) => boolean

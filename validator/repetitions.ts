@@ -6,14 +6,17 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
 /** How long a repetition is recognised, milliseconds. No publisher repeats an event automatically for that long. */
 const rememberMs = 3_600_000
-/** Most marks that are kept. */
+/** Maximum number of marks that are kept. */
 const maxRemembered = 100_000
 /** Each new mark may remove this many old marks. It is more than one, so that the number of marks can fall. */
 const forgottenAtOnce = 2
-/** Most decisions about one event. Each commit may fail because another node or an equal event changed the marks. */
+/**
+ * Maximum number of decisions about one event. Each commit may fail because another node or an equal event changed the
+ * marks.
+ */
 const maxDecisions = 3
 const prefix = 'work-seen/'
-/** Scope of the mark of an event that was published for some of its services only. No livestream has this name. */
+/** Key suffix of a second mark: the event was published for some of its services only. No livestream has this name. */
 const inPart = 'in part'
 
 /** Changes to store, and a function to call when they are stored. */

@@ -8,7 +8,10 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
-/** Most slots whose event times are kept. With more slots, an older event may be imported before a newer one. */
+/**
+ * Maximum number of slots whose event times are kept. With more slots, an older event may be imported before a newer
+ * one.
+ */
 const maxPlaces = 200_000
 
 /** Further conditions for the import of an event. */

@@ -18,7 +18,7 @@ export interface AedesImportParts {
   audit: Audit
   aedesImport: Parameters<typeof importFromAedes>[1] & {
     credential: (username: string) => Credential | undefined
-    /** Most filters that one session may have. */
+    /** Maximum number of filters that one session may have. */
     maxFilters: number
     log: Pick<Log, 'error'>
   }

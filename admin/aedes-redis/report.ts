@@ -1,6 +1,6 @@
 import type { LeftOut } from './left-out.ts'
 
-/** Most examples kept for each reason. */
+/** Maximum number of examples kept for each reason. */
 const maxExamples = 5
 const maxTextLength = 200
 

@@ -15,7 +15,7 @@ type Ask = (command: string, ...args: (string | number)[]) => Promise<unknown>
 const timeoutMs = 5_000
 /** Largest value that is read: an event of 400 kB, its topic and the other fields that Aedes stores with it. */
 const maxValueBytes = 512 * 1024
-/** Most messages of one session that are read. */
+/** Maximum number of messages of one session that are read. */
 const maxQueue = 10_000
 
 /**

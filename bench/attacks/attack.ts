@@ -46,7 +46,7 @@ export interface Seen {
 /** Runs an attack to its end. Does not reject when the node defends itself, such as by cutting connections. */
 export type Attack = (target: Target, force: Force) => Promise<Seen>
 
-/** Most connections that one attack opens, however they end. */
+/** Maximum number of connections that one attack opens, however they end. */
 const maxOpened = 20_000
 /** Pause of a worker after a refused connection, milliseconds. Without it a worker would get little but refusals. */
 const comeBackMs = 20

@@ -7,7 +7,7 @@ import { type Hub, openHub } from './hub.ts'
 
 /* A process with a hub whose clock runs faster than real time: hours of events take seconds. */
 
-/** Most events in flight at the same time. */
+/** Maximum number of events in flight at the same time. */
 const atOnce = 100
 /**
  * The hub removes expired data after this many events: twice a minute at ten events a second. With fewer events a

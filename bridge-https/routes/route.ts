@@ -21,7 +21,7 @@ export interface Call {
   /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
-  /** Counts the request for the life cycle of its track. Routes that need a token are counted without this call. */
+  /** Counts the request as a use of the route (design.md §9). Routes with a token are counted without this call. */
   count(user?: User): void
 }
 

@@ -11,7 +11,7 @@ interface Disabled {
   contact: string
 }
 
-/** Most mails per address and hour: a user may name any address in many subscriptions. */
+/** Maximum number of mails per address and hour: a user may name any address in many subscriptions. */
 const mailsPerHour = 3
 
 /** Mails the contact of a subscription that was disabled. Undefined: there is no mail server (design.md §10). */

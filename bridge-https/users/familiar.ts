@@ -9,7 +9,10 @@ export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
  */
 export type Familiarity = 'address' | 'network' | 'strange'
 
-/** Most stored addresses; the oldest are dropped. One account must not push out the addresses of all others. */
+/**
+ * Maximum number of stored addresses; the oldest are dropped. One account must not push out the addresses of all
+ * others.
+ */
 const usualLimits = { all: 10_000, perAccount: 50 }
 const dayMs = 86_400_000
 /** An address without a log-in for this long is forgotten when the next address is stored. */

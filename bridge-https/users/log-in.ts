@@ -35,7 +35,10 @@ export function createLogIn(parts: {
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** The addresses from which accounts have logged in before. Absent: every address is strange. */
   familiar?: Familiar
-  /** Most failures per minute from one address. Half as many are allowed for one account from there. 0: no limit. */
+  /**
+   * Maximum number of failures per minute from one address. Half as many are allowed for one account from there. 0: no
+   * limit.
+   */
   failures: number
 }) {
   const { store, users, familiar, failures } = parts

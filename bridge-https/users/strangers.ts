@@ -6,7 +6,10 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/** Most requests without a log-in per address and minute. Many people may share an address, so the limit is high. */
+/**
+ * Maximum number of requests without a log-in per address and minute. Many people may share an address, so the limit is
+ * high.
+ */
 const perMinute = 600
 
 /** The user that stands for every visitor of a public page. It may read, and has no account. */

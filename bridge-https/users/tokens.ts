@@ -23,7 +23,7 @@ const types = { access: 'at+jwt', refresh: 'rt+jwt', service: 'JWT' } as const
 /** Longest token that is checked. All tokens that the hub makes are shorter. */
 const maxTokenLength = 8192
 
-/** Most verified tokens that are remembered; the oldest are dropped. */
+/** Maximum number of verified tokens that are remembered; the oldest are dropped. */
 const maxVerified = 1_000
 
 /** A token whose signature was right, with the kind and the audience that it was checked for. */

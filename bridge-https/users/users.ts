@@ -23,7 +23,7 @@ export interface ResetToken {
 }
 
 const hourMs = 3600 * 1000
-/** Most ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
+/** Maximum number of ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
 const mostEndedLogins = 100
 /**
  * How long a token to choose a password is valid, milliseconds. Each channel has its own token, so that a request for a

@@ -10,7 +10,7 @@ export interface ConnectionLimits {
   maxClientIdBytes: number
   /** Size of one client's outgoing buffer, bytes. If it is full, the client loses QoS 0 messages or is cut off. */
   outgoingBuffer: number
-  /** Most topic filters of one session, and of one SUBSCRIBE or UNSUBSCRIBE packet. */
+  /** Maximum number of topic filters of one session, and of one SUBSCRIBE or UNSUBSCRIBE packet. */
   maxSubscriptions: number
 }
 

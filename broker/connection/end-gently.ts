@@ -4,7 +4,10 @@ import type { Duplex } from 'node:stream'
 const patienceMs = 1000
 /** Most bytes that the peer may still send in this time. The hub discards them. */
 const lastBytes = 64 * 1024
-/** Most pieces in which these bytes may arrive. A piece of one byte costs the node as much as a piece of a kilobyte. */
+/**
+ * Maximum number of pieces in which these bytes may arrive. A piece of one byte costs the node as much as a piece of a
+ * kilobyte.
+ */
 const lastPieces = 128
 
 /**

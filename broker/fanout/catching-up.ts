@@ -10,7 +10,7 @@ import type { Outgoing } from '../session/outgoing-qos2.ts'
 import type { Session, SessionBounds } from '../session/session.ts'
 import type { Sendable, Sending } from './sending.ts'
 
-/** Most messages of one call that reads the journal. */
+/** Maximum number of messages of one call that reads the journal. */
 const pageSize = 50
 
 export type CatchingUp = ReturnType<typeof createCatchingUp>

@@ -13,7 +13,7 @@ import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
-/** Most values that are looked up in one turn of the event loop. Then other work goes on. */
+/** Maximum number of values that are looked up in one turn of the event loop. Then other work goes on. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
 

@@ -24,7 +24,7 @@ export type Sending = ReturnType<typeof createSending>
 /** Sends messages to connected persistent sessions. Each is in flight until the client acknowledges it. */
 export function createSending(parts: {
   outgoing: Outgoing
-  /** Most messages in flight to one client. */
+  /** Maximum number of messages in flight to one client. */
   maxInFlight: number
   log: Log
   metrics: Metrics

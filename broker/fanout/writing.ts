@@ -4,7 +4,10 @@ import { nextPacketId, type Session } from '../session/session.ts'
 
 /** Most bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more calls of `deliver` wait than this, they make only the necessary breaks. So publishers must slow down. */
+/**
+ * If more calls of `deliver` wait than this, they leave out the breaks that only let other work through. So the node
+ * reads less from publishers until it has sent what it has.
+ */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */
@@ -73,7 +76,7 @@ const fromRetained = { retain: true }
 const groupSize = 16
 /** This many subscribers get a message before the first break. */
 const withoutBreak = 128
-/** Most messages in flight to a clean session. If there is one more, the hub closes the connection. */
+/** Maximum number of messages in flight to a clean session. If there is one more, the hub closes the connection. */
 const maxInFlight = 10_000
 
 /** A session that gets a message, and the highest QoS that its matching filters grant. */

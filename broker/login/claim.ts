@@ -10,7 +10,9 @@ import type { StoredSessions } from '../session/stored-sessions.ts'
 
 export type Claims = ReturnType<typeof createClaims>
 
-/** Most tries of one log-in to claim its session. A try fails if another commit changes the stored session. */
+/**
+ * Maximum number of tries of one log-in to claim its session. A try fails if another commit changes the stored session.
+ */
 const maxTries = 5
 
 /**

@@ -5,7 +5,7 @@ import { choose, isWanted, type Terms } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, SessionBounds } from './session.ts'
 
-/** Most messages of one call that reads the journal. */
+/** Maximum number of messages of one call that reads the journal. */
 const pageSize = 200
 
 /** The messages that a session still has to get: those of the journal after `upTo`, and those in `owed`. */

@@ -86,7 +86,10 @@ function isPast(time: number | undefined, now: number): boolean {
   return time !== undefined && time <= now
 }
 
-/** Most messages that a session may be owed: `waiting` counts those that were never sent, `owed` counts all. */
+/**
+ * Maximum number of messages that a session may be owed: `waiting` counts those that were never sent, `owed` counts
+ * all.
+ */
 export interface Limits {
   waiting: number
   owed: number

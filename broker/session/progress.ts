@@ -12,7 +12,7 @@ export type Progress = Awaited<ReturnType<typeof openProgress>>
 
 /** Interval at which a node stores its progress, milliseconds. */
 const intervalMs = 1_000
-/** Most messages that one stored value lists, for all sessions together. */
+/** Maximum number of messages that one stored value lists, for all sessions together. */
 const maxInValue = 50_000
 const prefix = 'progress/'
 
@@ -26,7 +26,7 @@ interface Value {
   /** The clients have acknowledged all messages up to this position, except for the sessions in `unsettled`. */
   upTo: number
   unsettled: Unsettled
-  /** Set when the run has ended. `head`: the end of the journal then. `ran`: the hub time then, milliseconds. */
+  /** Set when the run has ended. `head`: the end of the journal then. `ran`: when the run ended, in hub time (ms). */
   end?: { head: number; ran: number }
 }
 

@@ -79,13 +79,20 @@ export interface Subscription {
 
 /** Limits for the number of messages that a persistent session still has to get, or to acknowledge. */
 export interface SessionBounds {
-  /** Most waiting messages that were never sent. */
+  /** Maximum number of waiting messages that were never sent. */
   queueLimit: number
-  /** Most messages that the session is owed while its client is away, whether they were sent before or not. */
+  /**
+   * Maximum number of messages that the session is owed while its client is away, whether they were sent before or not.
+   */
   maxOwed: number
-  /** Most messages in flight while the node sends the backlog, or messages that it reads from the journal. */
+  /**
+   * Maximum number of messages in flight while the node sends the backlog, or messages that it reads from the journal.
+   */
   inFlightWindow: number
-  /** Most messages in flight. Above this number, the session reads messages from the journal. Not above `maxOwed`. */
+  /**
+   * Maximum number of messages in flight. Above this number, the session reads messages from the journal. Not above
+   * `maxOwed`.
+   */
   maxInFlight: number
 }
 
@@ -102,8 +109,8 @@ export function createSession(of: {
   /** QoS 2 messages of the client's last connection to this node, if this node is still storing some of them. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
-  // Each field is named here, so V8 gives all sessions the same hidden class, whichever code made `of`. The fields that
-  // each delivery reads come first, because they then lie together in memory.
+  // Each field is named here, so V8 gives all sessions the same hidden class, whichever code made the argument. The
+  // fields that each delivery reads come first, because they then lie together in memory.
   return {
     outgoing: undefined,
     permission: of.permission,

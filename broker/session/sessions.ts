@@ -10,7 +10,7 @@ import { eachOf, type StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Most tries of one removal. `drop` tries again if another commit has stored the session meanwhile. */
+/** Maximum number of tries of one removal. `drop` tries again if another commit has stored the session meanwhile. */
 const maxTries = 5
 
 /**

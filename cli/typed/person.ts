@@ -9,7 +9,7 @@ export function isPersonThere(): boolean {
 
 /** Asks a person on the terminal. `isSecret`: the typed text is not shown. */
 export async function askPerson(question: string, { isSecret = false } = {}): Promise<string> {
-  // With `terminal: true`, readline prints the typed text, not the terminal. For a secret, `output` drops this text.
+  // With `terminal: true`, readline echoes the typed text, in place of the terminal. For a secret, `output` drops it.
   const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : process.stderr
   const lines = createInterface({ input: process.stdin, output, terminal: true })
   // Prints the question only now, because from here on the terminal does not show typed text.

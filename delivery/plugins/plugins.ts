@@ -8,7 +8,7 @@ import { type PluginTarget, queueOf } from './targets.ts'
 export const attemptMs = 20_000
 /** Longest time that the hub waits for a driver to close, milliseconds. */
 const closeMs = 2_000
-/** Most characters of the reason why an attempt failed. The rest is cut off. */
+/** Maximum number of characters of the reason why an attempt failed. The rest is cut off. */
 const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */

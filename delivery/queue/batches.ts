@@ -1,4 +1,7 @@
-/** Most items and bytes of one commit. Larger changes are split, because other commits wait for each commit. */
+/**
+ * Maximum number of items and bytes of one commit. Larger changes are split, because other commits wait for each
+ * commit.
+ */
 const batchLimits = { items: 500, bytes: 1024 * 1024 }
 
 /**

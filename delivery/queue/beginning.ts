@@ -16,7 +16,7 @@ export function createBeginning(parts: {
   journal: Pick<Journal, 'get' | 'floor'>
   inMemory: Pick<QueuesInMemory, 'queueOf' | 'add' | 'take'>
   newItem: NewItem
-  /** Most items that one queue may hold. */
+  /** Maximum number of items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
 }) {

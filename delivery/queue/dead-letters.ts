@@ -13,7 +13,9 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/** Most tries of one commit. A try fails if another node has removed one of its items or letters meanwhile. */
+/**
+ * Maximum number of tries of one commit. A try fails if another node has removed one of its items or letters meanwhile.
+ */
 const maxTries = 3
 
 /** Turns items into dead letters, and dead letters into items again. The caller holds the lock of the queue. */

@@ -1,6 +1,6 @@
 /** How many items and dead letters each queue may hold, and for how long. */
 export interface WorkLimits {
-  /** Most items that wait in one queue. */
+  /** Maximum number of items that wait in one queue. */
   perQueue: number
   /** An item that waits for longer than this becomes a dead letter, milliseconds. */
   ageMs: number

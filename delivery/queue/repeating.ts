@@ -20,7 +20,7 @@ export function createRepeating(parts: {
   journal: Pick<Journal, 'get' | 'floor'>
   inMemory: Pick<QueuesInMemory, 'get' | 'add'>
   newItem: NewItem
-  /** Most items that one queue may hold. */
+  /** Maximum number of items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
   /** A lock that all nodes share: only one node at a time adds a portion (the items of one commit). */

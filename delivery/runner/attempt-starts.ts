@@ -6,7 +6,10 @@ import type { Outcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
 
-/** Most attempts that start in one turn of the event loop: hundreds of TLS handshakes at once would block the node. */
+/**
+ * Maximum number of attempts that start in one turn of the event loop: hundreds of TLS handshakes at once would block
+ * the node.
+ */
 const startsPerTurn = 4
 
 /** Decides when an attempt may start: a slot must be free, and an endpoint that recovers must not be flooded. */

@@ -17,7 +17,7 @@ export interface Attempted extends Next {
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   targetOf: TargetOf
-  /** Most attempts that may be under way at once. */
+  /** Maximum number of attempts that may be under way at once. */
   slots: Slots
   clock: () => number
   log: Log

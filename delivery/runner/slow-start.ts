@@ -6,7 +6,7 @@ const firstRate = 5
 const doublingMs = 1_000
 /** From this rate on (deliveries per second), no delivery waits any more. */
 const fullRate = 1_000
-/** Most endpoints that are kept in memory. Above this number, the oldest is dropped. */
+/** Maximum number of endpoints that are kept in memory. Above this number, the oldest is dropped. */
 const maxEndpoints = 10_000
 
 interface Endpoint {

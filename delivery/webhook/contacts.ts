@@ -36,12 +36,12 @@ export function createContacts(parts: {
     },
 
     /**
-     * Informs the contacts that lost nodes have not informed. A node gets a new id at each start, so its old id counts
-     * as lost.
+     * Writes to the contacts of webhooks that another node has disabled before that node was lost. A node gets a new id
+     * at each start, so its old id counts as lost.
      */
     takeOver,
 
-    /** Informs the contacts that lost nodes have not informed, now and whenever a node is lost. */
+    /** Does the work of `takeOver` now, and whenever a node is lost. */
     start(): void {
       void takeOver()
       onChange(() => void takeOver())

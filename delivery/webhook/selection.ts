@@ -9,7 +9,7 @@ interface Selection {
   institution?: string | undefined
   livestream?: string | undefined
   state?: string | undefined
-  /** Most subscriptions that are listed. */
+  /** Maximum number of subscriptions that are listed. */
   limit?: number | undefined
 }
 

@@ -1,13 +1,13 @@
 import { type Slots, slots } from '../queue/limits.ts'
 
-/** Most test messages under way at once. Each holds a connection. */
+/** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Most idle connections of one client. It may have as many more that still read the rest of an answer. */
+/** Maximum number of idle connections of one client. It may have as many more that still read the rest of an answer. */
 const maxIdle = 64
 /** For two clients (webhooks and plugin targets), each with two kinds of connections: idle, and reading an answer. */
 const maxIdleInAll = 4 * maxIdle
 
-/** Most connections to webhooks and plugin targets at once, idle ones included. */
+/** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */
 export const maxSockets = slots.healthy.total + slots.failing.total + tests + maxIdleInAll
 
 export type Sockets = ReturnType<typeof socketsWithin>

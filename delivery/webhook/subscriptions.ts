@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Most subscriptions of one institution: more than its livestreams times its partners. */
+/** Maximum number of subscriptions of one institution: more than its livestreams times its partners. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */

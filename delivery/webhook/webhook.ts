@@ -38,7 +38,10 @@ export function createWebhooks(options: {
   /** Value of the `User-Agent` header, like `now-playing-hub/3.0.0`. */
   userAgent: string
   resolve?: Resolve
-  /** Most unused connections. Also the most connections that still read an answer after its status is known. */
+  /**
+   * Maximum number of unused connections. Also the most connections that still read an answer after its status is
+   * known.
+   */
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options

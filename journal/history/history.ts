@@ -61,7 +61,7 @@ const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
 const maxPageBytes = 256 * 1024
 /** A list reads this many messages at the same time. */
 const readAtOnce = 10
-/** Most events in one answer of `since`. */
+/** Maximum number of events in one answer of `since`. */
 const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000

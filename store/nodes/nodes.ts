@@ -38,7 +38,7 @@ export function ownKey(key: string, nodes: NumberedNode | undefined): string {
   return slot === 0 ? key : `${key} #${slot}`
 }
 
-/** Most nodes that can share a store. Sequences (`sequences.ts`) have no room for more. */
+/** Maximum number of nodes that can share a store. Sequences (`sequences.ts`) have no room for more. */
 export const maxNodes = 64
 
 /** The only node of an embedded store. */

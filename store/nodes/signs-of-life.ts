@@ -11,7 +11,9 @@ const usualIntervalMs = 1_000
  * counts signs instead of seconds, because an unreachable store or a wrong clock must not make a node look dead.
  */
 const patience = 5
-/** Most signs of this node that wait for an answer: they must not pile up while the store is out of reach. */
+/**
+ * Maximum number of signs of this node that wait for an answer: they must not pile up while the store is out of reach.
+ */
 const maxUnderway = 5
 
 const channel = 'alive'

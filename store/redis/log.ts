@@ -6,7 +6,7 @@ import { type Keys, start } from './script.ts'
 
 /** How long Redis waits for a new entry before it answers that there is none, milliseconds. */
 export const blockMs = 2_000
-/** Most entries in one answer. */
+/** Maximum number of entries in one answer. */
 const batchSize = 32
 
 /**

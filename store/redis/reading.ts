@@ -8,7 +8,7 @@ import { type Keys, pageScript, start } from './script.ts'
 /** Limits of one answer to a read of a range. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
-/** Most entries of the log in one answer. */
+/** Maximum number of entries of the log in one answer. */
 const logEntries = 32
 
 /** The methods of a store that read. `ask` sends commands to Redis (`createConnection`). */

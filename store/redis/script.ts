@@ -31,9 +31,9 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` (last entry of the log), `size` (bytes of the log since the last mark), `number` (last one taken). */
+    /** Hash: `id` (last entry of the log), `size` (bytes after the newest mark), `number` (last position). */
     head: below('log-head'),
-    /** List: ids of log entries, with about the same number of bytes between them. The log is cut at the oldest id. */
+    /** List: ids of log entries with about as many bytes between them. The log is cut at the oldest mark. */
     marks: below('log-marks'),
     /** String: the number of the last group that a node committed, and the answer of the script. */
     writer: (node: string) => below(`writer:${node}`),
@@ -43,7 +43,7 @@ function keysBelow(prefix: string) {
 /** The position before the first entry of the log. */
 export const start = '0-0'
 
-/** Most marks in the log. One more removes the oldest mark, and the part of the log before it. */
+/** Maximum number of marks in the log. One more removes the oldest mark, and the part of the log before it. */
 export const logMarks = 16
 
 /**

@@ -1,4 +1,4 @@
-/** Most characters of the external id of a livestream that the feed does not list. */
+/** Maximum number of characters of the external id of a livestream that the feed does not list. */
 const maxLength = 500
 
 /**

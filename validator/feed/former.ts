@@ -6,7 +6,9 @@ interface Former extends Livestream {
   droppedAt: number
 }
 
-/** Most former external ids that are kept of one livestream. An external id that is not kept has no owner. */
+/**
+ * Maximum number of former external ids that are kept of one livestream. An external id that is not kept has no owner.
+ */
 const maxNames = 20
 
 /**

@@ -42,7 +42,7 @@ export interface NowPlaying {
 
 export const nothing: NowPlaying = { controls: [] }
 
-/** Most control states of a livestream that a page keeps: publishers may invent any number of names. */
+/** Maximum number of control states of a livestream that a page keeps: publishers may invent any number of names. */
 const maxControls = 100
 
 /**

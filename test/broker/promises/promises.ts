@@ -28,9 +28,12 @@ export interface Bounds {
   windowBytes: number
   /** Number of newest events that the journal keeps of a stream. */
   history: number
-  /** Most valid control events that the journal keeps of a stream, and most unsent messages that wait for a session. */
+  /**
+   * Maximum number of valid control events that the journal keeps of a stream, and most unsent messages that wait for a
+   * session.
+   */
   queueLimit: number
-  /** Most messages that a session may be owed, whether or not they were sent. */
+  /** Maximum number of messages that a session may be owed, whether or not they were sent. */
   maxOwed: number
   /** Number of unacknowledged messages: the hub sends at least `inFlightWindow`, and at most `maxInFlight`. */
   inFlightWindow: number

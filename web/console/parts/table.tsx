@@ -15,7 +15,7 @@ export interface Column<Row> {
 
 /** Number of rows that are shown at first, and that each click on the button adds. */
 const rowsAtOnce = 100
-/** Most rows for which there is no filter, because they can be seen at a glance. */
+/** A table with at most this many rows has no filter, because a person sees all rows at a glance. */
 const worthFilter = 8
 
 /** A table of any length. The page shows only some of its rows, and a filter finds the others. */
