@@ -1,13 +1,60 @@
 import { rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import t from 'tap'
 import type { AuditEntry } from '../../../admin/audit.ts'
+import { operations } from '../../../admin/operations/operations.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
+import { startWithWebhook } from '../delivery/webhook/one-webhook.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
+
+const email = 'kim@radio.example'
+const message = /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/
+
+/** Commands that change something, in the hub of the first test. `username`: of its publisher. */
+const changesOf = (username: string): [command: string, args: Record<string, unknown>][] => [
+  ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],
+  ['credentials.rotate', { username, revokeAfter: 1 }],
+  ['credentials.revoke', { username }],
+  ['users.add', { email: 'sam@radio.example', institution }],
+  ['users.remove', { email }],
+  ['users.reset-password', { email }],
+  ['keys.rotate', { dropOld: true }],
+  ['lifecycle.announce', { track: 'publish', sunset: '2020-01-01', link: 'https://hub.example/end' }],
+  ['lifecycle.brownout', { track: 'push', for: 600 }],
+  ['lifecycle.retire', { track: 'push' }],
+  ['retained.clear', { topic: playingTopic(livestream) }],
+  ['clients.disconnect', { clientId: 'kept' }],
+  ['sessions.drop', { clientId: 'kept' }],
+  ['feed.refresh', {}],
+]
+
+/** Commands that change something about the webhook `name`, as long as it is not paused. */
+const changesOfWebhook = (name: string): [command: string, args: Record<string, unknown>][] => [
+  ['subscriptions.pause', { name }],
+  ['subscriptions.test', { name }],
+  ['subscriptions.remove', { name }],
+  ['queues.replay', { name, since: '2020-01-01T00:00:00Z' }],
+]
+const changesOfPaused = (name: string): [command: string, args: Record<string, unknown>][] => [
+  ['subscriptions.resume', { name }],
+  ['subscriptions.remove', { name }],
+]
+
+/** The tests of these commands look at their audit entries. */
+const elsewhere = ['import.aedes-redis', 'store.accept']
+
+t.test('every command that changes something is here', async (t) => {
+  const names = [...changesOf(''), ...changesOfWebhook(''), ...changesOfPaused('')].map(([name]) => name)
+  const changing = Object.entries(operations).flatMap(([name, { effect }]) =>
+    effect === 'none' ? [] : [name],
+  )
+  t.same([...new Set([...names, ...elsewhere])].sort(), changing.sort())
+})
 
 onEachStore('no change is made that the audit log cannot take', async (t, store) => {
   const hub = await startTestHub(t, store)
@@ -17,7 +64,6 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   await publisher.publish(playing(livestream))
   const kept = { clientId: 'kept', clean: false }
   await connect(t, hub, await hub.subscriber('radio/#'), kept)
-  const email = 'kim@radio.example'
   await hub.ask('users.add', { email, institution })
   await hub.ask('lifecycle.announce', {
     track: 'push',
@@ -40,23 +86,8 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
   await rm(log)
   // A write to /dev/full fails as on a full disk.
   await symlink('/dev/full', log)
-  const changes: [command: string, args: Record<string, unknown>][] = [
-    ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],
-    ['credentials.rotate', { username, revokeAfter: 1 }],
-    ['credentials.revoke', { username }],
-    ['users.add', { email: 'sam@radio.example', institution }],
-    ['users.remove', { email }],
-    ['users.reset-password', { email }],
-    ['keys.rotate', { dropOld: true }],
-    ['lifecycle.announce', { track: 'publish', sunset: '2020-01-01', link: 'https://hub.example/end' }],
-    ['lifecycle.retire', { track: 'push' }],
-    ['retained.clear', { topic: playingTopic(livestream) }],
-    ['clients.disconnect', { clientId: 'kept' }],
-    ['sessions.drop', { clientId: 'kept' }],
-    ['feed.refresh', {}],
-  ]
-  const message = /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/
-  for (const [command, args] of changes) await t.rejects(hub.ask(command, args), { message }, command)
+  for (const [command, args] of changesOf(username))
+    await t.rejects(hub.ask(command, args), { message }, command)
   await rm(log)
   t.same(await state(), before)
 
@@ -69,6 +100,24 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
     { action: 'lifecycle.retire', target: 'publish', detail: { state: 'gone' } },
     { action: 'lifecycle.retire', target: 'publish', detail: { failed: 'publish must be announced first' } },
   ])
+})
+
+onEachStore('nothing is done to a webhook that the audit log cannot take', async (t, store) => {
+  const { home, ask, name, queue, receiver } = await startWithWebhook(t, store)
+  const log = join(home, 'data', 'audit.log')
+  for (const changes of [changesOfWebhook(name), changesOfPaused(name)]) {
+    const state = async () => [await ask('subscriptions.show', { name }), await queue()]
+    const before = await state()
+    await rm(log)
+    await symlink('/dev/full', log)
+    for (const [command, args] of changes) {
+      await t.rejects(ask(command, args), { message }, command)
+    }
+    await rm(log)
+    t.same(await state(), before)
+    if (changes[0]) await ask(...changes[0])
+  }
+  t.same(receiver.received, [], 'nothing was sent')
 })
 
 onEachStore('a scheduled revocation that cannot be noted is logged, and noted later', async (t, store) => {
