@@ -41,7 +41,7 @@ type SubscribeRule =
   | 'subscriber.not-permitted'
   | 'subscriber.permitted-filter'
 
-/** The filter that contains every filter a subscriber can be permitted (service.md §4.2). */
+/** The widest filter that a credential can permit to a subscriber (service.md §4.2). */
 export const radioTree = 'radio/#'
 
 /**
@@ -145,7 +145,10 @@ function isOwnFeedback(institutions: readonly string[], topic: string): boolean 
   return institutions.some((institution) => feedbackTopic(institution) === topic)
 }
 
-/** No client may read `$` topics (no shared subscriptions, service.md §4.2), inbox or plugin work (design.md §8). */
+/**
+ * No client may read the topics of the inbox or of plugin work (design.md §8), or topics that begin with `$`: there are
+ * no shared subscriptions (service.md §4.2).
+ */
 function isReserved(filter: string): boolean {
   const [root = ''] = filter.split('/', 1)
   return root.startsWith('$') || root === 'inbox' || root === 'plugins'

@@ -94,7 +94,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return stored !== undefined && !isExpiredOrVoid(stored)
     },
 
-    /** All credentials, by username. */
+    /** All credentials, sorted by username. */
     list(): Credential[] {
       return [...collection.values()].map(shown).sort((a, b) => (a.username < b.username ? -1 : 1))
     },

@@ -18,7 +18,10 @@ export interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]
-  /** For a temporary credential: its user. A session ends with its connection, and no other user can resume it. */
+  /**
+   * Only for a temporary credential: its user. The session of this client ends with its connection. Before that, no
+   * other user can take it over.
+   */
   temporaryOf?: string
 }
 

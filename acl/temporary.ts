@@ -41,7 +41,7 @@ export function createTemporaryCredentials(parts: {
   let shared: TemporaryCredential | undefined
 
   return {
-    /** Makes a credential for a user. `retryAfter`: the user has too many credentials. Seconds until one ends. */
+    /** Makes a credential for a user. If the user has too many, returns in `retryAfter` the seconds until one ends. */
     forUser: (
       user: PageUser,
       filters: readonly string[],

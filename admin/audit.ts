@@ -20,7 +20,10 @@ export interface AuditEntry {
 /** Writes the entry of a change. Call it after all checks, before anything is changed. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
-/** The store in which nodes list each other's entries, the name of this node, and the most entries in the store. */
+/**
+ * The store in which nodes list each other's entries, the name of this node, and the maximum number of entries in the
+ * store.
+ */
 interface Shared {
   store: Store
   node: string

@@ -64,7 +64,7 @@ export interface CommandParts
   catchUp(): Promise<void>
 }
 
-/** Commands that ask the node only about itself, and so need no changes of other nodes. */
+/** Commands that ask the node only about itself. They do not wait until it has seen the changes of other nodes. */
 const aboutItself: ReadonlySet<string> = new Set(['status', 'trend', 'config'])
 
 /** Longest wait for the changes of other nodes, milliseconds: `hubctl` answers within two seconds. */

@@ -166,8 +166,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Whether a message is the retained value of its topic. `newer`: the earlier message with a newer event time, because
- * of which it is not.
+ * Says whether a message is the retained value of its topic. If it is not, `newer` may say why: an earlier message has
+ * a newer event time.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -120,8 +120,8 @@ function isAnswered(path: string): Promise<boolean> {
 
 /**
  * Opens the socket in a directory that only this user can enter, sets its mode to 0600 there, and moves it into place.
- * So it never exists with a wider mode where others can reach it. A umask would also change the mode of every other
- * file that the process makes at this moment.
+ * So it never exists with a wider mode where others can reach it. A umask is not used for this, because it would also
+ * change the mode of every other file that the process makes at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
   // `mkdtemp` adds six random characters to the dot. The name `s` is shorter than `admin.sock`, because the path of a

@@ -167,5 +167,5 @@ const probeIntervalMs = 3_000
 const healthWaitMs = 2_000
 /** Shorter than the two seconds within which `hubctl` answers. */
 const statusWaitMs = 1_000
-/** Prometheus gives up after ten seconds. If the store is slow, it should still get the other metrics. */
+/** Prometheus gives up after ten seconds. Even if the store is slow, Prometheus should get the other metrics. */
 const scrapeWaitMs = 2_000

@@ -18,7 +18,7 @@ import type { KnownUser } from './users/users.ts'
 
 type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
-/** Most bytes of all half-received bodies together: of routes that need a token, and of all other routes. */
+/** Maximum number of bytes that all half-received bodies have together. `open`: bodies of routes that need no token. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /** Maximum number of unknown parameters that an answer names, so that the answer is not larger than the request. */

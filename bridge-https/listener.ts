@@ -103,7 +103,7 @@ export async function listenHttps(parts: {
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionTimeout: limits.stalledMs,
-    // Allows a part of a path to be as long as the header, so that a route judges a long name, and not the router.
+    // Allows a part of a path to be as long as the header. A long name then reaches its route, which judges it.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
@@ -114,7 +114,8 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // No route has a path that cannot be decoded: 404. Fastify calls no hooks for such a request, so it is logged here.
+    // A path that cannot be decoded is the path of no route, so the answer is 404. Fastify calls no hooks for such a
+    // request, so it is logged here.
     frameworkErrors(_error, request, reply) {
       const { id: reqId, method, url } = request
       send(reply.header('x-request-id', reqId), refuse(404))
@@ -123,7 +124,8 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const roundRobin = createRoundRobin(server)
-  // The MQTT port has 2. With more than 1, bodies in tiny pieces fill twice the memory (`npm run bench -- attacks`).
+  // On the MQTT port `turnsPerHandshake` is 2. With more than 1 here, bodies in tiny pieces would fill twice the memory
+  // (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })

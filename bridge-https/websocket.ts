@@ -17,15 +17,15 @@ const subProtocol = 'mqtt'
 
 /** WebSocket messages up to this size are always taken, as one message may hold several MQTT packets. */
 const usualMessageBytes = 1024 * 1024
-/** Most bytes of one read: a TLS record. */
+/** Maximum number of bytes that one read brings: those of a TLS record. */
 const readBytes = 16 * 1024
-/** Most frames of one message, and most reads for one frame. */
+/** Maximum number of frames of one message, and of reads for one frame. */
 const maxPieces = 1024
 /** Bytes that a piece costs besides its content. */
 const pieceCostBytes = 256
 /**
- * Most bytes of messages that are incomplete, or that the broker has not read. `unanswered`: of all connections to
- * which the broker has sent nothing yet. `answered`: of all others.
+ * Maximum number of bytes of all messages that are incomplete, or that the broker has not read. `unanswered` limits the
+ * connections to which the broker has sent nothing yet. `answered` limits all other connections.
  */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
@@ -34,7 +34,7 @@ export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** Bounds of MQTT connections, which MQTT over TCP shares. */
   bounds: ConnectionBounds
-  /** Largest MQTT packet. The broker enforces this limit; here a WebSocket message must only be able to hold it. */
+  /** Largest MQTT packet. The broker refuses a larger one. Here a WebSocket message may be as large as this packet. */
   maxPacketBytes: number
   /** Largest MQTT packet before log-in. */
   maxConnectBytes: number

@@ -50,7 +50,7 @@ export async function openAedes(parts: {
     persistence: createPersistence(decisions),
     heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: connectTimeoutMs,
-    // Switches off the bounds of Aedes, because `MqttConnection` bounds the bytes that wait in either direction.
+    // Switches off the limits of Aedes, because `MqttConnection` limits the bytes that wait in either direction.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (from, username, password, done) => {
@@ -78,8 +78,8 @@ export async function openAedes(parts: {
     },
     authorizeForward: () => null,
   })
-  // Aedes would close the connection for a topic of more than 100 levels, because its own emitter and persistence are
-  // recursive. The decision about a PUBLISH drops and reports a PUBLISH with such a topic (design.md §7).
+  // By default Aedes closes the connection for a topic of more than 100 levels, because its own emitter and persistence
+  // are recursive. This broker uses neither of them. It drops and reports such a PUBLISH instead (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
   aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))

@@ -15,8 +15,8 @@ export interface Denial {
 }
 
 /**
- * Maximum number of filters of a session with a temporary credential. A temporary credential permits no more filters.
- * The number is low, because thousands of strangers may have such sessions.
+ * Maximum number of filters of a session with a temporary credential. The request for such a credential may not name
+ * more filters either. The number is low, because thousands of strangers may have such sessions.
  */
 const maxOfPages = 20
 

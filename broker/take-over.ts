@@ -30,11 +30,12 @@ const linesEvery = 10_000
 const aliveMs = 5_000
 /**
  * The mark under this key says which node converts the store, and how far the conversion is. Each commit requires the
- * mark that the commit before has written, so only one node can convert.
+ * mark that the previous commit has written, so only one node can convert.
  */
 const markKey = 'take-over/mark'
 /**
- * Below this prefix, the entry of a former sequence has the position of its message in the journal. Removed at the end.
+ * An entry below this prefix says at which position of the journal a former message now is. The key has the number of
+ * the message in the former store (`sequence`). The conversion removes these entries at its end.
  */
 const takenPrefix = 'take-over/position/'
 
@@ -174,8 +175,8 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
 type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
 
 /**
- * Appends the messages of retained values to the journal, in the order of arrival. The values then name their
- * positions.
+ * Appends the messages of retained values to the journal, in the order of arrival. In the store, each retained value is
+ * then only the position of its message.
  */
 async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
   const bodies = new Map<string, Buffer>()
@@ -219,8 +220,8 @@ function retainedChange({ topic, retained }: Message, nth: number): Change[] {
 }
 
 /**
- * Converts the sessions: from now on, positions identify the messages that a session has not acknowledged. A session
- * gets later messages from the end of the journal on.
+ * Converts the sessions: from now on, positions identify the messages that a session has not acknowledged. Besides
+ * these, a session gets only the messages that are appended to the journal from now on.
  */
 async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
   const positions = new Map<number, number>()

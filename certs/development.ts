@@ -15,7 +15,10 @@ const dayMs = 24 * 3600 * 1000
 /** Some TLS clients refuse a server certificate that is valid for more than 398 days. */
 const serverDays = 397
 const caYears = 10
-/** A new certificate is valid from this long before its making, so that clients whose clocks are slow accept it. */
+/**
+ * The validity of a new certificate begins this long before the certificate is made, so that clients whose clocks are
+ * slow accept it.
+ */
 const clockDifferenceMs = 3600 * 1000
 /** Part of the issuer name of the certificates made here. A certificate of another issuer is never overwritten. */
 const caName = 'now-playing hub development CA'

@@ -14,7 +14,7 @@ interface Typed {
 
 /** One command of `hubctl`: how a person types it, what it asks of the node, and how its answer is printed. */
 export interface Command extends Typed {
-  /** A summary for the help that says more than the summary of the operation. */
+  /** A summary for the help. It says more than the summary of the operation, and takes its place. */
   summary?: string
   /** The operation that the node carries out. */
   operation: OperationName

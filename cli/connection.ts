@@ -94,8 +94,8 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // With `keep-alive`, `hubctl` closes the connection. If the node did, then on a unix socket its close could
-      // overtake the end of a large request (EPIPE).
+      // With `keep-alive`, `hubctl` closes the connection. If the node closed the unix socket, the close could overtake
+      // the end of a large request (EPIPE).
       connection: 'keep-alive',
     }
     const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {

@@ -15,7 +15,7 @@ import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 /** Path of the livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
 
-/** Whether a path is that of the sample feed, of this release or of a release that is installed elsewhere. */
+/** Whether a path leads to a sample feed: that of this release, or that of a release that is installed elsewhere. */
 export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
@@ -112,7 +112,7 @@ const settings = {
   incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
-  outgoingBuffer: whole(65_536), // with less than a TLS record plus an event, good readers would be cut off
+  outgoingBuffer: whole(65_536), // with less than a TLS record plus an event, fast subscribers would be cut off
   queueLimit: whole(1),
   history: whole(0),
   historyBytes: whole(0),

@@ -1,4 +1,4 @@
-/** Checks of the text of settings, by the `format` that the schema of a setting names. */
+/** The checks for texts of settings. The schema of a setting names its check as `format`. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
   account: /^[^\s@]+@[^\s@]+$/,

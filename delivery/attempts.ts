@@ -66,7 +66,7 @@ export function createAttempts(store: Store) {
 }
 
 interface Entry {
-  /** Time of the attempt, milliseconds since the epoch. Raised if a queue would have the same number twice. */
+  /** Time of the attempt, milliseconds since the epoch, but always greater than that of the attempt before. */
   sequence: number
   attempt: Attempt
 }

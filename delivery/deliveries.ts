@@ -172,7 +172,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     return subscriptions.enable(name, () => [...standings.madeActive(name), retryChange(name)])
   }
 
-  /** True if the hub stops sending: after an hour of only 410 from a webhook, at once if a plugin driver says so. */
+  /** True if the hub stops sending: to a webhook after an hour of only 410, to a plugin target at the first `gone`. */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {

@@ -6,9 +6,9 @@ import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /**
- * Decides to which webhooks and plugin targets the hub sends an accepted event. This runs for every event, so it is
- * cheap for most: if no webhook and no target gets the event, the planner only checks whether its livestreams have
- * subscriptions and whether the event has `plugins`.
+ * Decides to which webhooks and plugin targets the hub sends an accepted event. This runs for every event, so it has to
+ * be cheap. If no webhook and no target gets the event, as is usual, the planner only checks whether its livestreams
+ * have subscriptions and whether the event has `plugins`.
  */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>

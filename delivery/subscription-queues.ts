@@ -43,8 +43,8 @@ export function createSubscriptionQueues(parts: {
     /** Stops sending to a webhook, on every node. A delivery under way may end. True if the webhook was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // Wait until the other nodes know of the pause: each has received it when it answers. A node that does not answer
-      // learns of the pause later, from the store.
+      // Ask a question only to wait until the other nodes know of the pause: each of them receives the pause before the
+      // question, and then answers. A node that does not answer learns of the pause later, from the store.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },

@@ -33,8 +33,8 @@ export function createTestMessages(parts: {
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // Refuse if the institution already runs as many tests as are still free, so that other institutions can test
-      // too.
+      // Refuse if the institution already has as many tests under way as may still begin, so that other institutions
+      // can test too.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

@@ -5,7 +5,7 @@ import type { Station } from './programme.ts'
 /** Publishes an event as the broadcaster of a station. */
 type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => void
 
-/** One event in this many is a special one, not a track. */
+/** Of this many events, one is a special event. The others are track events. */
 const specialEvery = 4
 
 /**
@@ -40,7 +40,10 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
       act?.()
     },
 
-    /** Ends a run: publishes the rest of the round of specials, or a whole round if none has been published. */
+    /**
+     * Ends the demonstration: publishes the special events that are missing in the present round, or a whole round if
+     * no special event has been published.
+     */
     complete(): void {
       const begun = shown % specials.length
       if (shown > 0 && begun === 0) return

@@ -139,7 +139,7 @@ export function createErrorList() {
  * Maximum number of errors that are listed one by one. To build one error takes as long as to decide about the event.
  */
 export const maxErrors = 100
-/** Most bytes of the listed errors of one event, as JSON. A hundred ordinary errors have fewer bytes. */
+/** Maximum number of bytes that the listed errors have as JSON. A hundred ordinary errors have fewer bytes. */
 const maxErrorBytes = 64 * 1024
 /** Maximum number of characters of a path. The path of a deeply nested value can consist of sixty names. */
 const maxPath = 300

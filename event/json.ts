@@ -6,9 +6,9 @@ import { jsonFault } from './json-fault.ts'
 const maxNesting = 64
 
 /**
- * Most values in one payload: objects, arrays, texts, numbers, true, false and null count one each. A full event for
- * 200 livestreams has less than 2,000 values. A payload of 400 kB has room for 200,000 values. To parse them takes ten
- * times as long as to parse one long text.
+ * Maximum number of values in one payload: each object, array, text, number, true, false and null counts as one. A full
+ * event for 200 livestreams has less than 2,000 values. A payload of 400 kB has room for 200,000 values. To parse them
+ * takes ten times as long as to parse one long text.
  */
 const maxValues = 10_000
 
@@ -53,9 +53,10 @@ interface Level {
 }
 
 /**
- * Looks through JSON text for faults that JSON.parse hides. If JSON.parse then rejects the text, the caller ignores the
- * errors of a complete scan. The scan reads the text once and keeps its own stack, so its time is linear for any input.
- * It stops early, with `isComplete` false, at `maxNesting`, at `maxValues`, and when the list of errors is full.
+ * Looks through JSON text for faults that JSON.parse hides. The scan reads the text once and keeps its own stack, so
+ * its time is linear for any input. It stops early, with `isComplete` false, at `maxNesting`, at `maxValues`, and when
+ * the list of errors is full. After a complete scan, the caller calls JSON.parse. If JSON.parse rejects the text, the
+ * caller ignores the errors of the scan.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors = createErrorList()

@@ -9,7 +9,7 @@ export interface Message {
   /** The institution that published the event. The payload need not name it. */
   institutionId?: string
   payload: Buffer
-  /** The highest QoS of a delivery. It is lower if the subscription has a lower QoS. */
+  /** The QoS with which the broker delivers the message, unless the subscription has a lower QoS. */
   qos: 0 | 1 | 2
   /** If set, the message is a retained value of `topic` and `slot`. The value with the newest event time stays. */
   retained?: Retention

@@ -59,7 +59,8 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const kind = pickKind(value, options.urlEventName, errors)
   if (kind === undefined) return { errors: errors.items() }
 
-  // `pickKind` has reported a wrong name already. With the right name, the schema check does not report it again.
+  // `pickKind` has reported a wrong name already. Put the right name in, so that the schema check does not report the
+  // wrong one again.
   const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]

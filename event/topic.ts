@@ -30,7 +30,10 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
 /** Levels of the deepest topic of the radio tree. */
 export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
 
-/** Most bytes of a topic of the radio tree, and of a filter that matches one. Livestream ids have a bounded length. */
+/**
+ * Maximum number of bytes of a topic in the radio tree, and of a filter that matches one. These topics cannot be
+ * longer, because livestream ids have a bounded length.
+ */
 export const maxRadioTopicBytes = 256
 
 /** Reads an inbox topic: it names an institution, and perhaps a class or a dry run. Undefined: not an inbox topic. */
@@ -94,8 +97,8 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // `x/#` also matches its parent `x`. The parent of `#` would be the empty topic, which does not exist. So `#` matches
-  // the same topics as `+/#`.
+  // `x/#` also matches its parent `x`. The parent of `#` and of `/#` would be the empty topic, which does not exist. So
+  // these two match the same topics as `+/#` and `/+/#`.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 

@@ -4,8 +4,9 @@ import { decodeValue, encodeValue } from './value-codec.ts'
 
 /*
  * The keys in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
- * `every/{stream}/{position}` form the index of a stream. A returning session gets every message that is listed in
- * `every/`. Of the messages listed in `latest/` it gets only the latest of each topic.
+ * `every/{stream}/{position}` form the index of a stream. A stream is all messages of one livestream, or of one topic.
+ * A returning session gets every message that is listed in `every/`. Of the messages listed in `latest/` it gets only
+ * the latest of each topic.
  */
 
 export const journalPrefix = 'journal/'
@@ -80,7 +81,8 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
 }
 
 /**
- * Reads a stored message. If another message holds the payload, `sharedWith` says how many positions earlier that is.
+ * Reads a stored message. If another message holds the payload, `sharedWith` says how many positions earlier that
+ * message is.
  */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
@@ -104,7 +106,8 @@ function withHead({ kept: _, ...about }: NonNullable<Header['refused']>, head: B
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {
   const [keep, stream = '', position] = key.split('/')
   const entry = JSON.parse(value.toString())
-  // Fills in the parsed object: a node reads tens of thousands when it starts, and copies took most of the time.
+  // Fills in the parsed object and makes no copy: a node reads tens of thousands of entries when it starts, and the
+  // copies took most of the time.
   entry.keep = keep === 'latest' ? 'latest' : 'every'
   entry.stream = decodeURIComponent(stream)
   entry.topic ??= entry.stream

@@ -81,8 +81,8 @@ export async function openJournal(store: Store) {
     ...createReading(store, recent.get),
 
     /**
-     * Positions of messages that wait for a webhook or plugin target. The journal keeps these messages even without a
-     * rule.
+     * Positions of messages that wait for a webhook or plugin target. The journal keeps these messages even if no rule
+     * (`keeping.ts`) does.
      */
     neededByQueues: createNamed(),
 

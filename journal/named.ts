@@ -1,4 +1,7 @@
-/** Counts how many queue items of webhooks and plugins refer to each position. The journal keeps the messages there. */
+/**
+ * For each position in the journal, counts how many queue items of webhooks and plugins refer to it. The journal keeps
+ * the message at such a position.
+ */
 export function createNamed() {
   const counts = new Map<number, number>()
   return {

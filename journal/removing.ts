@@ -28,8 +28,8 @@ import type { Returnable } from './returnable.ts'
 const portionSize = 300
 
 /**
- * A message is freed when no queue names it any more. If more messages of a stream than this are freed at once, the
- * whole index of the stream is read again.
+ * A message is freed when no queue of a webhook or plugin names it any more. If more messages of a stream than this are
+ * freed at once, the whole index of the stream is read again.
  */
 const maxFreed = 100
 
@@ -45,8 +45,8 @@ interface OldestPart {
 }
 
 /**
- * The result of a check of some streams: bytes of their history older than the window, and how many index entries were
- * read.
+ * The result of a check of some streams. `kept`: bytes of that part of their history that is older than the window.
+ * `read`: how many index entries were read.
  */
 interface Found {
   kept: number
@@ -189,8 +189,8 @@ async function readIndex(
 
 /**
  * Whether a message holds a payload that another message still needs. The first message of an event holds the payload
- * for the messages of all its livestreams, and stays as long as any of them. The round over all streams visits the
- * first message again later.
+ * for the messages of all its livestreams, and stays as long as any of them. A later check removes the first message:
+ * `trimming.ts` checks all streams again and again.
  */
 async function isPayloadNeeded(
   store: Store,

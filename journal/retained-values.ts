@@ -63,18 +63,18 @@ interface Unsettled {
 
 /** A value in memory. */
 interface Held extends RetainedValue {
-  /** Set while commits under way change the slot. */
+  /** Set while the slot has commits under way. */
   unsettled?: Unsettled | undefined
 }
 
 /**
- * Holds the retained values in memory by topic and slot, within bounds. While commits under way change a slot, the slot
- * shows the value that the store will have if all of them succeed. If a commit fails, the slot shows the value that the
- * store will have without that commit. Returning sessions get only stored values: `returnable` learns of no others.
+ * Holds the retained values in memory by topic and slot, within bounds. While a slot has commits under way, it shows
+ * the value that the store will have if all of them succeed. If a commit fails, the slot shows the value that the store
+ * will have without that commit. Returning sessions get only stored values: `returnable` learns of no others.
  */
 export function createRetainedValues(returnable: Returnable) {
   const tree = createTopicTree<Held>()
-  /** Slots that show no value, and that commits under way change. */
+  /** Slots that show no value, but have commits under way. */
   const hidden = new Map<string, Unsettled>()
   /** Stored values that were pushed out of memory. */
   const pushedOut = new Map<string, ValueKey>()
@@ -180,7 +180,7 @@ export function createRetainedValues(returnable: Returnable) {
 
   /**
    * Removes the oldest values of a topic from memory, until the others are within the bounds for number and bytes.
-   * Slots that commits under way change do not count and stay, because these commits may fail.
+   * Slots with commits under way do not count and stay, because these commits may fail.
    */
   function pushOut(topic: string): void {
     if ((tree.at(topic)?.size ?? 0) <= 1) return
@@ -206,7 +206,7 @@ function beyondBounds(settled: readonly Held[]): readonly Held[] {
   return settled.slice(0, count)
 }
 
-/** From now on returning sessions get this value, if only the newest value per topic counts. */
+/** If returning sessions get only the newest value of this topic, they get this value from now on. */
 function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
 }

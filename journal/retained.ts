@@ -45,8 +45,8 @@ export async function openRetained(parts: {
 
     /**
      * From now on new subscribers get this message, although its commit is still under way. If the rule of the store
-     * (`Order`) keeps the value before, they still get the value before. Call `show` in the order of the commits, and
-     * `settle` when the commit has ended.
+     * (`Order`) keeps the previous value, they still get the previous value. Call `show` in the order of the commits,
+     * and `settle` when the commit has ended.
      */
     show(message: Message, now: number, position: number): void {
       const value = toValue(message, position)
@@ -56,7 +56,7 @@ export async function openRetained(parts: {
     },
 
     /**
-     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the value before
+     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the previous value
      * again.
      */
     settle({ topic, retained }: Message, position: number, isStored: boolean): void {
@@ -109,10 +109,10 @@ export async function openRetained(parts: {
     async sweep(): Promise<void> {
       const over = [...values.expired(clock()), ...values.pushedOut()]
       for (let from = 0; from < over.length; from += removedAtOnce) {
-        // Skips slots that have changed meanwhile, or that a commit under way changes. The next sweep handles these
+        // Skips slots that have changed meanwhile, and slots with a commit under way. The next sweep handles these
         // slots.
         const still = over.slice(from, from + removedAtOnce).filter(values.isStill)
-        // The order protects a newer value of the same slot that another node is storing.
+        // With this `order`, the store keeps a newer value of the same slot that another node is storing.
         const removed = still.map(({ topic, slot, time }) => ({
           ...{ topic, slot },
           order: { time, horizon: Infinity },
@@ -150,7 +150,7 @@ async function remove(
 }
 
 const prefix = 'retained/'
-/** The store puts the first number of the commit before the value (`Numbered`). */
+/** Makes the store write a position before the value: the first that the commit takes (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
 /** The value under this key is the position at which the topic was last cleared. */
@@ -159,7 +159,8 @@ export function clearedKey(topic: string): string {
 }
 
 /**
- * The value under this key is the position of the last message whose node had a clock behind the times of the journal.
+ * The value under this key is a position: that of the last message that a node accepted while its clock was far behind
+ * the time of the newest message.
  */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
@@ -196,8 +197,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // If the store did not answer a commit of this node, it may report the commit late. Then event times decide, as
-    // they did in the store.
+    // If the store did not answer a commit of this node, it may report the commit here late, after a newer one. Then
+    // event times decide which value counts, as they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)

@@ -14,8 +14,8 @@ export interface Candidate {
 }
 
 /**
- * A candidate in its two chains. `isGone`: the candidate was removed, but the chains may still contain it for some
- * time.
+ * A candidate as its two chains (`openReturnable`) contain it. `isGone`: the candidate was removed, but the chains may
+ * still contain it for some time.
  */
 interface Linked extends Candidate {
   isGone: boolean
@@ -110,7 +110,8 @@ export async function openReturnable(store: Store) {
   function addToChains({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
-    // Candidates of a two-level topic share the string of the twig, because there are tens of thousands of reports.
+    // All candidates of a two-level topic share one string, the name of the twig. This saves memory, because the
+    // tens of thousands of reports have such topics.
     const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
     branches.get(inBranch).add(candidate)
     twig.add(candidate)
@@ -169,7 +170,8 @@ function createChain(name: string) {
     name,
 
     add(candidate: Linked): void {
-      // Nearly all candidates come in the order of positions. Those loaded at the start may not, and are sorted once.
+      // Nearly all candidates come in the order of positions. Those that the node loads at its start may come in
+      // another order: then `newestFirst` sorts them once.
       isSorted &&= (inOrder.at(-1)?.position ?? 0) < candidate.position
       inOrder.push(candidate)
     },

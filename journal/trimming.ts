@@ -33,7 +33,10 @@ const minPageBytes = 16 * 1024
 const maxCounted = 200_000
 /** One sweep reads at most this many messages that have left the window, and as many to shorten the history. */
 const maxPassed = 100_000
-/** The round over all streams takes many sweeps. One sweep ends its part after this many streams or index entries. */
+/**
+ * A round checks all streams, one after the other. It takes many sweeps. One sweep ends its part of the round after
+ * this many streams or index entries.
+ */
 const roundLimits = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
@@ -59,7 +62,7 @@ interface State {
 /**
  * Removes messages that no rule keeps (`keeping.ts`). One node does this for all, in bounded pieces, and stores how far
  * it has got. So no node has to read the messages when it starts. The node that trims has three numbers per stream in
- * memory.
+ * memory (`counting.ts`).
  *
  * A sweep checks the streams of the messages that have left the window, and shortens the streams with the most history.
  * If there is still too much history, the sweep removes the oldest events. Then it checks some other streams, because
@@ -151,7 +154,7 @@ export async function openTrimming(parts: {
   async function shorten(state: State): Promise<State> {
     const most = state.historyBytes - limits.historyBytes
     const { entries, end, historyBytes } = await readStretch(store, state.historyFrom, state.passed, most)
-    // If the read messages reach up to `passed`, no event is left in the history.
+    // If the page reaches up to `passed`, no event is left in the history.
     const left = end === state.passed ? 0 : Math.max(0, state.historyBytes - historyBytes)
     const shortened = { ...state, historyFrom: end, historyBytes: left }
     const { removed } = await trimStreams(streamsOf(entries), shortened, state.passed)

@@ -72,7 +72,10 @@ export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | E
   )
 }
 
-/** The first byte of a TLS record is the type of the record, here from 20 to 24 (RFC 8446 §5.1). */
+/**
+ * The first byte of a TLS record is the type of the record (RFC 8446 §5.1). OpenSSL refuses a type below `least` or
+ * above `most` at once.
+ */
 const recordType = { least: 20, handshake: 22, most: 24 }
 const headerBytes = 5
 /** Records of TLS 1.0 to 1.3 all name 3 as the major version (RFC 8446 §5.1). */

@@ -50,9 +50,9 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * The node begins one handshake in this many turns of the event loop. A handshake takes 1 to 6 ms. Node accepts one
-     * connection per turn. So with a value above 1, clients wait in the hub's queue and not in that of the operating
-     * system. The hub's queue serves addresses alternately.
+     * The hub begins one handshake in this many turns of the event loop. A handshake takes 1 to 6 ms. Node.js accepts
+     * one connection in each turn. With a value above 1, it accepts connections faster than handshakes begin: clients
+     * wait in the hub's queue, and not in that of the operating system. The hub's queue serves addresses alternately.
      */
     turnsPerHandshake: number
     /** Whether a load balancer in front of the node sends the client's address in a PROXY protocol header. */

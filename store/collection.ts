@@ -13,8 +13,9 @@ export interface Collection<T> {
   /** Makes a condition for a commit: the stored document must still be the same as the one that `get` returns now. */
   unchanged(key: string): Change
   /**
-   * Calls `listener` for each change of another node, and for each change of this node that Redis applied although it
-   * did not answer in time and the commit was rejected. `get` already returns the new document.
+   * Calls `listener` for each change of another node. Also calls it for a change of this node whose commit was rejected
+   * because Redis did not answer in time, if Redis applied the change nevertheless. `get` already returns the new
+   * document.
    */
   onChanged(listener: ChangeListener<T>): void
 }
@@ -22,7 +23,7 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name` of the store, and keeps it up to date with the changes that the store reports to
+ * Loads the collection `name` of the store, and keeps it up to date with the changes that the store reports through
  * `onOthers`. Keys may hold any characters; documents must survive JSON.
  */
 export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {

@@ -47,7 +47,10 @@ async function openOrMend(
   }
 }
 
-/** In bytes. Four times LevelDB's default: LevelDB then sorts its tables in two thirds of the processor time. */
+/**
+ * Size of LevelDB's blocks, bytes: four times the default. With it, LevelDB needs only two thirds of the processor time
+ * to sort its tables.
+ */
 const blockSize = 16 * 1024
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
@@ -93,7 +96,10 @@ export async function* pagesOf(
 
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
-/** How many bytes of its log LevelDB left out when it opened the directory. It says so only in its file `LOG`. */
+/**
+ * Counts the bytes that LevelDB left out of its log of writes (`*.log`) when it opened the directory. LevelDB reports
+ * them only in its text file `LOG`.
+ */
 async function droppedBytes(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
   const drops = [...text.matchAll(/\.log: dropping (\d+) bytes/g)]

@@ -34,7 +34,7 @@ export async function openEmbeddedStore(
   const reclaim = createReclaiming(db)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
-  /** The counter of numbers on disk. `lastNumber`, the last number that a commit has taken, may be ahead of it. */
+  /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
   let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
   let torn = false
@@ -99,7 +99,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // Calls `underway` first, because the callers would otherwise wait while LevelDB takes over the batch.
+      // Calls `underway` first, because the callers would otherwise wait while the batch is handed to LevelDB.
       if (!mayFail) begin(group)
       if (torn) {
         reopening = reopen(db)
@@ -136,7 +136,7 @@ export async function openEmbeddedStore(
     }
   }
 
-  /** Takes the numbers of a commit at the first call. Call it in commit order, and only for commits that apply. */
+  /** The first call for a commit takes its numbers. Call this in commit order, and only for commits that apply. */
   function firstNumberOf(pending: NumberedPending): number {
     if (pending.first !== undefined) return pending.first
     const taken = numbersTaken(pending.changes)

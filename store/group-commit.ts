@@ -42,7 +42,8 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
     // Waits for a microtask: commits that the same code adds without a pause then share the first group.
     await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
-    // No `await` comes between the last check of `waiting` and this line. The next `add` starts `writeWaiting` again.
+    // No `await` comes between the last check of `waiting` and this line, so no commit was added in between. The next
+    // `add` starts `writeWaiting` again.
     writing = undefined
   }
 }

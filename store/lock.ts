@@ -12,7 +12,7 @@ const patienceMs = 10_000
 
 const prefix = 'lock/'
 
-/** The stored entry of a lock. The entry of a free lock stays in the store, because the next number must be higher. */
+/** The stored entry of a lock. A free lock keeps its entry in the store, because the next `number` must be higher. */
 interface Holding {
   /** Fencing number: higher than that of every earlier holder. */
   number: number

@@ -39,7 +39,7 @@ interface Handlers {
   /** Called when this node has missed changes of other nodes. The node must then load everything again. */
   onGap: (reason: Error) => void
   /**
-   * Converts a store of the release before to the format of this release. Called before any other code reads the store.
+   * Converts a store of the previous release to the format of this one. Called before any other code reads the store.
    * Resolves with whether the store had to be converted.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>

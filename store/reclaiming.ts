@@ -20,9 +20,9 @@ interface Compactable {
 
 /**
  * Frees the disk space of removed keys, by a compaction of LevelDB's tables. LevelDB itself compacts tables only where
- * its levels grow, which is at the end of the journal. Entries removed from the beginning of the journal would stay on
- * the disk for days. Reclaiming waits while much is written, because LevelDB ends a compaction of a range only when no
- * new tables appear while LevelDB sorts the last ones. `now` returns milliseconds.
+ * its levels grow, which is at the end of the journal (the keys below `journal/`). The journal loses entries at its
+ * beginning, and without this compaction they would stay on the disk for days. Reclaiming waits while much is written:
+ * as long as new tables appear during a compaction, LevelDB does not end it. `now` returns milliseconds.
  */
 export function createReclaiming(db: Compactable, now: () => number = () => performance.now()) {
   let removed = 0

@@ -32,7 +32,8 @@ export type Mending =
   | ({ outcome: 'replaced' } & Replacement)
 
 /*
- * A repair makes these beside the directory of a store, each with the path of that directory in front:
+ * A repair makes files and directories beside the directory of a store. Each path is the path of that directory,
+ * followed by one of these endings:
  * - `.repairing`: a copy that LevelDB repairs
  * - `.repaired`: the repaired copy, just before it replaces the store
  * - `.damaged-<time>`: the damaged store, which is kept
@@ -76,7 +77,7 @@ export async function mend(directory: string): Promise<Mending> {
   return { outcome: 'replaced', ...replacement }
 }
 
-/** The note of the replacement of this store. Undefined if there was none, or an operator has accepted it. */
+/** Reads the note that an empty store has replaced this one. Undefined if none has, or an operator has accepted it. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
   const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -159,7 +160,7 @@ async function countEntries(directory: string): Promise<number> {
   }
 }
 
-/** How far a repair sets the counter ahead: by more numbers than a store ever has messages. */
+/** A repair sets the counter ahead by this many numbers. No store ever has as many messages. */
 const skipped = 1_000_000_000
 
 /** The keys of the store that are no paths. */

@@ -42,8 +42,9 @@ export interface Store {
   /** Whether other nodes may use the same store. */
   readonly isShared: boolean
   /**
-   * Calls `listener` with changes that other nodes have committed, in commit order. `place` selects the changes: a
-   * prefix (`retained/`) selects those of the keys below it, the name of a channel selects each `tell` on that channel.
+   * Calls `listener` with changes that other nodes have committed, in commit order. `place` selects the changes. If it
+   * is a prefix (`retained/`), it selects the changes of all keys below the prefix. If it is the name of a channel, it
+   * selects each `tell` on that channel.
    * Never calls `listener` if no other node uses the store.
    */
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
@@ -109,7 +110,7 @@ export type SharedStore = Store & {
  *
  * The driver calls `onGap` when `listener` cannot receive all commits: the node was away for longer than the log of
  * changes reaches back, Redis lost data, or `listener` threw. The node must then load everything again. `listener`
- * receives the commits after that as before. Call `follow` once per store; following ends when the store is closed.
+ * receives the commits after the gap as before. Call `follow` once per store; following ends when the store is closed.
  */
 export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
 
@@ -246,7 +247,7 @@ export type Told = { put: string; value: Buffer } | { del: string } | { tell: st
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */
   time: number
-  /** The change replaces a stored entry with an event time above this in any case; milliseconds since the epoch. */
+  /** If a stored entry has a later event time than this, the change replaces it; milliseconds since the epoch. */
   horizon: number
 }
 

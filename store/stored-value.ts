@@ -46,8 +46,9 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
 export const counterKey = 'number'
 
 /**
- * The range of the keys that start with `prefix`, from `prefix + from` to before `prefix + before`. A prefix ends in
- * `/`. Without `before`, the range ends at the prefix with `0` in place of this `/`, because `0` is the next byte.
+ * The range of the keys that start with `prefix`. It begins with `prefix + from`, and ends before `prefix + before`. A
+ * prefix ends in `/`. Without `before`, the range ends before the prefix with `0` in place of this `/`, because `0` is
+ * the next byte after `/`.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }

@@ -10,7 +10,7 @@ import { join } from 'node:path'
 /** Sorted prefixes. Opening a store does not check the entries below them, because there may be a million entries. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
-/** Rejects with an error like LevelDB's if a block is damaged. Does not check blocks with only entries of `unread`. */
+/** Rejects with an error like LevelDB's if a block is damaged. Skips a block with only keys below `unread`. */
 export async function checkTables(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     if ((await damagedBlocks(path, unread)).length > 0) {
@@ -20,8 +20,8 @@ export async function checkTables(directory: string): Promise<void> {
 }
 
 /**
- * Writes an invalid type into each damaged block of all tables, which LevelDB then cannot read. LevelDB's repair keeps
- * every block that it can read, even if its checksum is wrong.
+ * Writes an invalid type into each damaged block of all tables. LevelDB then cannot read the block, and its repair
+ * leaves the block out. Otherwise the repair would keep the block, because it does not check the checksum.
  */
 export async function markDamagedBlocks(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
@@ -126,7 +126,7 @@ function indexed(table: Buffer, { offset, size }: Handle): Block[] {
   const blocks: Block[] = []
   let before = ''
   while (!entries.isAtEnd()) {
-    // Skips the number of bytes shared with the previous key: always 0, because an index has whole keys.
+    // Skips a number: how many bytes the key shares with the previous key. It is 0, because an index has whole keys.
     entries.number()
     const keyBytes = entries.number()
     entries.number()

@@ -1,8 +1,9 @@
 import { Histogram, type Registry } from 'prom-client'
 
 /**
- * A Prometheus histogram that only adds numbers. The histogram of prom-client makes objects for each number. Returns a
- * function for each value of the label, in their order, or one function without a label. A function records a number.
+ * A Prometheus histogram that makes no objects when it records a number, unlike the histogram of prom-client. Returns
+ * the functions that record a number: one for each value of the label, in the order of the values. If there is no
+ * label, returns a single function.
  */
 export function createHistogram(
   registry: Registry,

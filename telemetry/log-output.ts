@@ -1,6 +1,6 @@
 import { fstatSync, writeSync } from 'node:fs'
 
-/** Most bytes that wait until the reader of the log takes them. */
+/** Maximum number of bytes that wait until the reader of the log takes them. */
 const maxWaiting = 1024 * 1024
 /** Time between two writes, milliseconds. Each write wakes the reader of the log, which then needs the processor. */
 const pauseMs = 10

@@ -11,7 +11,10 @@ export interface TrendSample {
   deliveries: number
   /** Open MQTT connections at the end of the stretch. */
   connections: number
-  /** Percentiles of the time that events published in the stretch took, milliseconds; null: none was published. */
+  /**
+   * How long events of the stretch took: percentiles in milliseconds. Counts only published events. Null: none was
+   * published.
+   */
   p50: number | null
   p99: number | null
   /** Events published in the stretch that took longer than the budget. */

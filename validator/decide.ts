@@ -50,7 +50,7 @@ export type Decision =
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
-/** Most bytes of all messages of one event together: one commit stores them, and the hub sends all at once. */
+/** Maximum number of bytes of one event's messages together: one commit stores them, and the hub sends all at once. */
 const maxTotalBytes = 8 * 1024 * 1024
 
 /** Checks the number of livestreams, and the bytes of all messages: each livestream gets the whole event. */

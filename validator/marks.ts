@@ -1,4 +1,4 @@
-/** Records that the hub got an event, or that some work was done for the event. */
+/** A mark notes that the hub got an event, or that the hub did some work for the event. */
 export interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string

@@ -6,7 +6,7 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
 /** How long a repetition is recognised, milliseconds. No publisher repeats an event automatically for that long. */
 const rememberMs = 3_600_000
-/** Maximum number of marks that are kept. */
+/** Maximum number of marks that are kept. A mark notes that an event came in, or that work was done for it. */
 const maxRemembered = 100_000
 /** Each new mark may remove this many old marks. It is more than one, so that the number of marks can fall. */
 const forgottenAtOnce = 2
@@ -16,7 +16,10 @@ const forgottenAtOnce = 2
  */
 const maxDecisions = 3
 const prefix = 'work-seen/'
-/** Key suffix of a second mark: the event was published for some of its services only. No livestream has this name. */
+/**
+ * Key suffix of a second mark of an event: the event was published for some of its services only. Marks of work have
+ * other suffixes, because no livestream and no queue has this name.
+ */
 const inPart = 'in part'
 
 /** Changes to store, and a function to call when they are stored. */
@@ -40,7 +43,10 @@ export interface Repetition {
   isRepeatedWhole: boolean
   /** Notes that this time the event is published for some services only. A repetition may publish it for the others. */
   markPublishedInPart(): void
-  /** Returns the changes of work that is done once per event and `scope`. None if this work was done before. */
+  /**
+   * Returns the changes that `make` gives for one piece of work. `scope` is a name for the work, such as a livestream
+   * id. Returns no changes if the work with this name was done for the event before.
+   */
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes that store the marks of this event, and remove old marks. */
   marks(): readonly Change[]

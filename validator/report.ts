@@ -6,7 +6,7 @@ import type { Excerpt, Message } from '../event/message.ts'
 import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
 
-/** Most bytes of a refused event that are kept, from its beginning. */
+/** Maximum number of bytes that are kept of a refused event, from its beginning. */
 const excerptBytes = 4_096
 
 /** The outcome of one event: the payload of `feedback/{institutionId}` (design.md §7). */

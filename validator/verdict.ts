@@ -7,8 +7,9 @@ import { eachOnce } from './report.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
 /**
- * Most topics of one institution for livestreams that the feed does not list. A publisher that tries out
- * the hub needs far fewer. The limit stops a publisher that makes up a new name for each event from filling the hub.
+ * Maximum number of topics that one institution may own for livestreams that no feed ever listed. A publisher that
+ * tries out the hub needs far fewer. With the limit, a publisher that makes up a new name for each event cannot fill
+ * the hub.
  */
 const maxUnlisted = 2_000
 

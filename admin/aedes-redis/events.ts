@@ -9,8 +9,8 @@ import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
 /**
- * Maximum number of slots whose event times are kept. With more slots, an older event may be imported before a newer
- * one.
+ * Maximum number of slots whose event times are kept. A slot is the place of one retained value: its topic and, for a
+ * control state, the name of the state. With more slots, an older event may be imported before a newer one.
  */
 const maxPlaces = 200_000
 
@@ -34,8 +34,9 @@ export function createEventImport(parts: {
   isDry: boolean
 }) {
   const { feed, pipeline, retained, now, isDry } = parts
-  /** By slot: the newest event time that `look` saw, and the event time that a dry run would have stored. */
+  /** The newest event time that `look` saw, by slot. */
   const seen = new Map<string, number>()
+  /** The event time that a dry run would have stored, by slot. */
   const foreseen = new Map<string, number>()
 
   return {

@@ -24,7 +24,7 @@ export interface Importing {
 
 /**
  * Imports the data of an Aedes broker from its Redis: first the retained events, then the sessions, each with the
- * control states that wait for it. If it is repeated, it finds everything in the hub already.
+ * control states that wait for it. A repeated import finds everything in the hub already.
  */
 export async function importFromAedes(
   importing: Importing,
@@ -92,7 +92,10 @@ export async function importFromAedes(
     })
   }
 
-  /** Imports the control states that wait for a session, before the session is stored: then it lacks no event. */
+  /**
+   * Imports the control states that wait for a session. The caller stores the session only after that, so a stored
+   * session lacks no event.
+   */
   async function takeQueue(clientId: string, filters: readonly Filter[]): Promise<void> {
     const isWanted = (topic: string) =>
       filters.some(([filter, qos]) => qos > 0 && filterMatches(filter, topic))

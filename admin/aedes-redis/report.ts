@@ -25,7 +25,7 @@ export function createReport() {
       filters: parts.filters.shown(),
       queued: parts.queued.shown(),
     }),
-    /** How many pieces of data were imported, by part. */
+    /** How many pieces of data of each kind (`retained`, `sessions`, …) were imported. */
     counts: () =>
       Object.fromEntries(Object.entries(parts).map(([name, part]) => [name, part.shown().cameOver])),
   }

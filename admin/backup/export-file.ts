@@ -15,15 +15,18 @@ const fileVersion = 1
 /** Longest line, bytes. A single record may be large, such as a feed of tens of thousands of livestreams. */
 const maxLineBytes = 256 * 1024 * 1024
 /**
- * Most bytes of a usual line, because a page ends after a thousand records or a megabyte. A longer line has one large
- * record and few others.
+ * A usual line has at most this many bytes, because a page ends after a thousand records or a megabyte. A longer line
+ * has one large record and few others.
  */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
 /** Prefixes of keys that only concern the nodes that use the store now: which nodes there are, and what each does. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/** Highest last position in an export. Positions have 16 digits, so there is room for further positions. */
+/**
+ * Largest position that an export may name as the last that was given out. Positions have 16 digits, so there is room
+ * for further positions.
+ */
 const maxNumber = 10 ** 15
 
 export interface Header {

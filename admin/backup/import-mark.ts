@@ -1,8 +1,8 @@
 import type { Store } from '../../store/store.ts'
 
 /**
- * Key of the mark of an unfinished import. The mark is a random id of the start of the node that imports, and the
- * checksum of the file. No node uses a store that has this key.
+ * Key of the mark that an unfinished import leaves in the store. The mark is a random id and the checksum of the file.
+ * Each start of a node that imports makes a new id. No node uses a store that has this key.
  */
 export const markKey = 'import/mark'
 

@@ -104,7 +104,8 @@ async function placeMark(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // A node that joins registers before it looks for the mark. So the node sees this mark, or this check sees the node.
+  // A joining node first registers itself, and then looks for the mark. So the node sees this mark, or this check sees
+  // the node.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`
@@ -160,7 +161,10 @@ async function takeIn(of: {
   ])
 }
 
-/** Whether an import keeps this key when it empties the store: keys of imports, of nodes, and of the audit log. */
+/**
+ * Whether an import keeps this key when it empties the store. It keeps its mark, the format, the position counter, the
+ * nodes and the audit log.
+ */
 function isKept(key: string): boolean {
   return (
     [markKey, formatKey, counterKey].includes(key) || key.startsWith('member/') || key.startsWith(auditPrefix)

@@ -1,7 +1,10 @@
 import { Type } from '../../event/type.ts'
 import { history, keptEvent, report } from './examples.ts'
 
-/* Schemas of the history, and of the feedback, which the hub also stores as an event's report (design.md §7, §9). */
+/*
+ * Schemas of the event history, and of the feedback. The hub also stores the feedback on an event, as its report
+ * (design.md §7, §9).
+ */
 
 const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
 

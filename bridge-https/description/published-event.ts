@@ -4,8 +4,8 @@ import { Type } from '../../event/type.ts'
 import { published } from './examples.ts'
 
 /*
- * The event in the answer of the publish route (service.md §2.3, §2.7): the sent event, completed, with the outcome for
- * each service.
+ * The event in the answer of the publish route (service.md §2.3, §2.7). It is the event that was sent, with its id, and
+ * with the outcome for each service.
  */
 
 const services = published.event.services

@@ -2,14 +2,14 @@ import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
-/** A user of the HTTPS API, with the data that an operator needs to tell the user of a retirement. */
+/** A user of the HTTPS API, with the data that an operator needs to tell this user that routes retire. */
 export interface Asker {
   userId: string
   email: string
   institutionId: string
 }
 
-/** The last request of a user for a track. */
+/** A user's last request to an API track, which is a group of routes that retire together. */
 export interface LastRequest extends Asker {
   track: Track
   route: string

@@ -14,12 +14,12 @@ import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
 
-/** The state of a track, with its measured traffic. */
+/** The state of an API track, which is a group of routes that retire together, with its measured traffic. */
 interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
   traffic: Omit<RouteTraffic, 'track'>[]
-  /** Users with their last request, the newest first. */
+  /** The users who called the track, each with the last request. The user with the newest request is first. */
   left: Omit<LastRequest, 'track'>[]
 }
 

@@ -24,9 +24,9 @@ const flushMs = 10_000
 const keptDays = 400
 
 /**
- * Counts requests per route and day. The counts survive restarts, and decide whether a track may retire (design.md §9).
- * Each node writes its own counters, and continues the counters of the node that had its number before. The sum over
- * all nodes decides.
+ * Counts requests per route and day. The counts survive restarts. Their sum over all nodes decides whether an API track
+ * (a group of routes) may retire (design.md §9). Each node has a slot, which is a number that no other living node has.
+ * It writes its own counters, and continues those of the node that had the slot before.
  */
 export async function createTraffic(parts: {
   store: Store
@@ -44,8 +44,8 @@ export async function createTraffic(parts: {
   /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Another node writes these counters only if the others wrongly took it for dead, and gave its number to this node.
-    // The larger count is right.
+    // Another node writes these counters only if it was wrongly taken for dead, and this node got its slot. The larger
+    // count is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })
@@ -66,7 +66,7 @@ export async function createTraffic(parts: {
       if (requests === 0) void flush()
     },
 
-    /** The requests for a track on the last `days` days and today, oldest first. */
+    /** The requests to a track, per day and route, of the last `days` days and today. The oldest day is first. */
     of(track: Track, days: number): RouteTraffic[] {
       const from = dayOf(clock() - days * dayMs)
       const sums = new Map<string, RouteTraffic>()
@@ -78,7 +78,7 @@ export async function createTraffic(parts: {
       return [...sums.values()].sort((a, b) => (`${a.day} ${a.route}` < `${b.day} ${b.route}` ? -1 : 1))
     },
 
-    /** The last request of each user, the newest first. */
+    /** The last request of each user to a track, the newest request first. */
     left: lastRequests.of,
 
     /** Writes the changed counters. */

@@ -133,7 +133,7 @@ export function authRoutes(parts: AuthParts): Route[] {
   }
 }
 
-/** Whether a log-in counts for the track. An operator's does not: it is no sign that publishers still use the track. */
+/** Whether a log-in counts for the API track. An operator's does not: it is no sign that publishers still use it. */
 function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }

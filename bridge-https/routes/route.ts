@@ -54,7 +54,7 @@ interface RouteBase {
    * programs can ask a person before a loss.
    */
   effect?: string
-  /** The route retires with this track. */
+  /** The route retires together with all routes of this API track. */
   track?: Track
   /** A brown-out of the track does not switch this route off. */
   staysOnInBrownout?: boolean

@@ -5,7 +5,8 @@ import type { Store } from '../../store/store.ts'
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
 /**
- * How well a client's origin is known. An account has logged in from its address, or from its network, or from neither.
+ * How well a client's origin is known. `address`: some account has logged in from the client's address before.
+ * `network`: only from another address of its network. `strange`: no account has logged in from there.
  */
 export type Familiarity = 'address' | 'network' | 'strange'
 
@@ -33,7 +34,7 @@ export async function createFamiliar(parts: {
    * When each account last logged in from each of its addresses, the oldest first. The keys are `<account> <address>`.
    */
   const places = new Map<string, number>()
-  /** How many entries of `places` each address, network, account, and pair of account and network has. */
+  /** Number of entries of `places` for each address, each network, each account, and each account with a network. */
   const counts = new Map<string, number>()
   for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
   collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))

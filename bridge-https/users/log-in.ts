@@ -48,7 +48,10 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /** Failures of an account from all networks that are strange to it: together they must not guess without end. */
+  /**
+   * Failures of an account from all networks that are strange to it. Without this limit, clients in many networks could
+   * guess without end.
+   */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
   const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)

@@ -28,7 +28,7 @@ import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
-/** Most packets that one connection handles in a turn of the event loop. One read may bring thousands of packets. */
+/** Maximum number of packets that one connection handles in a turn of the event loop. One read may bring thousands. */
 const packetsPerTurn = 128
 
 /**
@@ -222,7 +222,7 @@ export class MqttConnection extends InnerStream {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Close at once. To a new peer no answer is under way, and a costly peer would only send more such packets.
+      // Destroy the socket at once: a new peer waits for no answer, and a peer with costly packets would send more.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }

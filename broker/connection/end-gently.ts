@@ -2,7 +2,7 @@ import type { Duplex } from 'node:stream'
 
 /** How long a refused or closed peer may take to read its last bytes, milliseconds. */
 const patienceMs = 1000
-/** Most bytes that the peer may still send in this time. The hub discards them. */
+/** Maximum number of bytes that the peer may still send in this time. The hub discards them. */
 const lastBytes = 64 * 1024
 /**
  * Maximum number of pieces in which these bytes may arrive. A piece of one byte costs the node as much as a piece of a

@@ -28,7 +28,7 @@ export class OutgoingBuffer {
   readonly #socket: Duplex
   readonly #limitBytes: number
   readonly #stuck: (detail: string) => void
-  /** True for a TLS socket: with an empty buffer it encrypts bytes before `write` returns, and no copy is needed. */
+  /** True for a TLS socket: if its buffer is empty, it encrypts before `write` returns, so lent bytes need no copy. */
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined

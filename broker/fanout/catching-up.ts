@@ -16,8 +16,8 @@ const pageSize = 50
 export type CatchingUp = ReturnType<typeof createCatchingUp>
 
 /**
- * Sends a connected persistent session its backlog, then the messages of the journal after its place, as fast as the
- * client acknowledges them.
+ * Sends a connected persistent session its backlog, and then the messages of the journal that come after the session's
+ * position `upTo`, as fast as the client acknowledges them.
  */
 export function createCatchingUp(parts: {
   journal: Journal
@@ -91,7 +91,8 @@ export function createCatchingUp(parts: {
     const end = replay ? replay.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
-    // Checks the floor after the read, because the floor may have risen during the read.
+    // Below its floor the journal is incomplete. The check comes after the read, because the floor may have risen
+    // during the read.
     if (session.upTo + 1 < journal.floor()) {
       // Messages that the journal no longer has cannot be counted. Together they count as one lost message.
       lose(session, 'superseded', 1 + chooseUpTo(session, Math.min(journal.floor() - 1, end)))

@@ -210,7 +210,10 @@ function createGotLive(retained: RetainedMessages) {
   }
 }
 
-/** Whether the session is persistent, and gets the message of the value from the journal by a filter above QoS 0. */
+/**
+ * Whether the session gets the message with this value from the journal. A persistent session does so if the message is
+ * above QoS 0, and matches a filter above QoS 0.
+ */
 function isRead({ clean, subscriptions }: Session, { topic, qos }: RetainedValue): boolean {
   if (clean || qos === 0) return false
   return [...subscriptions].some(([filter, granted]) => granted.qos > 0 && filterMatches(filter, topic))

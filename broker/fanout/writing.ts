@@ -2,11 +2,11 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { lowerQos, type Publish, type PublishFlags, type Qos } from '../connection/wire.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
 
-/** Most bytes that the node sends to each subscriber without a break. */
+/** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
 /**
- * If more calls of `deliver` wait than this, they leave out the breaks that only let other work through. So the node
- * reads less from publishers until it has sent what it has.
+ * If more calls of `deliver` than this wait, they make a break only where a buffer may overflow. All other breaks only
+ * let the node do other work, such as reading from publishers. Without them it sends the waiting messages sooner.
  */
 const maxWaiting = 8
 
@@ -18,9 +18,9 @@ export interface Delivery {
 }
 
 /**
- * Makes deliveries in the order of the calls, most of them at once. Large messages, and messages for thousands of
- * subscribers, take several turns of the event loop. In between, the network can work, so the buffer of a fast reader
- * does not overflow. Later messages do not overtake earlier ones.
+ * Makes deliveries in the order of the calls. Most calls of `deliver` end in the same turn of the event loop. Large
+ * messages, and messages for thousands of subscribers, take several turns. In between, the network can work, so the
+ * buffer of a fast reader does not overflow. Later messages do not overtake earlier ones.
  */
 export function createDeliveryQueue() {
   /** The last unfinished call of `deliver`. The next call waits for it. Undefined: all calls have ended. */
@@ -107,7 +107,7 @@ export function* sendToEach(
   }
 }
 
-/** Sends a retained message for whose recipient the hub stores nothing: at QoS 0, or for a clean session. */
+/** Sends a retained message at QoS 0, or to a clean session. The hub stores nothing about such a message. */
 export function sendRetained(session: Session, publish: Publish, qos: Qos): void {
   const packetId = makeReady(session, publish, qos, fromRetained)
   if (packetId !== undefined) write(session, publish, qos, fromRetained, packetId)

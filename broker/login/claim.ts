@@ -27,15 +27,15 @@ export function createClaims(parts: {
   records: Records
   stored: StoredSessions
   returning: Returning
-  maxPerCredential: number // most persistent sessions of one credential
+  maxPerCredential: number // maximum number of persistent sessions of one credential
 }) {
   const { known, here, records, stored, returning, maxPerCredential } = parts
   const { connected, claiming, leaving } = here
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. Before the call `admits` must have returned true, and no
-     * other connection may own the session. Rejects with one of the errors below, or if the session cannot be stored.
+     * Resumes the session of a client, or makes a new one. Call it only after `admits` has returned true, and while no
+     * other connection owns the session. Rejects with one of the errors below, or if the session cannot be stored.
      */
     async claim(
       clientId: string,

@@ -91,7 +91,8 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.endLogIn = logInDone
       else {
-        // If the connection closed while the store worked, `closed` knew no session. So this call undoes the log-in.
+        // If the connection closed while the store worked, `connectionEnd.closed` found no session to clean up. So this
+        // call undoes the log-in.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }

@@ -30,14 +30,14 @@ interface StoredWill extends SentWill {
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
-/** Most bytes (topics and payloads) of the wills of one credential's connected clients. */
+/** Maximum number of bytes (topics and payloads) in the wills of one credential's connected clients. */
 const maxWillBytes = 16 * 1024 * 1024
 /**
- * Most wills of one credential that wait for its publish rate. If this many wait, the hub refuses a log-in with a will,
- * because it must publish every will that it has accepted.
+ * Maximum number of wills of one credential that wait for its publish rate. If this many wait, the hub refuses a log-in
+ * with a will, because it must publish every will that it has accepted.
  */
 const maxWaitingWills = 1_000
-/** Thrown if a will is not stored. It is not logged here, because the pipeline has already logged the cause. */
+/** Thrown if a will is not stored. Not logged here: `validator/pipeline.ts` has already logged the cause. */
 const notStored = new Error('the will is not stored')
 
 /** Publishes the will of each connection that ends without DISCONNECT. If its node is gone, another node does so. */

@@ -110,7 +110,7 @@ export function createBacklogs(parts: {
     }
   }
 
-  /** Adds the messages after `before.upTo`, up to `to`, to send them again. Stops when `most` messages are owed. */
+  /** Adds to `owed` the messages to repeat: after `before.upTo`, up to `to`. Stops when `most` messages are owed. */
   async function sentAgain(before: OwedPlace, to: number, terms: Terms, most: number): Promise<OwedPlace> {
     const owed = [...before.owed]
     const known = new Set(owed.map(({ position }) => position))

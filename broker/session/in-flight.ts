@@ -1,6 +1,6 @@
 import type { Qos } from '../connection/wire.ts'
 
-/** A message to a persistent session that waits, or that was sent and is not acknowledged yet. */
+/** A message that a persistent session still has to get or to acknowledge. */
 export interface Owed {
   readonly position: number
   readonly qos: Qos
@@ -17,8 +17,8 @@ export interface Owed {
 }
 
 /**
- * A message in flight. For a clean session, only its step: `qos1` waits for PUBACK, `qos2` for PUBREC, `released` for
- * PUBCOMP.
+ * A message in flight. For a clean session, only what the message waits for: `qos1` for PUBACK, `qos2` for PUBREC,
+ * `released` for PUBCOMP.
  */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
@@ -77,7 +77,7 @@ export class InFlight {
     this.#shift()
   }
 
-  /** Removes the first message of the row: the usual acknowledgement. False: `id` is not the first of the row. */
+  /** Removes the message that clients usually acknowledge: the first of the row. False: `id` is not that message. */
   endFirst(id: number): boolean {
     if (this.#count === 0 || this.#first !== id) return false
     this.#shift()

@@ -29,7 +29,7 @@ export async function openKnownSessions(parts: {
   /** The hub removes a session that has been offline for this time, milliseconds. */
   expiryMs: number
   clock: () => number
-  /** Returns the hub time (milliseconds) at which a node that is gone ended. Undefined: not known. */
+  /** Takes the id of a node that is gone. Returns when it ended, in hub time (milliseconds). Undefined: not known. */
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts

@@ -108,7 +108,8 @@ export function createReturning(parts: {
     const chosen = await backlogs.choose(
       session.subscriptions,
       { owed, upTo: Math.min(place.upTo, latestHead), replay: Math.min(place.replay, latestHead) },
-      // If the session read a message from the journal that was sent at QoS 2, the node would send it as a new one.
+      // If QoS 2 messages were sent, all messages to repeat go into the backlog. If the session found such a message in
+      // the journal later, the node would send it as a new one.
       session.hasSentQos2 ? Infinity : mostAgain,
       termsOf(session, mayReceive, clock()),
     )

@@ -5,8 +5,8 @@ import type { Qos } from '../connection/wire.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * A session (MQTT 3.1.1 §3.1.2.4) whose client is connected to this node, is logging in, or has just left. Of any other
- * session, the store has a record, and this node has a summary in memory (`KnownSession` in `known-sessions.ts`).
+ * A session (MQTT 3.1.1 §3.1.2.4) whose client is connected to this node, is logging in, or has just left. All other
+ * sessions are records in the store, with a summary in the memory of this node (`KnownSession` in `known-sessions.ts`).
  */
 export interface Session {
   readonly clientId: string
@@ -41,7 +41,8 @@ export interface Session {
   lastPacketId: number
   /**
    * Position in the journal. Up to this position, the persistent session has only the messages in `inFlight` and in
-   * `backlog` left to finish. While the session is live, `HandedOut.upTo` counts if it is higher.
+   * `backlog` left to finish. While `isLive` is true, `HandedOut.upTo` (`fanout/reading.ts`) replaces this position if
+   * it is higher.
    */
   upTo: number
   /**
@@ -53,8 +54,8 @@ export interface Session {
   backlog: Owed[]
   /**
    * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the session reads the
-   * journal and gets every message again that may have been sent. From there to `replay.head` (the end of the journal at
-   * log-in) it gets only the messages that any returning session gets.
+   * journal and gets every message again that may have been sent. From there to `replay.head` (the end of the journal
+   * at log-in) it gets only the messages that any returning session gets.
    */
   replay: { upTo: number; head: number } | undefined
   /** Whether the node has sent QoS 2 messages to the client. The hub publishes at QoS 1, so only tests send any. */
@@ -90,8 +91,8 @@ export interface SessionBounds {
    */
   inFlightWindow: number
   /**
-   * Maximum number of messages in flight. Above this number, the session reads messages from the journal. Not above
-   * `maxOwed`.
+   * Maximum number of messages in flight. Above this number, the session reads messages from the journal. Must not be
+   * greater than `maxOwed`.
    */
   maxInFlight: number
 }
@@ -146,7 +147,7 @@ export function attach(session: Session, connection: MqttConnection): void {
   session.outgoing = connection.outgoing
 }
 
-/** Takes its connection away from a session. */
+/** Separates a session from its connection. */
 export function detach(session: Session): void {
   session.owner = undefined
   session.connection = undefined

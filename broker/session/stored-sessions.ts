@@ -71,7 +71,7 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // After these errors the store may still name this node for a client that has gone. `repair` stores it again.
+      // After these errors the store may still name this node for a client that has gone. `repair` corrects that.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error

@@ -73,7 +73,7 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }
 
-/** The entries of `plugins`. Checked here, because the schemas of control and data events do not check the field. */
+/** The entries of `plugins`. Checks the field, because the schemas of control and data events do not check it. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const plugins = 'plugins' in event ? event.plugins : undefined
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []

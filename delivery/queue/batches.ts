@@ -1,6 +1,6 @@
 /**
- * Maximum number of items and bytes of one commit. Larger changes are split, because other commits wait for each
- * commit.
+ * Maximum number of items and bytes of one commit. A larger change is split into several commits, because the next
+ * commits would have to wait for a long one.
  */
 const batchLimits = { items: 500, bytes: 1024 * 1024 }
 

@@ -7,9 +7,10 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Puts earlier messages in front of the items of a new queue, in the order of the journal. The sequence of such an item
- * is the position of its message. So a node that starts over, or two nodes that do this at the same time, make the same
- * items. The caller holds the lock of the queue, and the hub sends nothing from the queue meanwhile.
+ * Makes items for earlier messages, and puts them in front of the other items of a new queue, in the order of the
+ * journal. The sequence of an item made here is the position of its message. So a node that starts over, or two nodes
+ * that do this at the same time, make the same items. The caller holds the lock of the queue, and the hub sends nothing
+ * from the queue meanwhile.
  */
 export function createBeginning(parts: {
   store: Store
@@ -31,8 +32,9 @@ export function createBeginning(parts: {
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Items that already wait for some of these messages. They move into the order of positions, because earlier
-    // messages may belong between them: those that another node accepted before it knew the queue.
+    // Some of these messages already have an item in the queue, added when they were new. These items move into the
+    // order of positions, because other messages may belong between them: messages that another node accepted before it
+    // knew the queue.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

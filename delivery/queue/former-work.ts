@@ -2,8 +2,9 @@ import type { Change, Store } from '../../store/store.ts'
 import { deadPrefix, encodeWork, workPrefix } from './work-records.ts'
 
 /*
- * The keys of the previous release: under the same prefixes as today, an item or dead letter is JSON with the number of
- * its body, which is the payload. The body is a separate entry, `work-body/{number}`. Several items can share one body.
+ * What the previous release stored: items and dead letters have the same keys as today, but each value is only JSON,
+ * without the payload. The payload is a separate entry, the body: its key is `work-body/{number}`, and the JSON has
+ * this number in its field `body`. Several items can share one body.
  */
 
 const bodyPrefix = 'work-body/'

@@ -21,7 +21,7 @@ export interface Slots {
   failing: { total: number; perEndpoint: number }
 }
 
-/** Owners are institutions and plugin targets. A single owner gets half of each number (`concurrency.ts`). */
+/** An owner (an institution or a plugin target) that delivers alone gets half of each number: see `concurrency.ts`. */
 export const slots: Slots = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },

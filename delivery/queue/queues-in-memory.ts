@@ -20,8 +20,9 @@ export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
  * Loads the queues into memory, and follows the commits of other nodes. The caller applies the commits of this node
- * through the returned functions. The journal learns which messages the items name, and keeps them. `heard` is called
- * with every sequence in use, `appended` with each queue to which another node appends an item.
+ * through the returned functions. Tells the journal which messages the items need as their payload, so that the journal
+ * keeps them. Calls `heard` with every sequence in use, and `appended` with each queue to which another node appends an
+ * item.
  */
 export async function loadQueues(
   store: Store,

@@ -11,9 +11,10 @@ import { itemChange } from './work-records.ts'
 type MessageToRepeat = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /**
- * Puts messages of the journal at the end of a queue once more. From its floor on, the journal keeps all messages, so
- * an item for such a message only names its position. Below the floor, the journal may remove the message, so its item
- * gets a copy of the payload. The caller holds the lock of the queue.
+ * Puts messages of the journal at the end of a queue once more. The journal keeps all messages from one position on,
+ * its floor (`journal.floor()`). So an item for such a message contains only the position of the message. The journal
+ * may remove a message below the floor, so an item for it gets a copy of the payload. The caller holds the lock of the
+ * queue.
  */
 export function createRepeating(parts: {
   store: Store

@@ -6,7 +6,7 @@ import type { Change } from '../../store/store.ts'
  * acknowledges it, or the hub gives it up or drops it.
  */
 export interface WorkItem {
-  /** Position in the journal of the message with the payload. 0: the store holds the payload with the item. */
+  /** Journal position of the message that has the payload. 0: the store holds the payload with the item. */
   position: number
   /**
    * Number that orders the items of a queue by acceptance. If the event is older than the queue, the sequence is the
@@ -85,7 +85,10 @@ export interface NewWork {
   groups: readonly WorkGroup[]
 }
 
-/** Items of one event that one commit stores together. A repetition of the event stores no second group of `scope`. */
+/**
+ * Items of one event that one commit stores together. `scope` tells the groups of the event apart: it is a livestream
+ * id, or the queue of a plugin target. If the event is repeated, no second group with the same `scope` is stored.
+ */
 export interface WorkGroup {
   scope: string
   /** The payload of the items: bytes, or a reference to the nth message of the commit that stores the items. */

@@ -31,8 +31,8 @@ export async function createWorkQueues(parts: {
   isOwn: (queue: string) => boolean
   clock: () => number
   /**
-   * The clock for the age of items. It does not follow the system clock when that jumps ahead: after a jump by a week,
-   * all items would become dead letters at once.
+   * The clock for the age of items. It does not follow the system clock when that jumps ahead. Otherwise, all items
+   * would become dead letters after a jump by a week.
    */
   steadyClock: () => number
   limits: WorkLimits

@@ -5,14 +5,14 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
  * The keys in the store: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` is a dead letter. A value
- * begins with the position in the journal of the message that has the payload. Then comes the item as JSON. If the
- * position is 0, the payload itself follows after the JSON.
+ * begins with the journal position of the message that has the payload. Then comes the item as JSON. If the position is
+ * 0, the payload itself follows after the JSON.
  */
 
 export const workPrefix = 'work/'
 export const deadPrefix = 'work-dead/'
 
-/** Tells the key of an item from the key of a dead letter. */
+/** The start of a key. It shows whether the key belongs to an item or to a dead letter. */
 type Prefix = typeof workPrefix | typeof deadPrefix
 
 /**

@@ -95,8 +95,8 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   }
 
   /**
-   * Whether this node is the one to work off a queue. By rendezvous hashing: when a node joins or leaves, only its
-   * share of the queues moves.
+   * Whether this node is the one to work off a queue. Rendezvous hashing decides this: when a node joins or leaves,
+   * only its share of the queues moves.
    */
   function isOwn(queue: string): boolean {
     if (!nodes.isShared) return true

@@ -8,8 +8,8 @@ const tidyMs = 60_000
 /** Pause of a queue after the store failed, milliseconds. */
 const storeRetryMs = 1_000
 /**
- * When the hub stops, deliveries under way have this long to end, milliseconds. The hub then cuts the others short, and
- * repeats them after its next start.
+ * When the hub stops, deliveries under way have this long to end, milliseconds. The hub cuts short those that take
+ * longer, and repeats them after its next start.
  */
 const stopMs = 5_000
 

@@ -34,8 +34,8 @@ export function createSlowStart(clock: () => number) {
 
   return {
     /**
-     * Milliseconds until a delivery may start. Each call takes one start, so that the next call for the endpoint gets a
-     * later one.
+     * Milliseconds until a delivery may start. Each call reserves that moment, so that the next call for the endpoint
+     * gets a later one.
      */
     waitFor(target: OwnedEndpoint): number {
       const endpoint = endpoints.get(keyOf(target))

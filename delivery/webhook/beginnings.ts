@@ -19,8 +19,9 @@ const question = 'knows-subscription'
  * The subscription is stored first, with the mark `isBeginning`. From then on, new events go into its queue, and the
  * hub sends nothing from the queue. The node that works off the queue waits until every node puts new events into it.
  * Then this node adds the earlier events from the journal, in order, and removes the mark. If the node crashes before
- * that, the mark is still there, and the node starts over, or another node does. Items that are in the queue already
- * stay as they are: their sequence, the position of the message in the journal, shows that they were added.
+ * that, the mark is still there, and the node starts over, or another node does. It leaves alone the earlier events
+ * that are in the queue by then: it recognises their items by the sequence, which is the position of a message in the
+ * journal.
  */
 export function createBeginnings(parts: {
   store: Store
@@ -118,10 +119,10 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves if every node puts new events into the queue, and this node knows of all events accepted before. Rejects
-   * if a node does not answer, or does not know the subscription yet. A node stores events in the order in which it
-   * decides about them. So when a node answers, it has stored all events that it decided about before it knew the
-   * subscription.
+   * Resolves if every node puts new events into the queue, and this node knows of all events that were accepted before
+   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet. A node stores
+   * events in the order in which it decides about them. So when a node answers, it has stored all events that it
+   * decided about before it knew the subscription.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

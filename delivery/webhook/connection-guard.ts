@@ -4,8 +4,8 @@ import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts
 
 /**
  * Makes the DNS look-up function for connections to webhooks. Without `allowPrivate`, the function returns only public
- * addresses, even if the name has changed its addresses since the hub checked the URL (DNS rebinding). Node does not
- * look up an IP address in the URL itself: `problemOf` checks such a URL.
+ * addresses, even if the name has changed its addresses since the hub checked the URL (DNS rebinding). If the URL
+ * contains an IP address instead of a name, Node does not call the function: `problemOf` checks such a URL.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options

@@ -36,8 +36,8 @@ export function createContacts(parts: {
     },
 
     /**
-     * Writes to the contacts of webhooks that another node has disabled before that node was lost. A node gets a new id
-     * at each start, so its old id counts as lost.
+     * Looks for subscriptions whose `toldBy` names a lost node, and informs their contacts in place of that node. A
+     * node gets a new id at each start, so its old id counts as lost.
      */
     takeOver,
 

@@ -2,7 +2,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Maximum number of idle connections of one client. It may have as many more that still read the rest of an answer. */
+/** Maximum number of idle connections of one client. The same maximum holds for those that still read an answer. */
 const maxIdle = 64
 /** For two clients (webhooks and plugin targets), each with two kinds of connections: idle, and reading an answer. */
 const maxIdleInAll = 4 * maxIdle

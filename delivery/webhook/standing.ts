@@ -15,11 +15,11 @@ interface Standing {
 
 /** The hub disables a webhook that has answered only 410 for this time, milliseconds (design.md §10). */
 export const goneMs = 3_600_000
-/** Shown to the owner of a paused subscription, who can see that a test message will not enable the webhook. */
+/** Shown to the owner of a paused webhook. It makes clear that a test message will not enable the webhook. */
 const pausedReason = 'paused by the operator'
 /**
- * Most milliseconds that one more 410 adds to `gone.ms`: the longest pause between two attempts, and the time for an
- * answer. So two answers alone never make an hour, even if a clock jumps or the hub is down between them.
+ * One more 410 adds at most this many milliseconds to `gone.ms`: the longest pause between two attempts, and the time
+ * for an answer. So two answers alone never make an hour, even if a clock jumps or the hub is down between them.
  */
 const maxStepMs = 11 * 60_000
 

@@ -22,7 +22,7 @@ export interface PushSubscription {
   from?: string
   /** Set until the queue holds the earlier events (accepted since `from`). Until then, the hub sends nothing. */
   isBeginning?: true
-  /** When the hub disabled the webhook, which answered only 410, ISO 8601. Items wait until it is enabled again. */
+  /** When the hub disabled the webhook, ISO 8601: it answered only 410. Items wait until it is enabled again. */
   disabledAt?: string
   /** When an operator paused the webhook, ISO 8601. Items wait until an operator resumes it. */
   pausedAt?: string

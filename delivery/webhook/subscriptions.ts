@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Maximum number of subscriptions of one institution: more than its livestreams times its partners. */
+/** Maximum number of subscriptions of one institution. Its livestreams times its partners are fewer. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */
@@ -56,7 +56,10 @@ export async function createPushSubscriptions(parts: {
     /** A condition for a commit, which fails if the stored subscription is not the one that `find` shows now. */
     unchanged: collection.unchanged,
 
-    /** Calls back with each subscription that another node changed, or this node without an answer to its commit. */
+    /**
+     * Calls back with each subscription that another node has changed. Also calls back if a commit of this node got no
+     * answer in time, and has changed a subscription all the same.
+     */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
     /** The subscriptions of an institution, oldest first: all its users have the same rights (service.md §4.1). */
@@ -83,7 +86,7 @@ export async function createPushSubscriptions(parts: {
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 
-    /** Enables a webhook, and commits `alongside()` with that. True if the webhook was disabled. */
+    /** Enables a webhook. The same commit stores `alongside()`. True if the webhook was disabled. */
     enable: (name: string, alongside?: () => readonly Change[]): Promise<boolean> =>
       change(name, enabled, alongside),
 

@@ -19,7 +19,7 @@ export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub. It is refused, because the hub would take a push to itself for plugin work. */
+    /** URL of the hub. It is refused, because the hub would mistake a push to itself for plugin work. */
     own?: string
     resolve?: Resolve
   },
@@ -75,7 +75,7 @@ export function isPublicAddress(address: string): boolean {
 /** Virtual machines of Azure reach the agent of their host at this address. By its range, the address is public. */
 const platformAddress = '168.63.129.16'
 
-/** Prefix (3 bits) of all IPv6 addresses that are assigned (RFC 4291 §2.4). Others would otherwise count as public. */
+/** Prefix (3 bits) of all assigned IPv6 addresses (RFC 4291 §2.4). `range` says `unicast` for unassigned ones too. */
 const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/

@@ -6,9 +6,12 @@ import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
-/** Most bytes read of an answer's body. The hub ignores the body, but reuses a connection only after reading it. */
+/**
+ * Maximum number of bytes that the hub reads of the body of an answer. It ignores the body, but can reuse the
+ * connection only after it has read the body.
+ */
 const maxAnswerBytes = 64 * 1024
-/** Most bytes of the header fields of an answer. */
+/** Maximum size of the header fields of an answer, bytes. */
 const maxHeaderBytes = 16 * 1024
 /** The hub keeps an unused connection for this time, milliseconds: shorter than most servers keep it. */
 const idleMs = 4_000
@@ -39,8 +42,8 @@ export function createWebhooks(options: {
   userAgent: string
   resolve?: Resolve
   /**
-   * Maximum number of unused connections. Also the most connections that still read an answer after its status is
-   * known.
+   * Maximum number of unused connections. Also the maximum number of connections that still read an answer whose status
+   * is known.
    */
   maxKept?: number
 }) {

@@ -91,7 +91,7 @@ export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>
   return (stream ?? topic).slice(feedbackTopic('').length)
 }
 
-/** The names of a livestream. */
+/** The two ids by which an event can name a livestream. */
 export interface Named {
   id: string
   externalId?: string | undefined

@@ -48,7 +48,7 @@ export interface Page {
   next: number | null
 }
 
-/** An answer of `since`, which explains the fields. */
+/** An answer of `since`. The comment on `since` explains the fields. */
 interface Since {
   events: EventRow[]
   next: number

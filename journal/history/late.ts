@@ -62,7 +62,8 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
     if (!newest) return undefined
     const positions = await Promise.all([clearedKey(topic), clockBehindKey].map(readPosition))
     if (positions.some((position) => position > (newest?.position ?? 0))) return undefined
-    // Checks the floor again: meanwhile the journal may have removed messages that the search should have seen.
+    // The journal has every message from its floor on. Checks the floor again: meanwhile the journal may have removed
+    // messages that the search should have seen.
     return newest.position < journal.floor() ? undefined : journal.get(newest.position)
   }
 

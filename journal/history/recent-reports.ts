@@ -1,6 +1,6 @@
 import type { Journal } from '../journal.ts'
 
-/** The positions of this many reports stay in memory: those of some seconds, even at the highest rate of events. */
+/** The positions of this many reports stay in memory. Even at the highest rate of events, they cover some seconds. */
 const kept = 65_536
 
 /**

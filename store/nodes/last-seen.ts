@@ -4,14 +4,14 @@ import type { Store } from '../store.ts'
 /** Milliseconds between two writes. A crash loses at most the notes made in this time. */
 const flushMs = 10_000
 
-/** A note. `lastAt`: when the thing was seen last, ISO 8601. */
+/** A note about one thing. `lastAt`: when the thing was last seen, ISO 8601. */
 interface Seen {
   lastAt: string
 }
 
 /**
- * Notes when each of many things (a credential, for example) was seen last. All nodes know the notes, and the notes
- * survive restarts. Writes each key at most once in ten seconds, however often the thing is seen.
+ * Keeps notes of when each of many things (a credential, for example) was last seen. All nodes know the notes, and the
+ * notes survive restarts. Writes each key at most once in ten seconds, however often the thing is seen.
  */
 export async function createLastSeen<T extends Seen>(parts: {
   store: Store

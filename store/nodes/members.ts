@@ -2,7 +2,7 @@ import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
-/** Prefix of the stored members. The entry `member/03` names the node that has slot 3. */
+/** Prefix of the stored members. The entry `member/03` names the node that has slot 3 (`Nodes.slot`). */
 export const membersPrefix = 'member/'
 
 export interface Member {

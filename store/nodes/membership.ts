@@ -63,7 +63,8 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Called after `take`: if there is no other node, this node must be a member to clean up after its former self.
+      // Calls the listeners only after `take`: if there is no other node, this node must be a member to clean up after
+      // its former self.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

@@ -1,6 +1,6 @@
 import { maxNodes, type NumberedNode } from './nodes.ts'
 
-/** How many sequences each of `maxNodes` nodes can make in a millisecond without running ahead of its clock. */
+/** How many sequences (`createSequences`) a node can make per millisecond without running ahead of its clock. */
 const perNode = 64
 
 export type Sequences = ReturnType<typeof createSequences>

@@ -64,7 +64,8 @@ export function createSignsOfLife(parts: {
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
-      // Signs that the store answers together count once: the signs of other nodes may be late for the same reason.
+      // If the store answers several signs at once, they count as one: what delayed the answers may also have delayed
+      // the signs of other nodes.
       if (hasCounted || isBurying) return
       hasCounted = true
       for (const [, { node }] of members.all()) {
@@ -89,7 +90,7 @@ export function createSignsOfLife(parts: {
     } finally {
       isBurying = false
     }
-    // Called when all are removed: until then, a silent node may have the lowest slot, and thus be the leader.
+    // Calls `removed` when all are removed: until then, a silent node may have the lowest slot, and thus be the leader.
     if (silent.length > 0) removed(silent.map(([, { node }]) => node))
   }
 }

@@ -114,7 +114,7 @@ export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
 }
 
 function partsOf(url = 'redis://localhost') {
-  // Throws an error without the URL, because the error of `new URL` shows the URL with its password.
+  // Throws an error that does not show the URL, because the error of `new URL` shows the URL with its password.
   if (!URL.canParse(url)) throw new Error('the URL of Redis is malformed')
   const { protocol, hostname, port, pathname, username, password } = new URL(url)
   return {

@@ -10,7 +10,8 @@ import { type Membership, type TimedPending, timedPending } from './timed-commit
 
 /**
  * Sends the commits of this node to Redis, and settles them in the order of the calls. Waiting commits go to Redis as
- * one group, which has a number. While the store is followed, a group settles when the reader of the log reaches it.
+ * one group, which has a number. While the store is followed (`Follow`), a group settles when the reader of the log
+ * reaches the log entry of the group.
  */
 export function createCommitting(parts: {
   sending: ReturnType<typeof createSending>
@@ -54,7 +55,7 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** The reader of the log calls this at a group of this node. Resolves with the commits that the reader must end. */
+    /** The reader of the log calls this when it reaches a group of this node. It then calls the resulting functions. */
     onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
       sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
@@ -122,8 +123,9 @@ export function createCommitting(parts: {
 }
 
 /**
- * The commits of a refused group to send again. If Redis is out of memory, these are the commits that only delete,
- * because they make room. None if the whole group only deletes, because Redis has refused just these commits.
+ * Returns those commits of a refused group that are sent again. If Redis is out of memory, these are the commits that
+ * only delete, because they make room. Returns none if the whole group only deletes, because Redis has refused exactly
+ * these commits.
  */
 function commitsToRetry(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []

@@ -3,7 +3,7 @@ import { Fenced } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
-/** The methods that this file uses of an ioredis client, either of one server or of a cluster. */
+/** The methods of an ioredis client that this file uses. The client may be for one server or for a cluster. */
 export interface Client {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void

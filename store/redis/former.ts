@@ -4,7 +4,10 @@ import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 import { createScript, formerKeysOf, keysOf } from './script.ts'
 
-/** Milliseconds to watch for signs of life. A former node gives one per second; after five missing ones it is dead. */
+/**
+ * How long to watch for signs of life, milliseconds. A node of the former release gives one sign per second. It counts
+ * as dead after five missing signs.
+ */
 const watchMs = 7_000
 const timeoutMs = 5_000
 
@@ -65,8 +68,8 @@ function running(server: RedisServer, names: readonly string[]): string {
 }
 
 /**
- * A string that replaces a hash of the former store. A starting node of the former release reads this hash first. It
- * then reports that Redis refuses, and ends.
+ * A string that replaces a hash of the former store. A starting node of the former release first reads the hash. Redis
+ * refuses that, because a string is no hash. The node reports the refusal, and ends.
  */
 const notice = 'a newer release has taken over this store'
 

@@ -22,7 +22,7 @@ interface Range {
 
 /** The outcome of a group of commits. */
 export interface Outcome {
-  /** Indexes, from 1, of the conditions of the group that did not hold. */
+  /** Which conditions of the group did not hold: their indexes, from 1. */
   failed: readonly number[]
   /** The group has a log entry. */
   isLogged: boolean
@@ -43,7 +43,7 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
-  /** Called at a gap before any more commits settle, because this node may know data that Redis has lost. */
+  /** Called when there is a gap, and before more commits settle: Redis may have lost data that this node knows. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
@@ -82,7 +82,8 @@ export function followLog(parts: {
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
         const entries = newEntriesOf(await connection.send('xread', options))
         await take(entries)
-        // Nodes always give signs of life. If no entry arrives, Redis may have lost the log: checks `position` again.
+        // The signs of life of the nodes always make new entries. If none arrives, Redis may have lost the log: checks
+        // `position` again.
         isContinuous = entries.length > 0
       } catch {
         // After an error, the reader tries again from `position` on.
@@ -147,7 +148,8 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // Not too late: the caller of the commit that `end` has just settled goes on in a later microtask.
+      // Reports the commits that were given up before this one. This is not too late, although `end` has just settled
+      // this commit: its caller goes on in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()
@@ -159,7 +161,10 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
   }
 }
 
-/** Callers that wait for an entry: until `listener` has all changes up to it, and own commits up to it are settled. */
+/**
+ * Keeps the callers that wait for an entry. They wait until `listener` has all changes up to the entry, and all commits
+ * of this node up to the entry are settled.
+ */
 function createPassing(position: string) {
   const waiting: { id: string; onPassed: () => void }[] = []
   let passed = position
@@ -242,7 +247,7 @@ export function numbersOf(list = ''): number[] {
   return list === '' ? [] : list.split(',').map(Number)
 }
 
-/** Compares ids of entries. An id is `milliseconds-count`; the count tells the entries of one millisecond apart. */
+/** Compares ids of entries. An id is `milliseconds-count`; the count distinguishes entries of the same millisecond. */
 function isBefore(left: string, right: string): boolean {
   const [leftTime = 0, leftCount = 0] = left.split('-').map(Number)
   const [rightTime = 0, rightCount = 0] = right.split('-').map(Number)

@@ -11,7 +11,7 @@ const pageBytes = 1024 * 1024
 /** Maximum number of entries of the log in one answer. */
 const logEntries = 32
 
-/** The methods of a store that read. `ask` sends commands to Redis (`createConnection`). */
+/** The reading methods of a store. `ask` sends commands to Redis (`createConnection`). */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,

@@ -18,7 +18,7 @@ export interface RedisStoreOptions {
   timeoutMs?: number
   /** Bytes that the log of changes may take. A node that falls further behind must load everything again. */
   logBytes?: number
-  /** Replicas that must have a commit before it resolves. */
+  /** How many replicas must have a commit before it resolves. */
   replicas?: number
   onConnection?: OnConnection
 }

@@ -31,9 +31,9 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` (last entry of the log), `size` (bytes after the newest mark), `number` (last position). */
+    /** Hash: `id` (last entry of the log), `size` (bytes after the newest mark), `number` (last number taken). */
     head: below('log-head'),
-    /** List: ids of log entries with about as many bytes between them. The log is cut at the oldest mark. */
+    /** List of marks: ids of log entries, about `markEvery` bytes apart. The script cuts the log at the oldest mark. */
     marks: below('log-marks'),
     /** String: the number of the last group that a node committed, and the answer of the script. */
     writer: (node: string) => below(`writer:${node}`),
@@ -43,7 +43,7 @@ function keysBelow(prefix: string) {
 /** The position before the first entry of the log. */
 export const start = '0-0'
 
-/** Maximum number of marks in the log. One more removes the oldest mark, and the part of the log before it. */
+/** Maximum number of marks in the log. A further mark removes the oldest mark, and the part of the log before it. */
 export const logMarks = 16
 
 /**
@@ -59,8 +59,8 @@ export const logMarks = 16
  * failover or a restored backup. The node then knows data that Redis does not have, until the node starts again.
  *
  * A node sends a group again under the same number. If Redis has applied the group already, the script returns the same
- * answer. It also writes (EXPIRE), because WAIT on a new connection covers only writes of that connection. A group with
- * a lower number than the last one was given up, and arrives after a later group: the script refuses it.
+ * answer. It also writes (EXPIRE), because WAIT on a new connection covers only writes of that connection. If a group
+ * has a lower number than the last group of its node, it was given up and arrives too late: the script refuses it.
  */
 const commitLua = `
 local values, keys, log, head, marks, writer = unpack(KEYS)

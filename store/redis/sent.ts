@@ -37,7 +37,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       const reader = log()
-      // The reader settles a group at its log entry. If the group is still unsettled now, the log lacks the entry.
+      // The reader settles a group when it reaches the log entry of the group. If the group is still unsettled when the
+      // reader has passed `id`, the log lacks the entry.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),

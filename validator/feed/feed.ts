@@ -125,7 +125,10 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
   else lists.set(key, [value])
 }
 
-/** Livestreams whose institution has this id, or with this text in a name: of livestream, publisher or institution. */
+/**
+ * The livestreams whose institution has `text` as its id, and those with `text` in the name of the livestream, its
+ * publisher or its institution.
+ */
 export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
   const sought = foldName(text)
   if (sought === '') return []

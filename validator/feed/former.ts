@@ -102,7 +102,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** Several livestreams may have had an external id, one after the other. The external id names the last of them. */
+/** Several livestreams may have had the same external id, one after the other. It names the last of them. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)

@@ -320,9 +320,9 @@ export interface Track {
   link: string | null
   retiredAt: string | null
   requests: number
-  /** Until this time the routes of the track answer 503. */
+  /** Until this time the routes of the API track answer 503. */
   brownoutUntil: string | null
   traffic: { day: string; route: string; requests: number }[]
-  /** Users with their last request, the newest first. */
+  /** The users who called the track, each with the last request. The user with the newest request is first. */
   left: { institutionId: string; email: string; userId: string; lastAt: string; route: string }[]
 }

@@ -5,7 +5,7 @@ import { useSubmission } from '../page/submission.ts'
 /** Path of the link that a node prints. */
 export const firstOperatorPath = '/console/first'
 
-/** The token of the link. It stands behind `#`, so that a browser sends it to no server and no log on the way. */
+/** The token of the link. It stands behind `#`, so that a browser sends it to no server, and it gets into no log. */
 const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
 
 /** Makes the account of the first operator, by the link that the node printed. */

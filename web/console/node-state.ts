@@ -10,7 +10,10 @@ export const formerState = signal<Status | undefined>(undefined)
 /** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 
-/** Longer than most views wait: each status costs the node a millisecond, and twenty consoles may be open. */
+/**
+ * Time between two requests, milliseconds. Most views wait less, but each status costs the node a millisecond, and
+ * twenty consoles may be open.
+ */
 const everyMs = 10_000
 const againMs = 2_000
 

@@ -1,6 +1,6 @@
 import { now } from '../page/clock.ts'
 
-/** The budget of one event, milliseconds (service.md §8). */
+/** The budget: the milliseconds that one event may take through the hub (service.md §8). */
 export const budgetMs = 220
 
 const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })

@@ -6,7 +6,7 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
 /**
- * How long before the end of a credential the page takes its successor, milliseconds. Each page takes a random time
+ * The page takes a new credential so many milliseconds before the present one ends. Each page takes a random time
  * between these two, so that not all pages ask at once.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }

@@ -1,4 +1,4 @@
-/** An event time further ahead than this comes from a wrong clock, milliseconds. */
+/** Milliseconds. An event time that is further in the future than this comes from a wrong clock. */
 const farFutureMs = 10 * 60 * 1000
 
 /**

@@ -2,7 +2,7 @@ import { batch, signal } from '@preact/signals'
 
 /** Path of the page that is shown. */
 export const currentPath = signal(location.pathname)
-/** Query of that page's address, `?` included; empty without one. */
+/** Query of that page's address, with the `?`. An empty text if the address has no query. */
 export const query = signal(location.search)
 
 addEventListener('popstate', shown)

@@ -12,7 +12,7 @@ import { Said } from './action.tsx'
  */
 export type Typed = Signal<Readonly<Record<string, string>>>
 
-/** A form for a command with typed arguments. If the command fails, the form shows why, and keeps the typed texts. */
+/** A form for a command: a person types its arguments. If the command fails, the form shows why and keeps the texts. */
 export function CommandForm<Name extends OperationName>(props: {
   name: Name
   title: string

@@ -61,7 +61,7 @@ const columns: readonly Column<EventRow>[] = [
   },
 ]
 
-/** Events, one in a row. */
+/** A table with one row for each event. */
 export function EventTable(props: { caption: string; rows: readonly EventRow[] | undefined; empty: string }) {
   return <Table {...props} columns={columns} keyOf={({ position }) => String(position)} />
 }

@@ -8,7 +8,7 @@ import { count } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
 const everyMs = 2_000
-/** Number of events of the tail that a page keeps. */
+/** Maximum number of events that the tail shows. */
 const kept = 500
 
 /** Shows events as the hub decides about them, the newest first. */

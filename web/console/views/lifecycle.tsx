@@ -15,7 +15,7 @@ const names: Readonly<Record<string, string>> = {
 }
 const tones: Readonly<Record<string, Tone>> = { live: 'good', deprecated: 'warn', gone: 'plain' }
 
-/** The tracks of the HTTPS API: their state on the way to retirement, and the users who still call them. */
+/** The API tracks (groups of routes that retire together): the state of each, and the users who still call it. */
 export function Lifecycle() {
   const { value, problem, refresh } = useCommandAnswer('lifecycle.status', {}, 10_000)
   return (
@@ -200,7 +200,7 @@ function Announce({ track, done, cancelled }: { track: Track; done: () => void; 
   )
 }
 
-/** Choices of how long a track is off, in seconds. */
+/** The times, in seconds, for which an operator can switch an API track off. */
 const brownOuts = [
   ['600', '10 minutes'],
   ['60', '1 minute'],

@@ -9,7 +9,7 @@ import { SlowEvents } from '../trace/slow-events.tsx'
 import { amount, budgetMs, bytes, count, dateAndTime, durationOf, ms, rate } from '../words.ts'
 
 const trendEveryMs = 10_000
-/** Events whose times the node keeps for its percentiles. */
+/** Number of events whose times the node keeps to compute its percentiles. */
 const budgetWindow = 4_096
 const outcomes = [
   ['published', 'Published', '--good'],
