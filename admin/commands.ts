@@ -34,7 +34,7 @@ export interface CommandParts
   feed: SubscriptionCommandParts['feed'] & {
     status(): Awaitable<unknown>
     refresh(options: { force: boolean }): Awaitable<unknown>
-    /** Undefined, null or an empty list: nothing has this id. */
+    /** Returns undefined, null or an empty list if nothing has this id. */
     lookup(id: string | undefined): Awaitable<unknown>
   }
   clients: {

@@ -26,7 +26,7 @@ export interface Command extends Typed {
   line?(value: unknown, printer: Printer): string
   /** Formats a line of progress for people, if the node reports its progress before it answers. */
   progress?(value: unknown, printer: Printer): string
-  /** If `option` (a name in camel case) is not given, the command `run` is run instead of this command. */
+  /** Another command, which runs instead of this one if `option` (its name in camel case) is not given. */
   without?: { option: string; run: LocalCommand }
   /** Makes the answer for `--json`. Without it, `--json` prints the whole result. */
   json?(result: unknown): unknown
@@ -63,11 +63,12 @@ export interface CommandOption {
 
 /**
  * Makes options from the arguments of the operation that a list command asks for. The returned `args` makes arguments
- * from the typed options. `typed`: arguments that get no option, because they are parameters (`<name>`).
+ * from the options that a person gave. `parameters`: arguments that get no option, because a person types them as
+ * parameters (`<name>`).
  */
-export function filtersOf(operation: OperationName, typed: readonly string[] = []) {
+export function filtersOf(operation: OperationName, parameters: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[operation].args
-  const named = Object.entries(properties).filter(([name]) => !typed.includes(name))
+  const named = Object.entries(properties).filter(([name]) => !parameters.includes(name))
   return {
     options: named.map(([name, schema]): CommandOption => {
       const { type, description } = Object(schema)

@@ -33,11 +33,11 @@ import { createPushSubscriptions } from './webhook/subscriptions.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
-/** The retirement of push: from then on, the hub sends nothing to webhooks (service.md §9). */
+/** The end of the legacy API track `push`: from then on, the hub sends nothing to webhooks (service.md §9). */
 interface PushTrack {
-  /** When push retired, ISO 8601. Undefined: push has not retired. */
+  /** When the track retired, ISO 8601. Undefined: it has not retired. */
   retiredAt(): string | undefined
-  /** Calls back when push retires. */
+  /** Calls `listener` when the track retires. */
   onRetired(listener: () => void): void
 }
 

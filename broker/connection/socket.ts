@@ -8,8 +8,8 @@ const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
 /**
- * Each packet smaller than this counts for this many bytes more, because every write takes memory beside its bytes: a
- * million answers of two bytes take more than two megabytes.
+ * The memory that a write takes besides its bytes. A packet of fewer bytes than this counts for its length plus this
+ * number: a million answers of two bytes take more than two megabytes.
  */
 const writeCostBytes = 64
 const pubackBytes = 4

@@ -46,10 +46,7 @@ export async function createPushSubscriptions(parts: {
         return subscription
       }),
 
-    /**
-     * Removes the mark `isBeginning`, because the queue now holds the earlier events. True if the mark was set. The
-     * same commit stores `alongside`.
-     */
+    /** Removes `isBeginning`: the queue now has the earlier events. Stores `alongside` too. True if it was set. */
     endBeginning: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, withoutBeginning, () => alongside),
 
