@@ -62,7 +62,7 @@ interface HubOptions {
   passwords?: Passwords
   /** Called when the node has missed changes of other nodes: the caller must close the node and start it again. */
   onGap?: (reason: Error) => void
-  /** Called when an export waits in the data directory: the caller must close the node and start it again. */
+  /** Called when the data directory has an export to import: the caller must close the node and start it again. */
   onImport?: () => void
 }
 

@@ -5,7 +5,7 @@ import type { Principal } from './principal.ts'
 export interface Credential extends Permissions {
   username: string
   createdAt: string
-  /** When the credential ends, ISO 8601. A rotation with `--revoke-after` sets it. A temporary credential has it. */
+  /** When the credential ends, ISO 8601. A rotation with `--revoke-after` sets it. Every temporary one has it. */
   revokeAt?: string
   /** Only in a temporary credential (`acl/temporary.ts`): the e-mail address of its user. */
   user?: string

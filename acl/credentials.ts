@@ -142,7 +142,7 @@ export async function createCredentials(parts: CredentialsParts) {
      */
     revokeExpiredAtStart: (): Promise<void> => revocations.revokeExpired(collection.values()),
 
-    /** Calls the listener with the username of every credential that ends. The broker then closes its connections. */
+    /** Calls `listener` with the username of each credential that ends, so that its connections can be closed. */
     onRevoked(listener: (username: string) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)

@@ -20,7 +20,10 @@ export interface RotatedCredential extends IssuedCredential {
   revokeAt?: string
 }
 
-/** Makes credentials and stores them. Each commit contains the condition `held`: it fails if the node lost the lock. */
+/**
+ * Makes credentials and stores them, while the node holds the lock for changes of credentials. Each commit contains the
+ * condition `held`, so the commit fails if the node has lost the lock.
+ */
 export function createIssuing(parts: {
   collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames

@@ -3,7 +3,7 @@ import { untilDone } from '../store/until-done.ts'
 import type { Credential, StoredCredential } from './credential.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 
-/** Pause after a revocation could not be stored, before the node tries again, milliseconds. */
+/** If the node cannot store a revocation, it waits this long before it tries again, milliseconds. */
 const usualRetryMs = 10_000
 
 /** Revokes credentials at the time `revokeAt`, or when the log-in of their page is void. */

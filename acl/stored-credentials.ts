@@ -24,7 +24,7 @@ export async function openStoredCredentials(store: Store) {
       note(credential)
     },
 
-    /** False: there is no credential of that name. */
+    /** Resolves with false if there is no credential of that name. */
     async delete(username: string, alongside: readonly Change[]): Promise<boolean> {
       const before = collection.get(username)
       const existed = await collection.delete(username, alongside)

@@ -21,8 +21,8 @@ export interface AuditEntry {
 export type First = (target: string, detail: unknown) => Promise<void>
 
 /**
- * The store in which nodes list each other's entries, the name of this node, and the maximum number of entries in the
- * store.
+ * For nodes that may share a store: the store with the entries of all nodes, the name of this node, and the maximum
+ * number of entries in the store.
  */
 interface Shared {
   store: Store
@@ -49,7 +49,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
-  /** Deletions of shared entries whose change was not made. They are still to be committed. */
+  /** Deletions that still have to be committed. They remove shared entries that the file does not have. */
   let pendingDeletions: Change[] = []
 
   return {

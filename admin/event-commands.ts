@@ -27,7 +27,8 @@ export interface EventCommandParts {
     /** The livestreams with this id, external id or title, with the institution that they belong to. */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
     /**
-     * All livestreams of the feed. `eventTime`: of the newest event that their topics retain, null if there is none.
+     * All livestreams of the feed. `eventTime` is the time of the newest event that the topics of the livestream
+     * retain. It is null if they retain none.
      */
     newest(): readonly {
       eventTime: string | null
@@ -106,7 +107,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
   }
 
-  /** The livestream or institution whose events are asked for. Empty: all institutions. */
+  /** The livestream or institution whose events are asked for. An empty object stands for all institutions. */
   function scopeOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
@@ -180,7 +181,7 @@ function summaryOf(message: Entry | undefined) {
   return { position, id, title, eventTime }
 }
 
-/** The times, without the other fields. */
+/** Returns only the times of the three stages, without the other fields of `EventStages`. */
 function stagesOf({ decided, stored, written }: { decided: number; stored: number; written: number }) {
   return { decided, stored, written }
 }

@@ -4,7 +4,7 @@ import { type EventStages, type Stages, slowestOf } from '../telemetry/stages.ts
 /** What one node remembers of an event. */
 interface NodeTrace {
   node: string
-  /** How many connected clients the node wrote the event to. Null: too long ago, or before the node started. */
+  /** How many connected clients the node wrote the event to. Null: the node does not remember the event. */
   recipients: number | null
   /** Null if another node accepted the event. */
   stages: EventStages | null

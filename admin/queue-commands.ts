@@ -68,8 +68,8 @@ export function createQueueCommands({
   }
 
   /**
-   * Finds a queue by its name, or the only queue of a webhook whose name begins with `typed`. The name of the queue of
-   * a plugin target must be typed whole, because it is short.
+   * Finds the queue with the name `typed`. If there is none, finds the only webhook queue whose name begins with
+   * `typed`. A plugin target's queue is found only by its whole name, because that name is short.
    */
   async function existing(typed: string): Promise<string> {
     const all = await queues.list()

@@ -41,8 +41,8 @@ export function unknownName(what: string, name: string): Error {
 }
 
 /**
- * Returns the typed name, or the only name that begins with it. The part of a name after its last dot counts as a name,
- * too. Throws a refusal if no name or several names fit.
+ * Returns `typed` if it is one of the names, else the only name that begins with `typed`. A name fits also if its part
+ * after the last dot begins with `typed`. Throws a refusal if no name or several names fit.
  */
 export function uniqueByPrefix(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
@@ -55,7 +55,7 @@ export function uniqueByPrefix(what: string, typed: string, names: readonly stri
   return name
 }
 
-/** Throws a refusal if the outcome is false (nothing has this name), or an error of the node that had to act. */
+/** Throws a refusal if the outcome is false (nothing has this name) or is an error of the node that had to act. */
 export function assertCarriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknownName(what, name)
   if (outcome !== true) throw refusal(outcome.error)

@@ -124,9 +124,9 @@ function isAnswered(path: string): Promise<boolean> {
  * change the mode of every other file that the process makes at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // `mkdtemp` adds six random characters to the dot. The name `s` is shorter than `admin.sock`, because the path of a
-  // socket has a limit. `join` would drop the dot: `mkdtemp` would then make the directory beside this one, where the
-  // node may not write.
+  // `mkdtemp` adds six random characters to the dot, and so makes the new directory inside the directory of the socket.
+  // `join` would drop the dot, and the new directory would lie beside that directory, where the node may not write. The
+  // name `s` is shorter than `admin.sock`, because the path of a socket has a limit.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {

@@ -25,8 +25,8 @@ const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 const maxNamedParameters = 10
 
 /**
- * Serves the routes with Fastify. Each request passes life cycle, log-in, body check and handler, in this order. Each
- * of them may answer the request.
+ * Serves the routes with Fastify. Each request passes four steps in this order, and each step may answer the request:
+ * the check that the route has not retired, the check of the token, the check of the body, and the handler.
  */
 export function serveRoutes(
   app: App,
@@ -86,7 +86,7 @@ export function serveRoutes(
         remoteAddress: addressOf(request),
         userId: users.get(request)?.userId,
       },
-      // Log routes of this tag only at level debug: load balancers and Prometheus ask every few seconds.
+      // Requests with this tag are logged only at level debug: load balancers and Prometheus ask every few seconds.
       found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })
@@ -150,8 +150,8 @@ export function serveRoutes(
 }
 
 /**
- * Whether a request may use a route, and as which user. `isCounted`: the request has a valid token, so it counts for
- * the life cycle of the route.
+ * Whether a request may use a route, and as which user. `isCounted`: the request has a valid token, so it counts as a
+ * use of the route. A route in use does not retire.
  */
 async function mayUse(
   route: Route,
@@ -173,7 +173,7 @@ async function mayUse(
   return { user, isCounted: true, refused }
 }
 
-/** The answer if the route is retired or switched off, else undefined. Checked before anything else (design.md §9). */
+/** The answer if the route is retired or switched off, else undefined. This check comes first (design.md §9). */
 function retired(
   { track, staysOnInBrownout }: Route,
   lifecycle: Lifecycle,
@@ -187,7 +187,7 @@ function retired(
   return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
 }
 
-/** A misspelled parameter must not be ignored: with `dryrun=true` an event would go on the air. */
+/** A misspelled parameter must not be ignored: with `dryrun=true` for `dryRun=true`, an event would go on the air. */
 function unknownParameters(known: Route['query'], query: unknown): Answer | undefined {
   if (!known) return undefined
   const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))

@@ -8,8 +8,8 @@ import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
 /**
- * The schemas of the bodies that a route takes. A body is checked against the first schema that names one of its
- * fields. If no schema does, the body is checked against the first schema.
+ * The schemas of the bodies that a route takes. A body is checked against the first schema that has a field of the
+ * body. If no schema has one, the body is checked against the first schema of all.
  */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 

@@ -40,8 +40,8 @@ const mailMs = 2_000
 type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
 
 /**
- * Starts the HTTPS port (design.md §9). It serves the HTTPS API, which hands events to the same pipeline as MQTT, and
- * MQTT over WebSocket. Resolves when the port accepts connections.
+ * Starts the HTTPS port (design.md §9), which serves the HTTPS API and MQTT over WebSocket. The API hands events to the
+ * same pipeline as MQTT does. Resolves when the port accepts connections.
  */
 export async function startBridge(
   parts: ListenerParts &

@@ -124,8 +124,8 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const roundRobin = createRoundRobin(server)
-  // On the MQTT port `turnsPerHandshake` is 2. With more than 1 here, bodies in tiny pieces would fill twice the memory
-  // (`npm run bench -- attacks`).
+  // On the MQTT port `turnsPerHandshake` is 2. With 2 on this port too, an attack with bodies in tiny pieces took twice
+  // the memory (measured by `npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })

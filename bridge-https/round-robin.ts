@@ -37,7 +37,7 @@ interface Connection {
  */
 export function createRoundRobin(server: Server) {
   const connections = new WeakMap<object, Connection>()
-  /** Connections that may take a step. */
+  /** Connections that may take a step: hand a request to its handler, or parse some bytes. */
   let queue: Connection[] = []
   let isScheduled = false
 

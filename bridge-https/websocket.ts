@@ -24,8 +24,8 @@ const maxPieces = 1024
 /** Bytes that a piece costs besides its content. */
 const pieceCostBytes = 256
 /**
- * Maximum number of bytes of all messages that are incomplete, or that the broker has not read. `unanswered` limits the
- * connections to which the broker has sent nothing yet. `answered` limits all other connections.
+ * Maximum number of bytes of all messages that are incomplete, or that the broker has not read. `unanswered`: messages
+ * on connections to which the broker has sent nothing yet. `answered`: messages on all other connections.
  */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 

@@ -59,8 +59,8 @@ export interface BrokerLimits extends ConnectionLimits {
 }
 
 /**
- * How many small packets of all connections together may go on in one turn of the event loop. Each takes some hundred
- * microseconds.
+ * Maximum number of small packets that the broker handles in one turn of the event loop, for all connections together.
+ * Each takes a fraction of a millisecond.
  */
 const smallPerTurn = 64
 /** Brokers of an Aedes cluster send heartbeats to each other. This broker is in no cluster, so heartbeats are rare. */

@@ -60,7 +60,7 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // If a session got a retained value because of a SUBSCRIBE, the former release wrote `every`, whatever the topic.
+  // If a SUBSCRIBE brought a session a retained value, the former release set `keep` to `every`, whatever the topic.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }
@@ -83,7 +83,7 @@ export function retainedMessage(header: RetainedHeader, payload: Buffer): Messag
 /** Reads a session of the former release. Undefined: the session is one of this release. */
 export function readFormerRecord(value: Buffer): FormerRecord | undefined {
   const { claimedAt = 0, grantedAt: _unused, ...record } = JSON.parse(value.toString())
-  // Records of still earlier releases have no `clean`: they are all of persistent sessions.
+  // Records of still earlier releases have no `clean`. All of them belong to persistent sessions.
   return record.upTo === undefined ? { clean: false, version: claimedAt, ...record } : undefined
 }
 

@@ -86,9 +86,9 @@ export function createImportedSessions(parts: {
   }
 
   /**
-   * The position after which a filter counts. Filters on radio topics count from the beginning of the journal, so the
-   * client gets kept messages. Other filters, those on reports, count from now: earlier reports are about events that
-   * did not come through the other broker.
+   * The position in the journal after which a filter applies. Filters on radio topics apply from the beginning of the
+   * journal, so the client gets kept messages. All other filters are on reports. These apply from now on: earlier
+   * reports are about events that did not come through the other broker.
    */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()

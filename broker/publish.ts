@@ -41,13 +41,16 @@ export interface Received {
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides about a message by its topic and payload. */
   decide(received: Received): Decision
-  /** Appends the messages of the decision to the journal, fans them out and reports. `failed`: nothing was stored. */
+  /**
+   * Appends the messages of the decision to the journal, sends them to subscribers, and sends the publisher a report.
+   * If the outcome is `failed`, nothing was stored.
+   */
   settle(decided: Decision): Promise<{ outcome: string }>
 }
 
 /**
- * A PUBLISH of more bytes may take tens of milliseconds. So in one turn of the event loop, the broker decides about
- * only one such PUBLISH of all connections.
+ * A PUBLISH with more bytes than this may take tens of milliseconds. So the broker decides about only one such PUBLISH
+ * in each turn of the event loop, for all connections together.
  */
 const largeBytes = 16 * 1024
 
@@ -70,7 +73,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   const { inbox, incoming, publishes, pacing, rate, running, clock } = parts
 
   return {
-    /** The events of a connection that are about PUBLISH. */
+    /** Returns the handlers for the PUBLISH packets of a connection. */
     eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> {
       const { connection } = client
       const isOver = () => !connection.isOpen
@@ -141,15 +144,15 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   async function decideAndSettle(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
-    // The event paid its first token when the publish rate let it in.
+    // Charges one token less than the cost: `rate.enter` took the first token when it let the event in.
     rate.charge(principal.username, costOf(payload.length, decided.livestreams) - 1, performance.now())
     const { outcome } = await inbox.settle(decided)
     return outcome !== 'failed'
   }
 
   /**
-   * Resolves with whether a PUBLISH may be acknowledged, when the earlier PUBLISHes of the client are settled
-   * [MQTT-4.6.0-2]. If nothing was stored, closes the connection. Never rejects.
+   * Waits until the earlier PUBLISHes of the client are settled [MQTT-4.6.0-2], then resolves with whether this PUBLISH
+   * may be acknowledged. If nothing was stored, closes the connection. Never rejects.
    */
   async function acknowledgeInOrder(
     { connection }: Client,

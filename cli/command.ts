@@ -18,7 +18,7 @@ export interface Command extends Typed {
   summary?: string
   /** The operation that the node carries out. */
   operation: OperationName
-  /** The arguments to send. Checks everything that can be checked without the node, and throws a `usage` error. */
+  /** The arguments to send. Checks what can be checked without the node. Throws a `usage` error if that is wrong. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** Formats the answer for people. */
   print(result: unknown, printer: Printer, input?: Input): string

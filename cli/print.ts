@@ -6,7 +6,7 @@ import { isTime, localTime } from './time/local-time.ts'
 /** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
 export type Column = readonly [heading: string, path: string]
 
-/** Prints tables for people; colours only where the output is a terminal. */
+/** Formats tables and sentences for people, with colours only if the output is a terminal. */
 export type Printer = ReturnType<typeof createPrinter>
 
 /** Makes a printer for this output. */

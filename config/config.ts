@@ -145,7 +145,7 @@ export type Config = Readonly<
     publicUrl?: string
     /** Unset: true on stage `test` with development certificates, otherwise false. */
     publicPage: boolean
-    /** Unset, like `tlsKey` and `tlsCa`: the node uses development certificates. */
+    /** If this and `tlsKey` are unset, the node uses development certificates. */
     tlsCert?: string
     tlsKey?: string
     tlsCa?: string

@@ -50,9 +50,9 @@ export interface DeliveriesParts {
   repetitions: Repetitions
   /** Returns the token by which the receiver at URL `audience` recognises the hub, for a service account. */
   tokenFor: (audience: string, account: string) => Promise<string>
-  /** Whether push has retired. */
+  /** Says whether the API track `push` has retired. */
   track: PushTrack
-  /** Informs the contact of a disabled subscription. Undefined without a mail server. */
+  /** Informs a subscription's contact that the hub has disabled the subscription. Undefined without a mail server. */
   tellContact: TellContact | undefined
   /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string
@@ -157,7 +157,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       contacts.start()
     },
 
-    /** Starts no more deliveries. Deliveries under way may end. */
+    /** Starts no more deliveries. Resolves when the deliveries under way have ended. */
     async stop(): Promise<void> {
       tests.stop()
       stopWatching()
@@ -172,7 +172,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     return subscriptions.enable(name, () => [...standings.madeActive(name), retryChange(name)])
   }
 
-  /** True if the hub stops sending: to a webhook after an hour of only 410, to a plugin target at the first `gone`. */
+  /** True if the hub stops sending: to a webhook that answered only 410 for an hour, to a plugin target at once. */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {

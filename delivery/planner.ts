@@ -7,8 +7,8 @@ import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /**
  * Decides to which webhooks and plugin targets the hub sends an accepted event. This runs for every event, so it has to
- * be cheap. If no webhook and no target gets the event, as is usual, the planner only checks whether its livestreams
- * have subscriptions and whether the event has `plugins`.
+ * be cheap. Usually, no webhook and no target gets the event. The planner then only checks whether the livestreams of
+ * the event have subscriptions, and whether the event has `plugins`.
  */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>

@@ -58,8 +58,8 @@ export function createQueueList(parts: {
   }
 
   /**
-   * The state of a queue from which the hub sends nothing at present; else undefined. `paused` comes before `disabled`,
-   * because only an operator can end a pause.
+   * The state of a queue from which the hub sends nothing at present; else undefined. A queue that is both paused and
+   * disabled counts as `paused`, because only an operator can end a pause.
    */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}

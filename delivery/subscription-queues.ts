@@ -40,7 +40,7 @@ export function createSubscriptionQueues(parts: {
       return removed
     },
 
-    /** Stops sending to a webhook, on every node. A delivery under way may end. True if the webhook was not paused. */
+    /** Stops sending to a webhook, on every node. Does not cut short a delivery. True if the webhook was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
       // Ask a question only to wait until the other nodes know of the pause: each of them receives the pause before the

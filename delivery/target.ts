@@ -4,7 +4,7 @@ import type { WorkItem } from './queue/work-item.ts'
 export interface Target {
   /** Queues with the same endpoint share its limit of deliveries that run at once. */
   endpoint: string
-  /** The institution or plugin target that the queue belongs to. Owners share the limits of deliveries. */
+  /** The institution or plugin target that the queue belongs to. The limits on deliveries are divided among owners. */
   owner: string
   /** Tries once to deliver an item. Never rejects. Ends early, with any outcome, when `signal` aborts. */
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>

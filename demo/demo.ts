@@ -61,7 +61,7 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     }
     const fault = stop.fault()
     const problems = [...(fault === undefined ? [] : [fault]), ...ledger.problems()]
-    // Asks the node for its latencies only if nothing is missing: a node that does not deliver may not answer either.
+    // Asks the node for its latencies only if nothing is missing: a node that does not deliver might not answer either.
     summarise(screen, ledger, problems, problems.length === 0 ? await node.budget() : undefined)
     stop.finished()
     // After a problem the clients are not closed: they would wait for ever for missing acknowledgements.

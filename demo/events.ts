@@ -7,17 +7,17 @@ export interface DemoEvent extends Record<string, unknown> {
   services: { id: string }[]
 }
 
-/** The event of the element that a station plays now. `start` in milliseconds since the epoch. */
+/** Makes the event for the element that a station plays now. `start` is in milliseconds since the epoch. */
 export function playing(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.playing', station, element, itemId, start)
 }
 
-/** The event of the element that a station plays next, with the item id under which it will play. */
+/** Makes the event for the element that a station plays next, with the item id under which it will play. */
 export function next(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.next', station, element, itemId, start)
 }
 
-/** Begins or ends a traffic announcement. */
+/** Makes the event that begins (`state` true) or ends a traffic announcement. */
 export function trafficAnnouncement(station: Station, state: boolean, time: number): DemoEvent {
   return {
     event: 'de.org.hub.v1.radio.control',

@@ -17,8 +17,8 @@ interface Entry {
 }
 
 /**
- * Records published events, reports of the hub, arrivals, and how long arrivals took. Times are those of
- * `performance.now()`.
+ * The ledger notes each published event, the hub's report on it, its arrivals, and how long they took. It takes times
+ * from `performance.now()`.
  */
 export function createLedger() {
   const open = new Map<string, Entry>()
@@ -84,7 +84,7 @@ export function createLedger() {
       })
     },
 
-    /** Everything that went wrong or is missing, one text each. */
+    /** Everything that went wrong or is missing, with one text for each problem. */
     problems(): string[] {
       return [...problems, ...[...open.values()].flatMap(describe)]
     },
@@ -106,7 +106,7 @@ function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
   ]
 }
 
-/** The key by which the demonstration recognises an event. The `id` cannot be the key, because the hub gives it. */
+/** The key by which the demonstration recognises an event. The `id` cannot be the key: only the hub sets it. */
 export function keyOf(event: unknown, time: unknown, livestreamId: unknown): string {
   return `${event} ${typeof time === 'string' ? parseInstant(time) : time} ${livestreamId}`
 }

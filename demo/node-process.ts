@@ -6,8 +6,9 @@ import { createLog } from '../telemetry/log.ts'
 import type { NodeMessage } from './node.ts'
 
 /*
- * A node in a process of its own, so that measured times are honest: the node shares no event loop with the clients.
- * When the process that started it ends, in whatever way, this process removes the directory of the node and ends.
+ * This process runs only a node, so that measured times are honest: the node shares no event loop with the clients.
+ * When the process that started this one ends, in whatever way, this one stops the node, removes its directory, and
+ * ends.
  */
 
 const [, , home = ''] = process.argv

@@ -53,7 +53,7 @@ export async function startNode() {
       ask('credentials.add', { role: 'publisher', label, institutions: [institution] }),
     subscriber: (label: string, filter: string): Promise<Login> =>
       ask('credentials.add', { role: 'subscriber', label, filters: [filter] }),
-    /** Makes a user who may operate. Returns the link to choose a password. */
+    /** Adds a user with the permission `operate`. Returns the link with which the user chooses a password. */
     operator: async (email: string): Promise<string> => {
       const institution = 'urn:org:institution:operators'
       const made = await ask<{ resetUrl: string }>('users.add', {

@@ -17,7 +17,7 @@ export interface Station {
   playlist: readonly [Element, ...Element[]]
 }
 
-/** Livestreams of the sample feed, by title, with what they play. All names are invented. */
+/** What each station plays. `livestreams` has titles of livestreams in the sample feed. All names are invented. */
 const lineUp: readonly { livestreams: string[]; playlist: [Element, ...Element[]] }[] = [
   {
     livestreams: ['Küstenwelle 1'],
@@ -82,7 +82,7 @@ export function readLivestreams(): Livestream[] {
   return [...readFeed().all()]
 }
 
-/** The stations of the demonstration, with their livestreams of the sample feed. */
+/** The stations of the demonstration. Their livestreams come from the sample feed. */
 export function readStations(): [Station, Station, ...Station[]] {
   const feed = readFeed()
   const titles = livestreamsByTitle()

@@ -5,12 +5,15 @@ import type { Station } from './programme.ts'
 /** Publishes an event as the broadcaster of a station. */
 type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => void
 
-/** Of this many events, one is a special event. The others are track events. */
+/**
+ * One in this many events is special: an announcement, radiotext, or an event that must be refused. The others are
+ * track events.
+ */
 const specialEvery = 4
 
 /**
- * The events of all stations, one at a time. The stations take turns, and each of them alternates between `playing` and
- * `next`. In between come a traffic announcement, radiotext and two events that must be refused.
+ * Publishes the events of all stations, one at a time. The stations take turns, and each of them alternates between
+ * `playing` and `next`. The special events come in between. A round is one pass through all special events.
  */
 export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {
   const now = createClock()
@@ -32,7 +35,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
     /** Publishes the next event. */
     advance(): void {
       const step = steps++
-      // After a round of special events comes an equally long round without them.
+      // After each round, no special event comes for as long as a round takes.
       const turn = Math.floor(step / specialEvery) % (specials.length * 2)
       const special = step % specialEvery === specialEvery - 1 ? specials[turn] : undefined
       if (special) shown++
@@ -41,8 +44,8 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
     },
 
     /**
-     * Ends the demonstration: publishes the special events that are missing in the present round, or a whole round if
-     * no special event has been published.
+     * Called at the end: publishes the special events that the present round still lacks, or all of them if none has
+     * been published yet.
      */
     complete(): void {
       const begun = shown % specials.length

@@ -70,13 +70,13 @@ export function createScreen(
       }
     },
 
-    /** The sums at the end, as rows of two columns. */
+    /** Shows the summary at the end, as rows of two columns. */
     table(rows: readonly (readonly [label: string, value: string])[]): void {
       const width = Math.max(...rows.map(([label]) => widthOf(label)))
       for (const [label, value] of rows) line(`  ${pad(label, width)}  ${value}`)
     },
 
-    /** The last sentence: whether all went well. */
+    /** Shows the last sentence, which says whether all went well. */
     verdict(text: string, good: boolean): void {
       line('')
       line((good ? colours.green : colours.red)(text))

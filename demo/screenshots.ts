@@ -10,8 +10,8 @@ import { type DemoNode, startNode } from './node.ts'
 import { type Element, readLivestreams, readStations, type Station } from './programme.ts'
 
 /*
- * `npm run screenshots`: the pictures of the documentation, taken of a node with a believable programme.
- * `CHROMIUM`: path of the browser, if it is not `/usr/bin/chromium`.
+ * `npm run screenshots`: makes the pictures for the documentation. They show pages of a node with believable events.
+ * The variable `CHROMIUM` has the path of the browser, if it is not `/usr/bin/chromium`.
  */
 
 /** A picture of a page. `ready` waits until the page shows what the picture needs. */
@@ -93,7 +93,7 @@ async function listen(node: DemoNode): Promise<() => Promise<void>> {
   }
 }
 
-/** An invented answer to `trend`, as of a node that has run for an hour. The real node was started a moment ago. */
+/** An invented answer to `trend`. It shows an hour of events, but the real node was started only a moment ago. */
 function anHour() {
   const samples = Array.from({ length: 360 }, (_, index) => {
     const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
@@ -148,7 +148,7 @@ function programmeOf(station: Station, index: number): DemoEvent[] {
   ]
 }
 
-/** An invented cover, always the same for a path. */
+/** An invented cover. The same path always gets the same cover. */
 function cover(path: string): string {
   const [a = 0, b = 0, c = 0, d = 0] = createHash('sha256').update(path).digest()
   const sky = `hsl(${a * 1.4} 45% ${35 + (b % 30)}%)`

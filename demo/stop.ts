@@ -1,8 +1,8 @@
 export type Stop = ReturnType<typeof createStop>
 
 /**
- * Milliseconds. A second signal within this time belongs to the same Ctrl-C: the terminal sends one signal, and the
- * tool that started this process another one.
+ * Milliseconds. Another signal within this time after the first one belongs to the same Ctrl-C: the terminal sends one
+ * signal, and the tool that started this process sends one more.
  */
 const echoMs = 500
 

@@ -36,7 +36,7 @@ export async function startSubscriber(
   return { close: () => client.endAsync() }
 }
 
-/** The deliveries that an event on these topics must lead to. */
+/** The deliveries to expect when the hub publishes an event on these topics. */
 export function deliveriesOf(subscribers: readonly Subscriber[], topics: readonly string[]): string[] {
   return subscribers.flatMap(({ name, filter }) =>
     topics.filter((topic) => filterMatches(filter, topic)).map((topic) => delivery(name, topic)),

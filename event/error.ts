@@ -123,7 +123,7 @@ export function createErrorList() {
       if (listed.length < maxErrors && bytes <= maxErrorBytes) listed.push(item)
       else omittedCode = item.errorCode
     },
-    /** Counts an error that the caller did not build because the list `isFull`. */
+    /** Counts an error that the caller did not build, because `isFull` had returned true. */
     omit(): void {
       count++
     },

@@ -5,7 +5,7 @@ export function jsonFault(text: string): string | undefined {
   return `${lineAndColumn(text, fault)}: ${fault === text.length ? 'the text ends before its JSON does' : 'this is not JSON'}`
 }
 
-/** Matches white space and the JSON token after it (RFC 8259). The token is empty if the text goes on differently. */
+/** Matches white space and the JSON token after it (RFC 8259). The token is empty if no JSON token follows. */
 const token =
   /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
 

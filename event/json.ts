@@ -62,7 +62,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   const errors = createErrorList()
   const levels: Level[] = []
   let values = 0
-  /** Counted as well as the values: JSON has no more keys than values, but a text that is not JSON may have more. */
+  /** Number of keys. The scan counts keys too, because a text that is not JSON may have more keys than values. */
   let keys = 0
   let index = 0
   while (index < text.length) {

@@ -3,9 +3,10 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * Counts the messages that each stream has in the window: three numbers for each stream, in the memory of the node that
- * trims. Without these numbers, every check of a stream would have to read the whole stream. The counts come from the
- * journal itself, so no message is counted twice or missed.
+ * Counts the messages that each stream has in the window. The window is the newest part of the journal (`keeping.ts`).
+ * The node that trims the journal has three numbers for each stream in memory. Without these numbers, every check of a
+ * stream would have to read the whole stream. The counts come from the journal itself, so no message is counted twice
+ * or missed.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()
@@ -15,7 +16,8 @@ export function createCounting(store: Store) {
 
   return {
     /**
-     * Sets where the window begins. Counts all messages anew if another node has moved the window since the last call.
+     * Sets where the window begins. If another node has moved the window since the last call, all counts are dropped,
+     * and `advance` counts anew.
      */
     beginAt(position: number): void {
       if (position === from) return

@@ -143,7 +143,8 @@ export function padded(position: number): string {
 }
 
 /**
- * Names each field, as `indexOf` does. Both run for each message, and copying whole objects took most of their time.
+ * Takes over each field by name, as `indexOf` does. Both functions run for each message. When they copied whole objects
+ * instead, the copying took most of their time.
  */
 function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
   const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message

@@ -6,11 +6,11 @@ import { createReading, withPayloadOf } from './reading.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** Number of the newest messages in memory: at least this many, at most twice as many. Readers soon need them. */
+/** The newest messages stay in memory, because readers soon need them: at least this many, at most twice as many. */
 const recentCount = 1_000
-/** The same limit for the bytes of their payloads. The limit that is reached first counts. */
+/** The same limit for the bytes of the payloads of these messages. The limit that is reached first counts. */
 const recentBytes = 4 * 1024 * 1024
-/** If the newest message is further ahead of the clock than this, its time counts as wrong, milliseconds. */
+/** The newest message may be this far ahead of the clock, milliseconds. Beyond that, its time counts as wrong. */
 const maxBackMs = 24 * 3600 * 1000
 /**
  * Opens the journal. It contains all accepted messages, each once, in the order of acceptance. The commit that stores a
@@ -52,7 +52,7 @@ export async function openJournal(store: Store) {
     /** Call it when this node has stored `messages`, from the position `first` on. Returns their entries. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // Adds the fields to the message itself. A copy would take up memory for as long as the message does.
+        // Adds the fields to the message itself. A copy would take up memory as well, for as long as the message.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry

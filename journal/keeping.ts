@@ -10,11 +10,11 @@ import type { IndexEntry } from './entry.ts'
 export interface KeepingLimits {
   /** Events per livestream. */
   history: number
-  /** Bytes of the events of all livestreams together, without the events in the window. */
+  /** Bytes that the events of all livestreams may have together. The events in the window do not count. */
   historyBytes: number
   /**
-   * Limit of the messages for one returning session, and of the valid control events per livestream. Also the limit of
-   * the reports per institution, if above `minReports`.
+   * How many messages one returning session may get, and how many valid control events one livestream may have. Also
+   * how many reports one institution may have, if this number is above `minReports`.
    */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
@@ -31,9 +31,9 @@ export const maxAgeMs = 7 * 24 * 3600 * 1000
 export const minReports = 1_000
 /** Bytes that a report may have on average. A usual report has 1 kB, or 5 kB if it holds a refused event. */
 const reportBytes = 8 * 1024
-/** The byte limit of a livestream is never below 1/256 of `historyBytes`, however much the other livestreams have. */
+/** A livestream may always have 1/256 of `historyBytes`, however many bytes the other livestreams have. */
 const minShares = 256
-/** Livestreams share this part of `historyBytes`. The rest is room for the events that come before the next sweep. */
+/** Livestreams share this part of `historyBytes`. The rest is room for new events until the next sweep removes some. */
 const sharedPart = 15 / 16
 /** The window consists of about this many parts. The window moves by dropping its oldest part. */
 const windowParts = 64
@@ -63,7 +63,7 @@ export interface Reach {
   window: number
   /** Events before this position no longer count as history, because the history had too many bytes. */
   historyFrom: number
-  /** Most bytes of history that one livestream may have. */
+  /** Maximum number of bytes that the history of one livestream may have. */
   streamBytes: number
   now: number
 }
@@ -109,8 +109,8 @@ export function unkept(
 
 /**
  * Returns how many bytes of history one livestream may have: twice the free bytes. `used`: bytes of all livestreams.
- * The fewer bytes are free, the lower the limit, so the livestreams with the longest history are shortened first. A
- * single livestream takes less than two thirds of all bytes.
+ * The fewer bytes are free, the lower the limit, so the livestreams with the longest history are shortened first. Even
+ * if there is only one livestream, it takes less than two thirds of all bytes.
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))

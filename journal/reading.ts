@@ -47,7 +47,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     },
 
     /**
-     * Reads the messages at the first of these positions, until a page is full. Undefined: that message is not kept.
+     * Reads the messages at these positions, in their order, until a page is full. In the result, undefined stands for
+     * a message that the journal does not have.
      */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
       const found: (Entry | undefined)[] = []
@@ -105,7 +106,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
   }
 }
 
-/** Returns `entry` with the payload of `other`, which both messages share. Undefined: there is no `other`. */
+/** Returns `entry` with the payload of `other`, which both messages share. Returns undefined if there is no `other`. */
 export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
   return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
 }

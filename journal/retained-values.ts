@@ -16,7 +16,7 @@ export interface RetainedValue {
   position: number
   /** The rule by which a returning session gets the value. */
   queue: Message['queue']
-  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not since the node started. */
+  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not sent since the node's start. */
   sent?: number
 }
 
@@ -30,12 +30,12 @@ export type RetainedValues = ReturnType<typeof createRetainedValues>
  * memory.
  */
 const maxSlots = 100
-/** Most bytes of all payloads on one topic. The latest value always stays. */
+/** Maximum number of bytes of all payloads on one topic. The latest value stays even if it is larger. */
 const maxSlotBytes = 512 * 1024
 
 /**
- * A value does not keep out later messages if its event time is further ahead of the clock than this (design.md §7),
- * milliseconds.
+ * If the event time of a value is further ahead of the clock than this, milliseconds, the value does not keep out new
+ * messages with an older event time (design.md §7).
  */
 export const farFutureMs = 10 * 60 * 1000
 
@@ -57,7 +57,7 @@ interface Unsettled {
   slot: string
   /** The value in the store. A `ValueKey`, without payload: the value was pushed out of memory. */
   stored: Held | ValueKey | undefined
-  /** In the order of their commits. */
+  /** The changes of these commits, in the order of the commits. */
   changes: SlotChange[]
 }
 

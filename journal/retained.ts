@@ -150,7 +150,7 @@ async function remove(
 }
 
 const prefix = 'retained/'
-/** Makes the store write a position before the value: the first that the commit takes (`Numbered`). */
+/** Makes the store put a position in front of the value: the first position that the commit takes (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
 /** The value under this key is the position at which the topic was last cleared. */

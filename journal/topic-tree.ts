@@ -1,4 +1,4 @@
-/** Values by topic and slot, found by topic or by a filter. */
+/** Holds values by topic and slot (`retained.ts`). Finds the values of a topic, and the topics that match a filter. */
 export function createTopicTree<Value extends { topic: string; slot: string; position: number }>() {
   const root = createNode<Value>()
   /** The nodes that hold values. */
@@ -63,7 +63,10 @@ export function createTopicTree<Value extends { topic: string; slot: string; pos
 /** A node of the tree: one level of topics that hold values. */
 interface Node<Value> {
   children: Map<string, Node<Value>>
-  /** By slot, in the order of positions: of two values with equal event times, the later one counts. */
+  /**
+   * The values of the topic by slot, in the order of their positions. The order matters: if two values have the same
+   * event time, the value at the higher position counts.
+   */
   slots: Map<string, Value>
   topic: string
 }
@@ -85,7 +88,8 @@ function* values<Value>(node: Node<Value>): Generator<Value> {
 }
 
 /**
- * Adds the topics at `node` and below that hold a value and match the filter `levels`, compared from level `depth` on.
+ * Adds to `topics` the topics at `node` and below that hold a value and match a filter. `levels`: the levels of the
+ * filter. The levels before `depth` match already.
  */
 function collect<Value>(node: Node<Value>, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]

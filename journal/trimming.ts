@@ -43,7 +43,8 @@ const prefix = 'trimming/'
 const stateKey = `${prefix}state`
 
 /**
- * How far the trimming has got. After a crash the stored state may be older. To repeat a part of the work does no harm.
+ * How far the trimming has got. After a crash the stored state may lag behind. To repeat a part of the work does no
+ * harm.
  */
 interface State {
   window: WindowPart[]

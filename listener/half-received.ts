@@ -48,7 +48,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         /** The bytes that have arrived so far. */
         bytes: (): Buffer => buffer.subarray(0, length),
 
-        /** Adds a piece. `expected`: length of the whole in bytes, 0 if unknown. False: the pieces are too small. */
+        /** Adds a piece. `expected`: bytes of the whole, 0 if unknown. Returns false if the pieces are too small. */
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {

@@ -50,7 +50,7 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   }
 }
 
-/** Returns a function that answers true at most `most` times within `turns` turns of the event loop. */
+/** Returns a function: within `turns` turns of the event loop it answers true to `most` calls, and then false. */
 export function countPerTurn(most: number, turns = 1): () => boolean {
   let first = -turns
   let count = 0

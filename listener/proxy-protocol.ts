@@ -63,7 +63,7 @@ function parseVersion2(bytes: Buffer): ReturnType<typeof parseProxyHeader> {
   const length = 16 + bytes.readUInt16BE(14)
   if (versionAndCommand >> 4 !== 2) return 'invalid'
   if (bytes.length < length) return 'incomplete'
-  if ((versionAndCommand & 15) === 0) return { length, address: undefined } // LOCAL: of the load balancer itself
+  if ((versionAndCommand & 15) === 0) return { length, address: undefined } // LOCAL: the load balancer's own check
   if (family === 0x11 && length >= 28) return { length, address: [...bytes.subarray(16, 20)].join('.') }
   if (family === 0x21 && length >= 52) return { length, address: ipv6(bytes.subarray(16, 32)) }
   return { length, address: undefined }

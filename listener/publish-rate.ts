@@ -13,7 +13,7 @@ export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
 }
 
-/** With this many buckets, full buckets are dropped. This changes no limit, because a new bucket starts full. */
+/** When there are this many buckets, full ones are dropped. This changes no limit, because a new bucket starts full. */
 const bucketsKept = 10_000
 
 /**

@@ -60,7 +60,7 @@ export function openStore(
   return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
-/** Opens the configured store for a command that is no node. Rejects if an embedded store is in use, or damaged. */
+/** Opens the configured store for a command outside of a node. Rejects if an embedded store is in use, or damaged. */
 export async function openUnused(config: Config): Promise<Store & Dumpable> {
   const { project, stage, dataDir } = config
   const server = redisServerOf(config)

@@ -77,7 +77,7 @@ export async function mend(directory: string): Promise<Mending> {
   return { outcome: 'replaced', ...replacement }
 }
 
-/** Reads the note that an empty store has replaced this one. Undefined if none has, or an operator has accepted it. */
+/** Reads the note that an empty store has replaced a damaged one. Undefined if there is no such note. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
   const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined

@@ -52,7 +52,10 @@ export interface Store {
   close(): Promise<void>
 }
 
-/** Limits of a range. A caller that knows the end should set it, because the driver reads ahead of the caller. */
+/**
+ * Limits of a range. A caller that knows the end should set `before` or `most`: the driver reads ahead of the caller,
+ * and would otherwise read entries that nobody needs.
+ */
 export interface Bounds {
   /** Only entries whose key is not before `prefix + from`. */
   from?: string | undefined
@@ -71,7 +74,7 @@ export interface StoredRecord {
   time?: number | undefined
 }
 
-/** A store that can be copied, for exports. Both drivers can. */
+/** A store that can be copied, for exports. The stores of both drivers can. */
 export interface Dumpable {
   /**
    * Yields the records of all keys, page by page, including keys that are no paths. A program that applies the records

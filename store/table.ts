@@ -10,7 +10,7 @@ import { join } from 'node:path'
 /** Sorted prefixes. Opening a store does not check the entries below them, because there may be a million entries. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
-/** Rejects with an error like LevelDB's if a block is damaged. Skips a block with only keys below `unread`. */
+/** Rejects with an error like LevelDB's if a block is damaged. Skips blocks whose keys are all below `unread`. */
 export async function checkTables(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
     if ((await damagedBlocks(path, unread)).length > 0) {

@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 const usualPauseMs = 1_000
 
 /**
- * Calls `attempt` again until it succeeds: some commits record an event that has already happened and must not be lost.
- * Resolves with the result, or with undefined if `isWanted` returned false or `signal` was aborted.
+ * Calls `attempt` until it succeeds, for example for a commit that records something which has already happened and
+ * must not be lost. Resolves with the result, or with undefined if `isWanted` returned false or `signal` was aborted.
  */
 export async function untilDone<Result>(
   attempt: () => Promise<Result>,

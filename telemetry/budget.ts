@@ -8,7 +8,7 @@ export const budgetMs = 220
 const windowSize = 4096
 
 /**
- * Rolling percentiles of the time events take through the hub.
+ * Rolling percentiles of the time that events take through the hub.
  * Keeps the newest samples in a ring, so that memory and cost do not grow with traffic.
  */
 export function createBudget() {
@@ -21,7 +21,10 @@ export function createBudget() {
       ring[count % windowSize] = ms
       count++
     },
-    /** `count`: all events since the start. `p50`, `p99`: percentiles in milliseconds of the `newest` samples. */
+    /**
+     * `count` is the number of all events since the start. `p50` and `p99` are percentiles of the `newest` samples, in
+     * milliseconds.
+     */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)
       const first = (count - length) % windowSize

@@ -7,7 +7,7 @@ import type { Change } from '../store/store.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 import { checkOwnership } from './ownership.ts'
 
-/** An event to decide about by the rules for MQTT, with the permissions of its publisher. */
+/** An event with the permissions of its publisher. The rules for MQTT apply to it. */
 export interface Submission {
   payload: Buffer
   /** Institution of the inbox topic: the publisher was permitted to publish for it. */
@@ -50,7 +50,7 @@ export type Decision =
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
-/** Maximum number of bytes of one event's messages together: one commit stores them, and the hub sends all at once. */
+/** Maximum bytes of all messages for one event together: one commit stores them, and the hub sends all at once. */
 const maxTotalBytes = 8 * 1024 * 1024
 
 /** Checks the number of livestreams, and the bytes of all messages: each livestream gets the whole event. */

@@ -56,7 +56,7 @@ export interface Repetition {
   failed(): void
 }
 
-/** A mark that is being stored. `show` is called once it is stored, and makes the work of the mark visible. */
+/** A mark that is being stored. `show` is called when the mark is stored, and makes the work of the mark visible. */
 interface Pending {
   mark: Mark
   show: Work['show']
@@ -208,7 +208,7 @@ export function fingerprintOf(kind: string, institutionId: string, payload: Buff
 }
 
 const institutionLength = 8
-/** Characters of 6 bits, 132 bits in all: too many for an attacker to find two events with the same fingerprint. */
+/** Number of characters. Each has 6 bits: with 132 bits, an attacker cannot find two events with one fingerprint. */
 const fingerprintLength = 22
 
 /** The stored form of a mark: its time and its id. */

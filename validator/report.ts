@@ -22,7 +22,7 @@ export interface Report {
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
-  /** Parts of a published event that could not be done, such as an unknown plugin target. Absent if there are none. */
+  /** What the hub could not do for a published event, such as use an unknown plugin target. Absent if it did all. */
   warnings?: ErrorItem[]
   receivedAt: string
   /** First 16 hexadecimal digits of the SHA-256 of the received payload. A publisher can find its event by them. */
@@ -75,7 +75,10 @@ export function describeOutcome(
   }
 }
 
-/** The event that a report is about. If some services were refused, a part of the event is stored with the report. */
+/**
+ * The event that a report is about. If the report has errors or is for a dry run, a part of the event is stored with
+ * the report.
+ */
 export interface Source {
   payload: Buffer
   /** The payload as far as it could be read. */

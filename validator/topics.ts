@@ -53,8 +53,8 @@ export async function createTopics(store: Store) {
 
     /**
      * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.
-     * If one of them has an owner other than `asker`, returns that owner, else `asker`. `unknown`: a topic names no
-     * owner. Undefined: there is no such topic.
+     * Returns undefined if there is no such topic. If one of the topics has an owner other than `asker`, returns that
+     * owner, else `asker`. A topic that names no owner has the owner `unknown`.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]

@@ -160,7 +160,7 @@ export function judge(
   return { verdicts, ids, withoutTopic, withTopic, completed }
 }
 
-/** One verdict for each service. New livestreams above `maxUnlisted` are blocked. */
+/** One verdict for each service. Blocks a new unlisted livestream if the institution has `maxUnlisted` already. */
 function verdictsOn(
   services: readonly Service[],
   institutionId: string,

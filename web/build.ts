@@ -1,6 +1,6 @@
 import { bundle } from './bundle.ts'
 
-/* `npm run build`: makes the files of the pages for a package. */
+/* The last step of `npm run build`: makes the files of the pages, which the npm package contains. */
 
 const [, , directory = 'dist/web/public'] = process.argv
 await bundle(directory)

@@ -87,7 +87,7 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
   return `${lines.join('\n')}\n`
 }
 
-/** The licences of the packages in the scripts. The licences require that they are shown. */
+/** The licence texts of all packages whose code is in the scripts. These licences require that their text is shown. */
 async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
   const packages = new Set(
     Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),

@@ -26,7 +26,7 @@ export function createWebFiles() {
 }
 
 async function make(): Promise<string> {
-  // The bundler is loaded only here: a package brings built files, and has no esbuild.
+  // Loads the bundler only when it is needed: the npm package contains the built files, but not esbuild.
   const { bundle } = await import('./bundle.ts')
   const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
   await bundle(directory)

@@ -7,8 +7,8 @@ const maxNameLength = 100
 /**
  * Finds the credential of a session by its client id, because Aedes stores no user names. A line `client id,user name`
  * gives the user name of a client id. A client id that ends in `*` stands for all client ids with this beginning. If no
- * line fits, the client id must be a user name, or a user name and a rest that begins with neither letter nor digit
- * (`kiosk` and `.3`). The longest match counts.
+ * line fits, the client id must be a user name, or begin with a user name that is followed by neither a letter nor a
+ * digit (`kiosk` in `kiosk.3`). The longest match counts.
  */
 export function createOwners(
   lines: readonly string[],

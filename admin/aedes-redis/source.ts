@@ -140,7 +140,7 @@ const pageOfRetained = `
 /**
  * A connection for the package. It has only the commands that the package sends, and limits the size of each answer.
  * When the package does not find a message, it removes the key of this message from the list of the session. Here
- * `lrem` does nothing, so the list stays. `window`: where in the list the only message lies that the package sees.
+ * `lrem` does nothing, so the list stays. With `window`, the package sees only the message at place `at` of the list.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

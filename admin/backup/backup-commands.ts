@@ -24,7 +24,7 @@ export function createBackupCommands(parts: {
   clock: () => number
   /** Id of this start of the node. Each start has a new id. */
   run: string
-  /** The outcome of the import at this start of the node. Undefined: no export waited for it. */
+  /** The outcome of the import at this start of the node. Undefined: no export waited to be imported. */
   imported: Outcome | undefined
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: (() => void) | undefined
@@ -38,7 +38,7 @@ export function createBackupCommands(parts: {
       return exported({ store, dataDir, release: version, clock })
     },
 
-    /** Makes the next start of the node import the offered file. If it can, the node restarts after it has answered. */
+    /** Makes the next start of the node import the offered file. With `restart`, the node restarts after the answer. */
     async import(_args, who) {
       const offered = join(dataDir, offeredName)
       await access(offered).catch(() => {

@@ -1,7 +1,7 @@
 import { operations } from './operations.ts'
 import type { Perform, Performed } from './perform.ts'
 
-/** Longest age of a shared answer, milliseconds. Every page waits longer between two requests. */
+/** Longest age of a shared answer, milliseconds. Every page of the console waits longer between two requests. */
 const sharedMs = 1_000
 /** Longest request whose answer is shared, characters. The requests of pages are shorter. */
 const maxQuestion = 500

@@ -8,8 +8,8 @@ import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 const bearer = 'bearer'
 
 /**
- * Describes every route that has not retired. The description comes from the table that also serves the routes
- * (service.md §9).
+ * Describes every route that has not retired. The hub serves the routes from the same table from which it describes
+ * them (service.md §9).
  */
 export function describeApi(
   routes: readonly Route[],

@@ -45,7 +45,7 @@ export function checkTrack(text: string): string | undefined {
   return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
 }
 
-/** Checks an announcement. Returns its values, or an error text. Needs no node, so the CLI checks by the same rules. */
+/** Checks an announcement. Returns its values, or an error text. The CLI also calls this, before it asks the node. */
 export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
   const { track, link } = request
   if (!isTrack(track)) return { error: checkTrack(track) ?? '' }

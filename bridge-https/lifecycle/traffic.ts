@@ -26,7 +26,7 @@ const keptDays = 400
 /**
  * Counts requests per route and day. The counts survive restarts. Their sum over all nodes decides whether an API track
  * (a group of routes) may retire (design.md §9). Each node has a slot, which is a number that no other living node has.
- * It writes its own counters, and continues those of the node that had the slot before.
+ * The node writes only the counters of its slot, and continues those that an earlier node in this slot has left.
  */
 export async function createTraffic(parts: {
   store: Store

@@ -42,7 +42,8 @@ const busyRetry = 5
 /** Log-in with e-mail address and password, and everything about tokens (design.md §9). */
 export function authRoutes(parts: AuthParts): Route[] {
   const { users, logIn, tokens, resetMail, counted, inBackground } = parts
-  // Log-in stays on in a brown-out, so that operators can log in and end it.
+  // A brown-out switches the routes of a track off for a while. These routes stay on, so that operators can log in and
+  // end it.
   const base = { method: 'POST', tag: 'Log-in', track: 'publish', staysOnInBrownout: true } as const
 
   return [
@@ -110,7 +111,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
         const known = users.find(email)
         if (known && isOfTrack(known)) count()
-        // Answers before storing and mailing: the time for both would reveal who has an account.
+        // The route answers before the token is stored and mailed: the time for both would reveal who has an account.
         if (asked.mailNow && resetMail) {
           inBackground(async () => {
             const reset = await users.issueReset(email, 'mail')
@@ -133,7 +134,10 @@ export function authRoutes(parts: AuthParts): Route[] {
   }
 }
 
-/** Whether a log-in counts for the API track. An operator's does not: it is no sign that publishers still use it. */
+/**
+ * Whether a log-in counts as a use of the API track. The log-in of an operator does not: it is no sign that publishers
+ * still use the track.
+ */
 function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }

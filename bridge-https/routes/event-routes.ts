@@ -90,7 +90,7 @@ export function eventRoutes(parts: {
     },
   ]
 
-  /** The event, with each topic of its services under the name that it has in the HTTPS API. */
+  /** Gives each topic in the services of an event the name that the topic has in the HTTPS API. */
   function named(event: Record<string, unknown>): Record<string, unknown> {
     if (!Array.isArray(event.services)) return event
     return { ...event, services: event.services.map(namedService) }

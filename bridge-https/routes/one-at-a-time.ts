@@ -11,7 +11,8 @@ export const tooManyQuestions = {
 
 /**
  * Answers the requests of a user one after the other, over all connections of the user. Reading uses up the user's
- * publish rate, so that it cannot hold up publishers. Requests with different `about` do not wait for each other.
+ * publish rate, so that it cannot hold up publishers. `about`: the kind of request, such as the name of a command.
+ * Requests of different kinds do not wait for each other.
  */
 export function createOneAtATime(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()

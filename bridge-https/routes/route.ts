@@ -21,7 +21,7 @@ export interface Call {
   /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
-  /** Counts the request as a use of the route (design.md §9). Routes with a token are counted without this call. */
+  /** Counts the request as a use of the route (design.md §9). A request with a valid token counts without this call. */
   count(user?: User): void
 }
 
@@ -56,7 +56,7 @@ interface RouteBase {
   effect?: string
   /** The route retires together with all routes of this API track. */
   track?: Track
-  /** A brown-out of the track does not switch this route off. */
+  /** A brown-out, which switches the routes of the track off for a while, leaves this route on. */
   staysOnInBrownout?: boolean
   body?: BodySchemas
   /** A request without a body counts as one with an empty object. */

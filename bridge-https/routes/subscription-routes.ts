@@ -10,7 +10,7 @@ import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from
 import type { LegacyNames } from '../legacy-names.ts'
 import type { GuardedRoute } from './route.ts'
 
-/** Push subscriptions: every user of an institution manages all of them (service.md §1). */
+/** Push subscriptions: every user of an institution manages all subscriptions of the institution (service.md §1). */
 export function subscriptionRoutes(parts: {
   subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'> & {
     standing: Standings['of']

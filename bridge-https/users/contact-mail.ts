@@ -14,7 +14,10 @@ interface Disabled {
 /** Maximum number of mails per address and hour: a user may name any address in many subscriptions. */
 const mailsPerHour = 3
 
-/** Mails the contact of a subscription that was disabled. Undefined: there is no mail server (design.md §10). */
+/**
+ * Returns a function that sends a mail to the contact of a subscription that was disabled. Returns undefined if there
+ * is no mail server (design.md §10).
+ */
 export function createContactMail(parts: {
   /** The store through which nodes tell each other how many mails they have sent. Absent: there are no other nodes. */
   store?: Store

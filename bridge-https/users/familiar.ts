@@ -49,7 +49,7 @@ export async function createFamiliar(parts: {
     /** Whether this account has logged in from that network. */
     knows: (account: string, { network }: Origin): boolean => counts.has(`${account} ${network}`),
 
-    /** Stores that the account has logged in from this address, at most once a day. */
+    /** Stores the time of a log-in of the account from this address, at most once a day. */
     async remember(account: string, { address }: Origin): Promise<void> {
       const key = `${account} ${address}`
       const now = clock()

@@ -20,8 +20,8 @@ const servedInARow = 3
 
 /**
  * Decides which client's password is hashed next. Each rank has its own queue, so that strangers take no room from
- * known clients. Within a rank, addresses are served alternately. If a queue is full, the address with the most waiting
- * clients loses its last one to an address with few.
+ * known clients. Within a rank, addresses are served alternately. If a queue is full, a new client from an address with
+ * few waiting clients takes the place of the last client from the address with the most.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

@@ -10,7 +10,7 @@ export interface MailServer {
 
 const timeoutMs = 20_000
 
-/** Sends a mail; rejects when the server does not take it. */
+/** Returns a function that sends a mail, and rejects when the server does not take it. */
 export function createMailTransport(server: MailServer) {
   const transport = openTransport(server)
 

@@ -12,7 +12,8 @@ const defaultWork = { logN: 15, r: 8, p: 3 }
 /** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many clients log in. */
 const concurrency = 1
 /**
- * Maximum number of waiting clients of each rank of the queue. If more waited, the hub could not answer them in time.
+ * Maximum number of clients that wait in each rank of the queue (`hashing-queue.ts`). If more waited, the hub could not
+ * answer them in time.
  */
 const defaultMaxWaiting = 30
 /** The asker if the caller names none. Such a call waits together with the best known clients. */

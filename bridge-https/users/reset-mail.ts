@@ -12,7 +12,7 @@ export function resetUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/auth/reset#token=${token}`
 }
 
-/** Mails one-time links to choose a password. Undefined: there is no mail server (design.md §9). */
+/** Mails one-time links to choose a password. Returns undefined if there is no mail server (design.md §9). */
 export function createResetMail(parts: {
   server: MailServer | undefined
   log: Log

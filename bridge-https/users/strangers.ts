@@ -7,8 +7,8 @@ import type { KnownUser } from './users.ts'
 export type Strangers = ReturnType<typeof createStrangers>
 
 /**
- * Maximum number of requests without a log-in per address and minute. Many people may share an address, so the limit is
- * high.
+ * Maximum number of requests per address and minute, counted for clients without a log-in. Many people may share an
+ * address, so the limit is high.
  */
 const perMinute = 600
 

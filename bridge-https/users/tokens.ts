@@ -52,7 +52,7 @@ export function createTokens(parts: {
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      // The generation is that of the checked password. The user may have another password by now.
+      // `user.generation` numbers the password that was checked. The user may have another password by now.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {
@@ -66,7 +66,7 @@ export function createTokens(parts: {
     /** The user that an access token was made for, with its present data. Undefined for every other text. */
     userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
 
-    /** The user that a refresh token was made for. Log-out, a new password and removal of the user void the token. */
+    /** The user that a refresh token was made for. A log-out, a new password or the user's removal makes it void. */
     userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
 
     /** Ends the log-in that a refresh token belongs to. Any other text has no effect. */

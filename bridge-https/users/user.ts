@@ -22,10 +22,10 @@ export interface UserRequest {
   permissions?: readonly string[]
 }
 
-/** The permissions of a user for whom the operator names none. Every user of the HTTPS API had these so far. */
+/** The permissions of a user for whom the operator names none. All earlier users of the HTTPS API had these. */
 const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
 
-/** Checks a user request. Returns its fields, or an error text. Needs no node, so the CLI checks by the same rules. */
+/** Checks a user request. Returns its fields, or an error text. The CLI also calls this, before it asks the node. */
 export function checkUserRequest(
   request: UserRequest,
 ): Pick<User, 'email' | 'institutionId' | 'permissions'> | { error: string } {

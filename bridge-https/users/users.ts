@@ -131,7 +131,7 @@ export async function createUsers(parts: {
       return stored && shown(stored)
     },
 
-    /** The user of a valid token, which names the user's id, the generation when it was made, and a log-in. */
+    /** The user with this id. Undefined if it was removed, has another generation by now, or has ended this log-in. */
     current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
       const stored = users.get(userId)
       if (stored?.generation !== generation) return undefined

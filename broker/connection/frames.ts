@@ -263,7 +263,7 @@ function checkFilters(body: Buffer, optionBytes: number, maxFilters: number): st
 /** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
 export interface FiltersFrame {
   packetId: number
-  /** In the order of the packet. The same filter may occur several times. `qos` is 0 in an UNSUBSCRIBE. */
+  /** The filters, in the order of the packet. A filter may occur several times. `qos` is 0 in an UNSUBSCRIBE. */
   filters: { filter: string; qos: Qos }[]
 }
 

@@ -5,7 +5,7 @@ import type { ConnectionEvents } from './connection-events.ts'
 
 /**
  * Limits before log-in and after it. `bytes`: for the unfinished and waiting packets of all connections together.
- * `pieces`: one packet may arrive in this many pieces of any size.
+ * `pieces`: this many pieces of one packet may have any size, however small.
  */
 const limitsBeforeLogIn = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const limitsAfterLogIn = { bytes: 64 * 1024 * 1024, pieces: 1024 }

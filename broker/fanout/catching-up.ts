@@ -10,7 +10,7 @@ import type { Outgoing } from '../session/outgoing-qos2.ts'
 import type { Session, SessionBounds } from '../session/session.ts'
 import type { Sendable, Sending } from './sending.ts'
 
-/** Maximum number of messages of one call that reads the journal. */
+/** Maximum number of messages that the node reads from the journal in one call. */
 const pageSize = 50
 
 export type CatchingUp = ReturnType<typeof createCatchingUp>
@@ -33,7 +33,7 @@ export function createCatchingUp(parts: {
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
-  /** Sends waiting messages until `inFlightWindow` is full. Acknowledgements call `read` again. Never rejects. */
+  /** Sends messages until `inFlightWindow` are in flight. `acknowledge` calls `read` again later. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
     if (!connection || session.isLive || session.currentRead) return
@@ -57,7 +57,7 @@ export function createCatchingUp(parts: {
     }
   }
 
-  /** Sends messages of the backlog. False: `read` must stop, until an acknowledgement calls it again. */
+  /** Sends messages of the backlog. False: `read` must stop, and `acknowledge` calls it again later. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
     const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
     const found = await sending.insist(session, connection, () =>
@@ -91,8 +91,8 @@ export function createCatchingUp(parts: {
     const end = replay ? replay.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
-    // Below its floor the journal is incomplete. The check comes after the read, because the floor may have risen
-    // during the read.
+    // The journal has all messages only from its `floor` on. The check comes after the read, because the floor may have
+    // risen during the read.
     if (session.upTo + 1 < journal.floor()) {
       // Messages that the journal no longer has cannot be counted. Together they count as one lost message.
       lose(session, 'superseded', 1 + chooseUpTo(session, Math.min(journal.floor() - 1, end)))
@@ -114,7 +114,7 @@ export function createCatchingUp(parts: {
     return true
   }
 
-  /** Fills the backlog up to a position, as for a session that returns. Returns the number of lost messages. */
+  /** Fills the backlog up to a position, as if the client had just come back. Returns the number of lost messages. */
   function chooseUpTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { replay } = session

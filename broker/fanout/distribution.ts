@@ -38,7 +38,7 @@ export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { journal, retained, returnable, clock } = parts
-  /** Two queues that do not wait for each other. `live`: at QoS 0, or to clean sessions. `persistent`: all others. */
+  /** Two queues that do not wait for each other. `live` is for QoS 0 and clean sessions, `persistent` for the rest. */
   const live = createDeliveryQueue()
   const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)

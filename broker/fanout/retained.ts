@@ -105,8 +105,8 @@ export function createRetainedSending(parts: {
 
   /**
    * Sends the first items, as many as the connection should take at once, and returns how many are done. If this node
-   * is just sending a live message on a topic, the first pass moves the topic to `underway`, for the second pass. By
-   * then the node knows whether the client got that message, and sends no older value after it.
+   * is sending a live message on a topic meanwhile, the first pass of `sendAll` leaves the topic to the second pass. By
+   * then the node knows whether the client got the live message, and sends no older value after it.
    */
   function send(
     session: Session,
@@ -188,7 +188,10 @@ function createGotLive(retained: RetainedMessages) {
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 
-    /** Whether the client got the value live by each of these new filters. False if the client lost a message since. */
+    /**
+     * Whether the client has got the value as a live message since each of these new filters was granted. False if the
+     * client has lost any message since then.
+     */
     has(
       session: Session,
       connection: MqttConnection,
@@ -240,7 +243,7 @@ function retainedOwed(
   return owed.sort((a, b) => a.position - b.position)
 }
 
-/** Returns the topics that have a retained value and match these filters, with the highest granted QoS above 0. */
+/** Returns each topic that has a retained value and matches one of `filters` above QoS 0, with the highest such QoS. */
 function topicsOf(
   filters: ReadonlySet<string>,
   { subscriptions }: Session,

@@ -32,7 +32,7 @@ export function createSending(parts: {
   const { outgoing, maxInFlight, log, metrics } = parts
   return { send, fits, write, insist }
 
-  /** Sends a message, at QoS 2 after storing it. False: the message must wait, or the connection is gone. */
+  /** Sends a message. At QoS 2, stores it first. False: the message must wait, or the connection is gone. */
   async function send(
     session: Session,
     connection: MqttConnection,

@@ -88,12 +88,13 @@ export type Recipient = readonly [session: Session, granted: Qos]
  *
  * Works in groups of subscribers: first makes all subscribers of a group ready, then writes to all of them. The fields
  * that show whether a subscriber can take a message lie in a different part of memory for each subscriber. In a loop
- * over the group, the processor fetches these fields all at once. Between system calls, it would wait for each of them.
+ * over the group, the processor fetches these fields all at once. If the node made a system call after each subscriber,
+ * the processor would wait for the fields of each one.
  *
- * After the first `withoutBreak` subscribers, makes a break before each group. In the next turn of the event loop, Node
- * ends the writes of the last group while their data are still in the cache of the processor. Makes no break before a
- * group with QoS 1 and 2 only: in that turn the hub would also handle acknowledgements, and the other subscribers would
- * wait longer.
+ * After the first `withoutBreak` subscribers, makes a break before each group. In the next turn of the event loop,
+ * Node.js ends the writes of the last group while their data are still in the cache of the processor. Makes no break
+ * before a group with QoS 1 and 2 only: during the break the hub would also handle acknowledgements, and the other
+ * subscribers would wait longer.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

@@ -12,8 +12,8 @@ import { ForeignSession } from './claim.ts'
 export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
 
 /**
- * A node where a client logs in asks the node with the older connection of the same client id to end that connection.
- * `permission`: that of the client that logs in.
+ * What one node asks of another: a client logs in on the asking node, and the other node must end its older connection
+ * with the same client id. `permission`: that of the client that logs in.
  */
 interface TakeOver {
   clientId: string

@@ -5,7 +5,7 @@ import { choose, isWanted, type Terms } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, SessionBounds } from './session.ts'
 
-/** Maximum number of messages of one call that reads the journal. */
+/** Maximum number of messages that the node reads from the journal in one call. */
 const pageSize = 200
 
 /** The messages that a session still has to get: those of the journal after `upTo`, and those in `owed`. */
@@ -16,7 +16,7 @@ interface OwedPlace {
 
 /** The backlog of a session that returns. */
 interface Backlog {
-  /** In the order of their positions. */
+  /** The messages of the backlog, in the order of their positions. */
   owed: Owed[]
   upTo: number
   replay: Session['replay']
@@ -88,8 +88,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session up to `floor`, because below its floor the journal is incomplete. Of the messages
-   * up to `floor`, the session gets those that any returning session gets, with DUP, because they may have been sent.
+   * Moves the place of a session up to `floor`, because the journal no longer has all messages up to there. Instead,
+   * chooses messages up to `floor` as for any returning session. They get DUP, because they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],

@@ -8,7 +8,7 @@ export interface Owed {
   readonly retain: boolean
   /** The message may have been sent before. If so, it is sent with DUP. */
   readonly dup: boolean
-  /** The session would get this retained value without a SUBSCRIBE too, so other retained values are dropped first. */
+  /** The session would get this retained value even without a SUBSCRIBE. Other values are dropped before this one. */
   readonly isWantedAnyway?: boolean
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
@@ -17,8 +17,8 @@ export interface Owed {
 }
 
 /**
- * A message in flight. For a clean session, only what the message waits for: `qos1` for PUBACK, `qos2` for PUBREC,
- * `released` for PUBCOMP.
+ * A message in flight. For a clean session, the node keeps only a word for the packet that it expects next: `qos1` for
+ * PUBACK, `qos2` for PUBREC, `released` for PUBCOMP.
  */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 

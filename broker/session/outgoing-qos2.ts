@@ -105,5 +105,5 @@ function keyOf(clientId: string, position: number): string {
   return outgoingPrefix(clientId) + padded(position)
 }
 
-/** Key suffix of the entry that says that a message is released. So the message itself need not be rewritten. */
+/** An entry with this suffix in its key says that a message is released. The message itself is not written again. */
 const releasedMark = '/released'

@@ -52,7 +52,7 @@ export function createReturning(parts: {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // This node may store the progress before `bringBack` has ended. Until then, the place in the record counts.
+      // If this node stores the progress before `bringBack` has ended, it must store the place from the record.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session
@@ -134,7 +134,7 @@ export function createReturning(parts: {
   function grantAgain(session: Session, { subscriptions }: SessionRecord, latestHead: number): Denial[] {
     const denials: Denial[] = []
     for (const [filter, qos, since] of subscriptions) {
-      // If the store was restored from a backup, `since` may lie behind the end of the journal.
+      // If the store was restored from a backup, `since` may be a position after the end of the journal.
       const subscription = { qos, since: Math.min(since, latestHead) }
       const reason = rules.denialOf(session, filter)
       if (reason === undefined) session.subscriptions.set(filter, subscription)

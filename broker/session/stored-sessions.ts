@@ -31,7 +31,7 @@ export function createStoredSessions(parts: {
     /** Stores a session in its present state. */
     store: storeRecord,
 
-    /** Stores the session of a client that logs in, in place of `before`, and adds it to the connected sessions. */
+    /** Call it at a log-in. Stores the session instead of `before`, and adds it to the connected sessions. */
     async claim(session: Session, before: Removable | undefined, removed: readonly Change[]): Promise<void> {
       const changes = changesOf(session)
       const record = recordOf(session)

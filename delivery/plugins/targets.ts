@@ -68,7 +68,7 @@ export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]
   return unknown
 }
 
-/** Whether targets with `autoEnable` get the event: music that plays now. */
+/** Whether targets with `autoEnable` get the event. They get only music that plays now. */
 function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }

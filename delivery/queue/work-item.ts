@@ -26,8 +26,8 @@ export interface WorkItem {
   /** Number of attempts that ended with `refused`: the answer blamed the message itself. */
   refusals: number
   /**
-   * Set: after too many refusals, the hub set the item aside, out of the order of its queue. The hub does not try the
-   * item again before this time, milliseconds since the epoch.
+   * The hub does not try the item again before this time, milliseconds since the epoch. Only an item that the hub has
+   * set aside, out of the order of its queue, has this field: the endpoint refused the item too often.
    */
   asideUntil?: number
   /** The last attempts, oldest first. */

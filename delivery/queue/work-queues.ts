@@ -99,7 +99,7 @@ export async function createWorkQueues(parts: {
 
     lengthOf: (name: string): QueueLength => lengthOf(inMemory.get(name)),
 
-    /** By queue: how many items and dead letters this node has dropped to keep to the limits of the queue. */
+    /** For each queue: how many items and dead letters this node has dropped to keep to the limits of the queue. */
     dropped: (): [queue: string, items: number][] =>
       [...inMemory.queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
 
@@ -139,8 +139,8 @@ export async function createWorkQueues(parts: {
 }
 
 /**
- * Wraps a function that changes a queue. A call then waits for earlier changes of the same queue on this node. The
- * first argument names the queue.
+ * Wraps a function that changes a queue. The wrapped function first waits until earlier changes of the same queue on
+ * this node have ended. Its first argument names the queue.
  */
 function createQueueLocks() {
   const { hold } = createLocks()

@@ -13,7 +13,10 @@ export interface Attempted extends Next {
   attempt: Attempt
 }
 
-/** Returns a function that tries one item once. Undefined: no attempt was made, or its outcome does not count. */
+/**
+ * Returns a function that tries one item once. That function resolves with undefined if it made no attempt, or if the
+ * outcome does not count.
+ */
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   targetOf: TargetOf
@@ -33,7 +36,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited for its slot, the item may have been removed, or the queue closed.
+      // While the attempt waited for its slot, the item may have been removed, or the queue may have been closed.
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)
@@ -51,7 +54,7 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // Give the slot back now: the rest no longer uses the endpoint, only this node and the store.
+      // Give the slot back now: the steps that follow use only this node and the store, not the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined

@@ -1,6 +1,6 @@
 /**
- * Limits the deliveries that run at the same time, in total and for each endpoint. Owners (institutions or plugin
- * targets) share both limits, so that an owner with slow endpoints does not block the other owners.
+ * Limits the deliveries that run at the same time, in total and for each endpoint. Both limits are divided among the
+ * owners (institutions or plugin targets), so that an owner with slow endpoints does not block the other owners.
  */
 export function createConcurrency(limits: { total: number; perEndpoint: number }) {
   const whole = createSlots(limits.total)
@@ -30,7 +30,7 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 function createSlots(size: number) {
   let free = size
   const held = new Map<string, number>()
-  /** Waiting calls of `take` by owner, in the order of the calls. The owner that was served last comes last. */
+  /** Waiting calls of `take`, grouped by owner. An owner that gets a slot moves to the end: the others come first. */
   const waiting = new Map<string, (() => void)[]>()
 
   return {

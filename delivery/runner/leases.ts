@@ -9,9 +9,9 @@ export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
  * Decides which node works off which queue. All nodes compute the same answer from the list of living nodes (`isOwn`).
- * While that answer changes, a lease in the store keeps two nodes from delivering from one queue: the node that holds
- * it keeps the queue until its current attempt ends, or until the node is lost. A single node works off every queue,
- * without leases.
+ * While that answer changes, a lease in the store makes sure that only one node delivers from a queue: the node that
+ * holds the lease keeps the queue until its current attempt ends, or until the node is lost. A single node works off
+ * every queue, without leases.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts

@@ -5,7 +5,7 @@ import type { WorkItem } from '../queue/work-item.ts'
 export interface QueueRunState {
   state: 'idle' | 'delivering' | 'retrying'
   failures: number
-  /** When the next attempt is due, ISO 8601. Null: the queue does not wait for a time. */
+  /** When the next attempt is due, ISO 8601. Null: the next attempt has no such time. */
   nextTry: string | null
   lastReason: string | null
 }

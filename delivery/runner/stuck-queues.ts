@@ -21,7 +21,7 @@ export function watchStuckQueues(parts: {
   patienceMs?: number
 }): () => void {
   const { stuckQueues, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
-  /** By queue: when this watch first saw that nothing is delivered, milliseconds of `performance.now()`. */
+  /** For each queue: when this watch first saw that nothing is delivered, milliseconds of `performance.now()`. */
   let since = new Map<string, number>()
   const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
   return () => clearInterval(timer)

@@ -120,9 +120,9 @@ export function createBeginnings(parts: {
 
   /**
    * Resolves if every node puts new events into the queue, and this node knows of all events that were accepted before
-   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet. A node stores
-   * events in the order in which it decides about them. So when a node answers, it has stored all events that it
-   * decided about before it knew the subscription.
+   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet. A node commits
+   * events in the order in which it decides about them, and its answer is a later commit. So when this node gets the
+   * answer, it knows all events that the other node decided about before that node knew the subscription.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

@@ -2,11 +2,11 @@ import type { Log } from '../../telemetry/log.ts'
 import type { PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 
-/** Informs the contact of a subscription that the subscription is disabled. Never rejects. */
+/** Informs a subscription's contact that the hub has disabled the subscription. Never rejects. */
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * Informs the contacts of disabled subscriptions, each contact once, however many nodes there are. The field `toldBy`
+ * When the hub has disabled a subscription, informs its contact: once, however many nodes there are. The field `toldBy`
  * of a subscription names the node that has to inform the contact, until the contact is informed. If that node is lost
  * first, another node takes over.
  */

@@ -4,8 +4,8 @@ import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
 /**
- * Finds the events of a livestream that webhooks get and that the hub accepted since a time. Returns the newest `most`,
- * in the order of the journal.
+ * Finds the events of one livestream that the hub accepted since a time: those of the kinds that webhooks get.
+ * Returns the newest `most` events, in the order of the journal.
  */
 export function createEarlierEvents(
   journal: {

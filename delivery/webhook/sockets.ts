@@ -4,7 +4,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 const tests = 64
 /** Maximum number of idle connections of one client. The same maximum holds for those that still read an answer. */
 const maxIdle = 64
-/** For two clients (webhooks and plugin targets), each with two kinds of connections: idle, and reading an answer. */
+/** The sum for two clients (webhooks and plugin targets), each with idle connections and those that read an answer. */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

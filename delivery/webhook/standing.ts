@@ -18,7 +18,7 @@ export const goneMs = 3_600_000
 /** Shown to the owner of a paused webhook. It makes clear that a test message will not enable the webhook. */
 const pausedReason = 'paused by the operator'
 /**
- * One more 410 adds at most this many milliseconds to `gone.ms`: the longest pause between two attempts, and the time
+ * One more 410 adds at most this many milliseconds to `gone.ms`: the longest pause between two attempts, plus the time
  * for an answer. So two answers alone never make an hour, even if a clock jumps or the hub is down between them.
  */
 const maxStepMs = 11 * 60_000

@@ -7,8 +7,8 @@ import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
 /**
- * Maximum number of bytes that the hub reads of the body of an answer. It ignores the body, but can reuse the
- * connection only after it has read the body.
+ * The hub reads at most this many bytes of an answer's body. It ignores the body, but can reuse the connection only
+ * after it has read the body.
  */
 const maxAnswerBytes = 64 * 1024
 /** Maximum size of the header fields of an answer, bytes. */

@@ -5,7 +5,7 @@ import type { Entry } from '../entry.ts'
 
 /** An event as the history lists it. Unknown fields are null. */
 export interface EventRow {
-  /** Position of the report of the event. If the journal has no report: of the message that stands for the event. */
+  /** Position of the event's report, or of the message that stands for the event if the journal has no report. */
   position: number
   /** When the hub decided about the event, ISO 8601. */
   at: string

@@ -215,7 +215,7 @@ async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since
   return { entries, isLast: false }
 }
 
-/** Reads the published event of a report from `message`. Returns an empty object if `message` is not that event. */
+/** Reads from `message` the event that a report is about. Returns an empty object if `message` is another event. */
 function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
   return event.id === report.id ? event : {}

@@ -10,7 +10,8 @@ import { indexesOf, newestFirst } from './newest.ts'
  */
 const toleranceMs = 60_000
 /**
- * A message with an event time at most this far ahead of the clock certainly keeps out older messages, milliseconds.
+ * If the event time of a message is at most this far ahead of the clock, milliseconds, the message certainly keeps out
+ * messages with an older event time.
  */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */

@@ -9,10 +9,10 @@ import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
 /**
- * Knows the living nodes, and makes this node one of them. Commits decide which node has a slot and when a node is
- * gone, because all nodes see commits in the same order. Redis applies commits of a node only while the node is a
- * member. The other nodes remove a node that is silent for too long. The commits of the removed node fail until it has
- * caught up and joined again.
+ * Knows the living nodes, and makes this node one of them. Commits decide which node has which slot (`Nodes.slot`) and
+ * when a node is gone, because all nodes see commits in the same order. Redis applies commits of a node only while the
+ * node is a member. The other nodes remove a node that is silent for too long. The commits of the removed node fail
+ * until it has caught up and joined again.
  */
 export async function createMembership(parts: {
   store: FollowedStore

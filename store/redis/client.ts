@@ -27,8 +27,8 @@ interface RedisAddress {
 }
 
 /**
- * Returns a function that makes clients of ioredis. Only this function loads ioredis. A client reconnects by itself. It
- * neither queues nor repeats commands: only the caller knows whether repeating a command does harm.
+ * Returns a function that makes clients of ioredis. Only `createClients` loads ioredis. A client reconnects by itself.
+ * It neither queues nor repeats commands: only the caller knows whether repeating a command does harm.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')

@@ -36,9 +36,9 @@ export function createCommitting(parts: {
   let writing: Promise<void> | undefined
   /** The last membership that this node entered: later groups apply only while it is stored. */
   let fence: Membership | undefined
-  /** Redis may have lost data that this node knows. From then on this node refuses all commits. */
+  /** Whether Redis may have lost data that this node knows. If so, this node refuses all commits. */
   let isLost = false
-  /** This node is no longer a member: it refuses all commits until `enter` has resolved. */
+  /** Whether this node is no longer a member. If so, it refuses all commits until `enter` has resolved. */
   let isFenced = false
 
   return {

@@ -177,7 +177,7 @@ export function isOutOfMemory(error: unknown): boolean {
 
 const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
-/** Whether an error says that Redis has lost data that this node knows, by a failover or a restored backup. */
+/** Whether an error says that Redis no longer has data that this node knows: after a failover or a restored backup. */
 export function isLoss(error: unknown): boolean {
   return error instanceof Error && error.message === lost
 }

@@ -13,8 +13,9 @@ const timeoutMs = 5_000
 
 /**
  * Moves the store of the former release to the keys of this release, in one atomic step. The entries stay as they are.
- * Resolves with false if there is no such store. Rejects if nodes of the former release use it: their signs of life
- * make the log grow. Leaves a notice under a former key, so nodes of the former release can no longer start.
+ * Resolves with false if there is no such store. Rejects if nodes of the former release use it: this node notices them
+ * because their signs of life make the log grow. Leaves a notice under a former key, so nodes of the former release can
+ * no longer start.
  */
 export async function moveFormerStore(of: {
   server: RedisServer

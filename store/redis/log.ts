@@ -10,8 +10,8 @@ export const blockMs = 2_000
 const batchSize = 32
 
 /**
- * Settles a commit of this node. If the commit was given up (rejected because Redis did not answer in time), returns
- * the range of its changes instead: indexes, from 1, in the group. `listener` must receive these changes.
+ * Settles a commit of this node. If the commit was given up (rejected because Redis did not answer in time), instead
+ * returns where its changes are in the group, by their indexes from 1. The reader then hands them to `listener`.
  */
 export type EndCommit = () => Range | undefined
 
@@ -43,7 +43,7 @@ export function followLog(parts: {
   node: string
   position: string
   listener: (changes: readonly Told[]) => void
-  /** Called when there is a gap, and before more commits settle: Redis may have lost data that this node knows. */
+  /** Called at a gap, before any further commit settles: Redis may have lost data that this node knows. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
@@ -133,7 +133,7 @@ export function followLog(parts: {
     position = await readPosition(connection, keys)
     passing.leapTo(position)
     await nextTurn()
-    // Called outside of the reading loop, which would take an error of `onGap` for a failure of reading.
+    // Calls `onGap` outside of the reading loop, which would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
@@ -148,15 +148,15 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // Reports the commits that were given up before this one. This is not too late, although `end` has just settled
-      // this commit: its caller goes on in a later microtask.
+      // Reports the given-up commits that precede this commit in the group. It is not too late, although `end` has just
+      // settled this commit: the caller of this commit goes on in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()
     }
     if (givenUp) tell(givenUp)
   } finally {
-    // If `tell` has thrown, settles the remaining commits, which Redis has. Ending a commit twice has no effect.
+    // If `tell` has thrown, settles the remaining commits, whose outcome is known. Ending a commit twice has no effect.
     for (const end of ends) end()
   }
 }

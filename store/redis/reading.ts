@@ -5,7 +5,7 @@ import type { Connection } from './connection.ts'
 import { entriesOf, readPosition } from './log.ts'
 import { type Keys, pageScript, start } from './script.ts'
 
-/** Limits of one answer to a read of a range. */
+/** Limits of a page: the part of a range that Redis sends in one answer. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
 /** Maximum number of entries of the log in one answer. */
@@ -56,7 +56,8 @@ export function createReading(
         if (!last) break
         from = Buffer.concat([Buffer.from('('), last])
       }
-      // The counter may already be ahead of the records. This does no harm, because numbers may be missing.
+      // The counter of numbers (`Numbered`) may already be ahead of the records. This does no harm, because some
+      // numbers may be missing.
       const number = await ask((send) => send('hget', [keys.head, 'number']))
       if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
     },

@@ -24,15 +24,15 @@ export interface RedisStoreOptions {
 }
 
 /**
- * The driver that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
+ * The driver for a store that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
  *
  * Waiting commits go to Redis together, as one call of a script. The script applies them, skips changes that are older
  * than the stored entries, and appends the group to a log, which the other nodes read. The settings of Redis
  * (append-only file, `appendfsync`) decide whether an acknowledged commit survives power loss.
  *
- * If Redis does not answer, the node sends the group again until its time is up. The group has a number, so Redis does
- * not apply it twice. A commit that rejects because no answer came may still be applied, but never after a later commit
- * of this node. `openRedisStore` rejects with a readable reason if Redis cannot be reached.
+ * If Redis does not answer, the node sends the group again until `timeoutMs` is over. The group has a number, so Redis
+ * does not apply it twice. A commit that rejects because no answer came may still be applied, but never after a later
+ * commit of this node. `openRedisStore` rejects with a readable reason if Redis cannot be reached.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore & Dumpable> {
   const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options

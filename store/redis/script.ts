@@ -15,8 +15,8 @@ export function keysOf(space: string) {
 }
 
 /**
- * The Redis keys of the release before. If a later release moves the keys again, it must leave its `format` under the
- * keys of this release: this release then refuses to start.
+ * The Redis keys of the release before. If a later release moves the keys again, it must leave an entry with the number
+ * of its format (`formatKey`) under the keys of this release. This release then refuses to start.
  */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
@@ -31,7 +31,7 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` (last entry of the log), `size` (bytes after the newest mark), `number` (last number taken). */
+    /** Hash: `id` (last log entry), `size` (log bytes after the newest mark), `number` (last that a commit took). */
     head: below('log-head'),
     /** List of marks: ids of log entries, about `markEvery` bytes apart. The script cuts the log at the oldest mark. */
     marks: below('log-marks'),
@@ -48,12 +48,12 @@ export const logMarks = 16
 
 /**
  * Applies a group of commits. Redis does not roll back a script that fails, so this script decides about the whole
- * group before its first write, and nothing can fail after it. If a group stores no new value, the first write is a
+ * group before its first write, and nothing can fail after that. If a group stores no new value, the first write is a
  * deletion: Redis then allows the other writes even when its memory is full.
  *
  * The answer is like `ID 3,5 17`: the id of the group's log entry, the indexes (from 1) of the conditions that failed,
  * and the first number that the group took, if any. A group without effect has no log entry. Its answer begins with `=`
- * and the id of the last log entry. A node that has read the log up to the id knows why conditions failed.
+ * and the id of the last log entry. A node that has read the log up to this id knows why conditions failed.
  *
  * The script refuses the group (LOST) if the log no longer has the last entry that the node has read, because of a
  * failover or a restored backup. The node then knows data that Redis does not have, until the node starts again.
@@ -232,7 +232,7 @@ end
 return answer
 `
 
-/** Reads the next entries of a range, forwards or backwards, up to a number of entries and about a number of bytes. */
+/** Reads the next entries of a range, forwards or backwards, until a limit of entries or of bytes is reached. */
 const pageLua = `
 local page, bytes = {}, 0
 local command = ARGV[5] == 'REV' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'

@@ -10,10 +10,10 @@ interface SentGroup {
 }
 
 /**
- * Keeps the groups that were sent to Redis and are not settled, by their numbers. While the log has no reader, a group
- * settles when Redis answers. Else a group settles when the reader reaches its log entry. A group without a log entry
- * settles when the reader reaches the entry that the answer names. Calls `onLost` if Redis has answered a group, but
- * the log lacks the entry of the group.
+ * Keeps the groups of commits that were sent to Redis and are not settled, by their numbers. While the log has no
+ * reader, a group settles when Redis answers. While the log has a reader, a group settles when the reader reaches its
+ * log entry. A group without a log entry settles when the reader reaches the entry that the answer of Redis names.
+ * Calls `onLost` if the answer says that a group has a log entry, but the log lacks it.
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
@@ -37,8 +37,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       const reader = log()
-      // The reader settles a group when it reaches the log entry of the group. If the group is still unsettled when the
-      // reader has passed `id`, the log lacks the entry.
+      // The reader settles a group when it reaches the log entry of the group. If a group with a log entry is still
+      // unsettled when the reader has passed `id`, the log lacks the entry.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -54,8 +54,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 
     /**
      * The reader has reached the group in the log. Settles its commits. If one of the commits was given up, settles
-     * none of them, and resolves with all: the reader ends them one by one, in their order. If Redis has not answered
-     * yet, first waits for `writing`, because only the end of the write says whether enough replicas have the group.
+     * none of them, and resolves with one function for each: the reader calls these functions one by one, in the order
+     * of the commits. If Redis has not answered yet, first waits for `writing`, because only the end of the write says
+     * whether enough replicas have the group.
      */
     async reached(
       number: number,

@@ -26,9 +26,9 @@ export interface Patience {
 }
 
 /**
- * Makes a commit that rejects when its time is up, whether it was sent or not. While Redis answers earlier commits, the
- * commit goes on waiting. If commits gave up because of a backlog, clients would send everything again, and the backlog
- * would become longer.
+ * Makes a commit that rejects when `timeoutMs` is over, whether it was sent or not. While Redis answers earlier
+ * commits, the commit goes on waiting. If commits gave up because of a backlog, clients would send everything again,
+ * and the backlog would become longer.
  */
 export function timedPending(
   changes: readonly Change[],

@@ -7,7 +7,7 @@ export interface ReadFeed {
   etag: string | null
 }
 
-/** Reads a file or an https URL. `unchanged`: the server's feed still has this `etag`. Rejects with the reason. */
+/** Reads a file or an https URL. Resolves with `unchanged` if the feed still has this `etag`. Rejects with a reason. */
 export async function readSource(
   source: string,
   etag: string | null | undefined,

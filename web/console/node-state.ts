@@ -11,8 +11,8 @@ export const formerState = signal<Status | undefined>(undefined)
 export const stateProblem = signal<string | undefined>(undefined)
 
 /**
- * Time between two requests, milliseconds. Most views wait less, but each status costs the node a millisecond, and
- * twenty consoles may be open.
+ * Time between two requests for the status, milliseconds. It is longer than in most views, because each status costs
+ * the node a millisecond, and twenty consoles may be open.
  */
 const everyMs = 10_000
 const againMs = 2_000

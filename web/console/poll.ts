@@ -7,7 +7,7 @@ import type { OperationName } from './operations.ts'
 /** The last answer of a command that only reads. */
 export interface CommandAnswer<Result> {
   value: Signal<Result | undefined>
-  /** Why the last request failed. `value` still has the answer before it. */
+  /** Why the last request failed. In this case, `value` keeps the answer to the request before. */
   problem: Signal<string | undefined>
   /** Asks again now. */
   refresh: () => void
@@ -18,7 +18,7 @@ const againMs = 2_000
 
 /**
  * Asks the node for a command's answer every `everyMs` milliseconds, as long as the component is shown and the page is
- * visible. 0: asks once. `args` null: does not ask.
+ * visible. If `everyMs` is 0, it asks once. If `args` is null, it does not ask.
  */
 export function useCommandAnswer<Name extends OperationName>(
   name: Name,
@@ -47,9 +47,9 @@ export function useCommandAnswer<Name extends OperationName>(
 }
 
 /**
- * Runs `ask` at once, and again after each run. Each run resolves with a function that shows its outcome, and returns
- * the milliseconds until the next run; 0: there is no next run. `repeat` returns a function that ends the runs.
- * `handle.current` starts a run at once.
+ * Calls `ask` at once, and then repeatedly. Each call resolves with a function. `repeat` calls this function, which
+ * shows the outcome and returns the milliseconds until the next call of `ask`, or 0 if there is no next call. `repeat`
+ * itself returns a function that ends the repetition. `handle.current` calls `ask` at once.
  */
 export function repeat(
   ask: () => Promise<() => number>,

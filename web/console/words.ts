@@ -12,7 +12,7 @@ export function dateAndTime(at: string): string {
   return dateTime.format(Date.parse(at))
 }
 
-/** `18:02:00` for a time of today, with the date for any other time. */
+/** `18:02:00` if the time is today. Otherwise the text also has the date. */
 export function clockTime(at: string): string {
   const time = Date.parse(at)
   const isToday = new Date(time).toDateString() === new Date(now()).toDateString()

@@ -6,7 +6,7 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
 /**
- * The page takes a new credential so many milliseconds before the present one ends. Each page takes a random time
+ * The page takes a new credential this long before the present one ends, milliseconds. Each page chooses a random time
  * between these two, so that not all pages ask at once.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
@@ -67,7 +67,7 @@ export function connect(parts: {
       keepalive: 60,
       reconnectPeriod: 0,
       connectTimeout: 15_000,
-      // Otherwise MQTT.js starts a worker from text, which the policy of the page forbids.
+      // Without this option MQTT.js starts a web worker from a text, which the page's content security policy forbids.
       timerVariant: 'native',
     })
     let wasLive = false

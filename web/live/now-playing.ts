@@ -118,7 +118,7 @@ function withControl(
   return { ...before, controls: controls.slice(-maxControls) }
 }
 
-/** The URL of a cover that a page may load: only https, and a real cover rather than a fallback. */
+/** The URL of a cover that a page may load. Only https is allowed, and a real cover is preferred to a fallback. */
 function coverOf(media: unknown): string | undefined {
   const covers = (Array.isArray(media) ? media : []).filter(isRecord).filter(({ type }) => type === 'cover')
   const urls = [...covers.filter(({ isFallback }) => isFallback !== true), ...covers].map(({ url }) => url)

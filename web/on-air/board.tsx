@@ -2,7 +2,7 @@ import { Card } from './card.tsx'
 import { announcing, connection, isListed, livestreams } from './livestreams.ts'
 import { groups, isAnnouncingOnly, search } from './search.ts'
 
-/** All livestreams, by institution. */
+/** The livestreams that match the search and the filter, grouped by institution. */
 export function Board() {
   const shown = groups.value
   const isLoading = !isListed.value && livestreams.value.size === 0

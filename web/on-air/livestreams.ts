@@ -10,7 +10,7 @@ export interface Livestream {
   id: string
   title: string
   institutionId: string
-  /** What the livestream plays now. A change draws its cards again. */
+  /** What the livestream plays now. When this changes, the page draws the card of the livestream again. */
   now: Signal<NowPlaying>
 }
 
@@ -31,7 +31,7 @@ export const connection = signal<{ state: ConnectionState; reason: string }>({
 export const isListed = signal(false)
 /** The time at the hub, set every few seconds. It is the only ticker of the page. */
 export const ticker = signal(now())
-/** Livestreams with a traffic announcement or another control state. */
+/** Livestreams for which a traffic announcement or another control state is on. */
 export const announcing = computed(() =>
   [...livestreams.value.values()].filter((one) => controlsOn(one.now.value, ticker.value).length > 0),
 )

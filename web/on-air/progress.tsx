@@ -4,7 +4,7 @@ import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
 import { clockTime, duration, relative } from './times.ts'
 
-/** Times of bars are seconds since this moment: seconds since the epoch are too large for CSS. */
+/** All progress bars count seconds from this moment: seconds since the epoch are too large for CSS. */
 const begin = now()
 
 /** Moves all bars of the page to the present time. */

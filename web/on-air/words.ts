@@ -11,7 +11,7 @@ export function initialsOf(name: string): string {
   return letters.slice(0, 2).join('').toUpperCase()
 }
 
-/** One of 360 colours, always the same for a text. */
+/** One of 360 colours. The same text always gets the same colour. */
 export function hueOf(text: string): number {
   let hash = 0
   for (const letter of text) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 360

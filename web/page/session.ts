@@ -21,7 +21,10 @@ export const isLogInOptional = signal(false)
 let token: string | undefined
 let renewing: Promise<boolean> | undefined
 
-/** Key in `localStorage`, set while there is a cookie. Without it, a page asks for no session. It is no secret. */
+/**
+ * Key in `localStorage`. It is set while there is a cookie. If it is not set, a page does not ask for a session. Its
+ * value is no secret.
+ */
 const mark = 'hub-logged-in'
 const path = '/auth/session'
 

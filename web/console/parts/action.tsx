@@ -10,7 +10,7 @@ export function Action<Name extends OperationName>(props: {
   name: Name
   args?: Record<string, unknown>
   label: string
-  /** The object of the command, if the label does not name it. */
+  /** What the command acts on, if the label does not name it. */
   about?: string
   /** What is lost, in a sentence or two. The person must confirm it. Commands that lose something need this text. */
   loss?: ComponentChildren

@@ -96,7 +96,7 @@ export function Field(
   )
 }
 
-/** A field for the URN of an institution. It suggests URNs by name. */
+/** A field for the URN of an institution. It suggests URNs, each with the name of its institution. */
 export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
   const list = `institutions-${props.name}`
   return (

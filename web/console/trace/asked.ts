@@ -10,7 +10,8 @@ export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 const path = '/console/trace'
 const names = ['item', 'whose', 'outcome'] as const
 
-// If the address of the page names a search, its fields are filled before the first rendering, not after it.
+// If the address of the page asks for a search, this effect fills the fields of the form. It is not part of a
+// component, so it runs before the first rendering, not after it.
 effect(() => {
   const searched = currentPath.value === path ? searchOf(query.value) : undefined
   if (searched) looked.value = searched

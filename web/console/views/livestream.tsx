@@ -14,7 +14,7 @@ import { LivestreamTable } from './livestreams.tsx'
 
 const everyMs = 5_000
 const subscriptionsEveryMs = 15_000
-/** The page counts the errors of the newest events. This is the number of these events. */
+/** The page counts the errors in this many of the newest events. */
 const recent = 200
 
 /** One livestream: its retained messages, its last events, and its webhooks. */

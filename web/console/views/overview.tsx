@@ -232,7 +232,7 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
   )
 }
 
-/** Events since the start of the node, all or with this outcome. */
+/** The number of events since the node started: of all events, or of those with this `outcome`. */
 function eventsOf({ counters }: Status, outcome?: string): number {
   const name = outcome === undefined ? 'hub_events_total' : `hub_events_total{outcome=${outcome}}`
   return Object.entries(counters)
