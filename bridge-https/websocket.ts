@@ -21,7 +21,7 @@ const usualMessageBytes = 1024 * 1024
 const readBytes = 16 * 1024
 /** Maximum number of frames of one message, and of reads for one frame. */
 const maxPieces = 1024
-/** Bytes that a piece costs besides its content. */
+/** Bytes of memory that each piece of a message (a frame, or one read) takes besides its content. */
 const pieceCostBytes = 256
 /**
  * Maximum number of bytes of all messages that are incomplete, or that the broker has not read. `unanswered`: messages

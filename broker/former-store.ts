@@ -60,7 +60,7 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // If a SUBSCRIBE brought a session a retained value, the former release set `keep` to `every`, whatever the topic.
+  // For a retained value that a session got by a SUBSCRIBE, the former release set `keep` to `every` on every topic.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }

@@ -34,7 +34,7 @@ export async function createFamiliar(parts: {
    * When each account last logged in from each of its addresses, the oldest first. The keys are `<account> <address>`.
    */
   const places = new Map<string, number>()
-  /** Number of entries of `places` for each address, each network, each account, and each account with a network. */
+  /** Number of entries of `places` for each address, network, account, and pair of account and network. */
   const counts = new Map<string, number>()
   for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
   collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))

@@ -5,8 +5,8 @@ const patienceMs = 1000
 /** Maximum number of bytes that the peer may still send in this time. The hub discards them. */
 const lastBytes = 64 * 1024
 /**
- * Maximum number of pieces in which these bytes may arrive. A piece of one byte costs the node as much as a piece of a
- * kilobyte.
+ * Maximum number of pieces in which the `lastBytes` may arrive. A piece of one byte costs the node as much as a piece
+ * of a kilobyte.
  */
 const lastPieces = 128
 

@@ -8,7 +8,7 @@ export interface Owed {
   readonly retain: boolean
   /** The message may have been sent before. If so, it is sent with DUP. */
   readonly dup: boolean
-  /** The session would get this retained value even without a SUBSCRIBE. Other values are dropped before this one. */
+  /** The message would have reached the session without the SUBSCRIBE too. Other retained values are dropped first. */
   readonly isWantedAnyway?: boolean
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean

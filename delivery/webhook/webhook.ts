@@ -55,7 +55,7 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // Parse the list of CAs once. If `ca` had the list, Node would parse the whole list again for every connection.
+    // Parses the list of CAs once. With the option `ca` of an agent, Node would parse the list for every connection.
     ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
   })
 

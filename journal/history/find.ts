@@ -27,7 +27,7 @@ const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
 const maxReports = 500
 /** The search collects this many positions of reports, and then reads these reports together. */
 const positionsAtOnce = 50
-/** Between the last message of an event and its report there may be this many messages of other kinds. */
+/** Other messages of the same commit may lie between the messages of an event and its report: at most this many. */
 const maxBetween = 20
 
 /** An event and its report, as far as the journal still has them. */

@@ -15,7 +15,7 @@ export function createSending(parts: {
   node: string
   /** Bytes of the log between two marks (`keys.marks`). */
   markEvery: number
-  /** How many replicas must have a group before `send` resolves. */
+  /** Number of replicas that must have received a group of commits before `send` resolves. */
   replicas: number
 }) {
   const { connection, keys, node, markEvery, replicas } = parts
