@@ -3,7 +3,7 @@ import { fstatSync, writeSync } from 'node:fs'
 /** Maximum number of bytes that wait until the reader of the log takes them. */
 const maxWaiting = 1024 * 1024
 /** Time between two writes, milliseconds. Each write wakes the reader of the log, which then needs the processor. */
-const pauseMs = 10
+const usualPauseMs = 10
 
 /** Writes without waiting. False: not all of the text was written. */
 type Send = (text: string) => boolean
@@ -20,7 +20,11 @@ interface LogOutput {
  * `onLost` gets their number. Lines are written together: after the turn of the event loop in which they were logged,
  * or `pauseMs` after the last write.
  */
-export function createLogOutput(onLost: (lines: number) => void, send: Send = sender(1)): LogOutput {
+export function createLogOutput(
+  onLost: (lines: number) => void,
+  send: Send = sender(1),
+  pauseMs = usualPauseMs,
+): LogOutput {
   let lines: string[] = []
   let lost = 0
   let written = -pauseMs
