@@ -12,9 +12,10 @@ const usualIntervalMs = 1_000
  */
 const patience = 5
 /**
- * Maximum number of signs of this node that wait for an answer: they must not pile up while the store is out of reach.
+ * Maximum number of signs of this node that wait for an answer. They must not pile up. But a node that reads the log
+ * slowly learns late that the store has taken its signs, and must go on giving signs.
  */
-const maxUnderway = 5
+const maxUnderway = 30
 
 const channel = 'alive'
 
@@ -36,7 +37,7 @@ export function createSignsOfLife(parts: {
   /** How many signs of this node the store has not answered yet. */
   let underway = 0
   let hasCounted = false
-  let isBurying = false
+  let isRemoving = false
   store.onOthers(channel, (change) => {
     if ('tell' in change) missed.set(change.value.toString(), 0)
   })
@@ -66,7 +67,7 @@ export function createSignsOfLife(parts: {
       await store.commit([{ tell: channel, value: self }])
       // If the store answers several signs at once, they count as one: what delayed the answers may also have delayed
       // the signs of other nodes.
-      if (hasCounted || isBurying) return
+      if (hasCounted || isRemoving) return
       hasCounted = true
       for (const [, { node }] of members.all()) {
         if (node !== self) missed.set(node, (missed.get(node) ?? 0) + 1)
@@ -83,14 +84,20 @@ export function createSignsOfLife(parts: {
   async function removeSilent(): Promise<void> {
     const isSilent = (node: string) => node !== self && (missed.get(node) ?? 0) > patience
     if (!own.isFirst((node) => !isSilent(node))) return
-    const silent = members.all().filter(([, { node }]) => isSilent(node))
-    isBurying = true
+    const gone: string[] = []
+    isRemoving = true
     try {
-      for (const [slot, member] of silent) await members.remove(slot, member)
+      for (const [slot, member] of members.all()) {
+        // A sign may have arrived while this node removed another one.
+        if (!isSilent(member.node)) continue
+        await members.remove(slot, member)
+        gone.push(member.node)
+      }
     } finally {
-      isBurying = false
+      isRemoving = false
+      // Calls `removed` after the last removal, successful or not: until then, a silent node may have the lowest slot,
+      // and thus be the leader.
+      if (gone.length > 0) removed(gone)
     }
-    // Calls `removed` when all are removed: until then, a silent node may have the lowest slot, and thus be the leader.
-    if (silent.length > 0) removed(silent.map(([, { node }]) => node))
   }
 }

@@ -19,19 +19,21 @@ async function openNode(
   const store = space.openFollowed(t)
   /** Commits wait for `until`, and go on in the order of their calls. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
-  /** Delays a group of commits on its way to the store, and the answer on its way back. */
-  let way = { there: () => held.until, back: async () => {} }
+  /** Delays a group of commits on its way to the store, and the answer on its way back. Undefined: no groups. */
+  let way: { there(): Promise<void>; back(): Promise<void> } | undefined
   const groups = createGroupCommit<Pending>(async (group) => {
-    await way.there()
+    await way?.there()
     const outcomes = await Promise.allSettled(group.map(({ changes }) => store.commit(changes)))
-    await way.back()
+    await way?.back()
     for (const [index, outcome] of outcomes.entries()) {
       if (outcome.status === 'fulfilled') group[index]?.resolve(outcome.value)
       else group[index]?.reject(outcome.reason)
     }
   })
   const commit: typeof store.commit = (changes) =>
-    new Promise((resolve, reject) => groups.add({ changes, resolve, reject }))
+    way
+      ? new Promise((resolve, reject) => groups.add({ changes, resolve, reject }))
+      : held.until.then(() => store.commit(changes))
   const enter: typeof store.enter = (...entry) => held.until.then(() => store.enter(...entry))
   const name = `node ${Math.random()}`
   let missedBeats = 0
@@ -59,7 +61,7 @@ async function openNode(
     })
     return release
   }
-  const travel = (over: typeof way) => {
+  const travel = (over: NonNullable<typeof way>) => {
     way = over
   }
   return { store, nodes, events, name, missedBeats: () => missedBeats, hold, commit, travel }
@@ -183,6 +185,61 @@ t.test('of two that die together both are gone for the one that is told of the f
     seen,
     [1, 2].map(() => [true, [c.nodes.self]]),
   )
+})
+
+t.test('of two that die together one starts again: the other one is gone all the same', async (t) => {
+  const { space, a, b, c } = await joined(t, 3, { heartbeatMs })
+  const other = space.openFollowed(t)
+  let last = c.nodes.living()
+  c.nodes.onChange(() => {
+    last = c.nodes.living()
+  })
+  c.travel({
+    there: async () => {},
+    // `b` starts again, and removes its former self, after `c` has removed `a` and before it removes `b`.
+    async back() {
+      if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
+      await other.commit([{ del: 'member/01' }])
+    },
+  })
+  a.store.cut()
+  b.store.cut()
+  await until(() => c.events.length === 2)
+  t.strictSame(c.events.sort(), [a, b].map(({ nodes }) => `gone ${nodes.self}`).sort())
+  t.strictSame(last, [c.nodes.self])
+})
+
+t.test('a node that gives a sign while another one is removed stays', async (t) => {
+  const { a, b, c } = await joined(t, 3, { heartbeatMs })
+  let signs = 0
+  c.store.onOthers('alive', () => signs++)
+  let isBack = false
+  c.travel({
+    there: async () => {},
+    async back() {
+      if (isBack || (await c.store.get('member/00'))) return
+      isBack = true
+      b.store.restore()
+      const before = signs
+      await until(() => signs > before)
+    },
+  })
+  a.store.cut()
+  b.store.cut()
+  await until(() => isBack && c.events.length > 0)
+  const before = signs
+  await until(() => signs > before + 3)
+  t.strictSame(c.events, [`gone ${a.nodes.self}`])
+})
+
+t.test('a node that learns late that its signs were taken goes on giving them', async (t) => {
+  const { a, b } = await joined(t, 2, { heartbeatMs })
+  let signs = 0
+  b.store.onOthers('alive', () => signs++)
+  a.store.lag()
+  await until(() => signs > 20 || !b.nodes.isLiving(a.nodes.self))
+  t.ok(b.nodes.isLiving(a.nodes.self))
+  a.store.restore()
 })
 
 t.test('there is room for so many nodes', async (t) => {
