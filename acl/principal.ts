@@ -43,7 +43,7 @@ export function permissionKey(principal: Principal): string {
   return createHash('sha256').update(JSON.stringify(permissions)).digest('base64url')
 }
 
-/** Sorts permissions and removes repetitions, because neither order nor repetition changes what is permitted. */
+/** Sorts permissions and removes repetitions: two lists that permit the same become equal. */
 function sorted(permissions: readonly string[]): string[] {
   return [...new Set(permissions)].sort()
 }

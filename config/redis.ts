@@ -8,7 +8,7 @@ const address = Type.Object(
 )
 const addresses = Type.Array(address, { minItems: 1, description: 'a list of host and port, at least one' })
 
-/** The connection to Redis, as far as `HUB_REDIS_URL` cannot describe it: Sentinels, a cluster, a CA and passwords. */
+/** Settings of the connection to Redis that have no place in `HUB_REDIS_URL`: Sentinels, a cluster, a CA, passwords. */
 export type RedisConfig = Static<typeof redis>
 export const redis = Type.Object(
   {

@@ -4,7 +4,7 @@ import type { Attempt, DeadLetter } from './queue/work-item.ts'
 import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
-/** The delivery of an event to one webhook or plugin target, as far as the hub still knows about it. */
+/** What the hub still knows about the delivery of an event to one webhook or plugin target. */
 export interface EventDelivery {
   queue: string
   /** The URL of the webhook; the URL or the driver of the plugin target. */

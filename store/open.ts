@@ -14,7 +14,7 @@ import { redisSettingProblems } from './redis/settings.ts'
 import { acceptReplacement, type Replacement, replacementOf } from './repair.ts'
 import type { Dumpable, Store } from './store.ts'
 
-/** The state of a node's store, as far as it is known without asking the store. */
+/** The state of a node's store. Reading it does not ask the store. */
 export interface StoreState {
   /** Why the store cannot be reached. Undefined as long as no problem is known. */
   unreachable(): string | undefined

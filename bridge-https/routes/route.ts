@@ -6,7 +6,7 @@ import type { Track } from '../lifecycle/track.ts'
 import type { Permission, User } from '../users/user.ts'
 import type { KnownUser } from '../users/users.ts'
 
-/** A request, as far as routes need it. */
+/** The parts of a request that routes need. */
 export interface Call {
   /** Decoded parameters of the path. */
   params: Record<string, string>

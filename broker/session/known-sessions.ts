@@ -83,7 +83,7 @@ export async function openKnownSessions(parts: {
     gone: (): KnownSession[] =>
       [...known.values()].filter(({ node }) => node !== undefined && !nodes.isLiving(node)),
 
-    /** Whether the other nodes take this node for dead, as far as this node knows. */
+    /** Whether this node has learnt that the other nodes take it for dead. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
     /** Whether a session has been offline for `expiryMs` or longer. The next sweep of the leader removes it. */

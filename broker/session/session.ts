@@ -19,7 +19,7 @@ export interface Session {
   readonly subscriptions: Map<string, Subscription>
   /** Version of the record that this node last tried to store. Each record has a higher version than the former one. */
   version: number
-  /** Version of the record in the store, as far as this node knows. Undefined: the store has no record. */
+  /** Version of the stored record that this node has read or written last. Undefined: the store has no record. */
   storedVersion: number | undefined
   /** `upTo` in the last record that this node has certainly stored. */
   storedUpTo: number | undefined

@@ -13,7 +13,7 @@ interface Selection {
   limit?: number | undefined
 }
 
-/** Checks the criteria that an operator sent. Returns them, or an error that says what is wrong. */
+/** Checks the criteria of an operator. Returns them, or an error text. */
 export function readSelection(asked: Record<string, unknown>): Selection | { error: string } {
   const { institution, livestream, state, limit } = asked
   if (!isAbsentOr(isInstitution, institution)) {

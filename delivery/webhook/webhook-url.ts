@@ -37,7 +37,7 @@ export async function checkWebhookUrl(
   return 'the name leads to an address that is not public'
 }
 
-/** Why the hub may not send to a URL, as far as the URL shows it without a DNS look-up. Undefined: no reason. */
+/** Why the hub may not send to a URL. Looks only at the URL, and makes no DNS look-up. Undefined: no reason. */
 export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
   const { protocol, username, password, port } = url
   if (protocol !== 'https:') return `expected https, not ${protocol.slice(0, 20)}`

@@ -30,7 +30,7 @@ const positionsAtOnce = 50
 /** Other messages of the same commit may lie between the messages of an event and its report: at most this many. */
 const maxBetween = 20
 
-/** An event and its report, as far as the journal still has them. */
+/** The parts of an event and of its report that the journal still has. */
 export interface Found {
   report: Entry | undefined
   /** The messages that carry the event: one for each livestream. */

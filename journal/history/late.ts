@@ -26,7 +26,7 @@ const minLookedAt = 5
  * proof is that, since the newer message,
  * - the journal has kept all messages,
  * - no event time was so far ahead of the clock that a message with an older event time may have replaced it,
- * - nobody cleared the topic, and no node's clock was set back.
+ * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
   /**
