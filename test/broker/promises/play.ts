@@ -21,6 +21,7 @@ import {
   whenLeft,
   whenReturned,
   whenTrimmed,
+  whenWindowFull,
   withinLimit,
   wrongWith,
 } from './promises.ts'
@@ -407,9 +408,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
         const { standing } = copy
-        if (isWaiting) {
-          if (standing.is === 'must') copy.standing = { ...standing, isUnsent: !standing.before }
-        } else if (standing.is === 'must' || (standing.is === 'may' && standing.isAgain)) {
+        if (isWaiting) copy.standing = whenWindowFull(standing)
+        else if (standing.is === 'must' || (standing.is === 'may' && standing.isAgain)) {
           copy.standing = { is: 'may' }
         }
       }

@@ -60,9 +60,16 @@ export type Standing =
   /**
    * The message must come. `isUnsent`: as above. `isBehind`: the journal was trimmed while the message waited for
    * acknowledgements, so the hub chooses as for a return. `isChosen`: the hub chose it when the session came back.
-   * `before`: the standing that the message gets again if the connection ends before it comes.
+   * `before`: the standing that the message gets again if the connection ends before it comes. `isAgain`: as above.
    */
-  | { is: 'must'; isUnsent?: boolean; isBehind?: boolean; isChosen?: boolean; before?: Before }
+  | {
+      is: 'must'
+      isUnsent?: boolean
+      isBehind?: boolean
+      isChosen?: boolean
+      before?: Before
+      isAgain?: boolean
+    }
   /** The message may come. `isQos0`: only in this connection, and only at QoS 0. `isAgain`: as above. */
   | { is: 'may'; isQos0?: true; isAgain?: boolean }
   /**
@@ -123,8 +130,11 @@ export function whenAccepted(event: Event, filters: Filters, isConnected: boolea
 export function whenLeft(standing: Standing): Standing {
   if (standing.is === 'must') {
     if (standing.before) return standing.before
-    const isUnsent = standing.isUnsent ? { isUnsent: true } : {}
-    return { is: 'waits', choice: 'newest, perhaps all', ...isUnsent }
+    return {
+      ...{ is: 'waits', choice: 'newest, perhaps all' },
+      ...(standing.isUnsent && { isUnsent: true }),
+      ...(standing.isAgain && { isAgain: true }),
+    }
   }
   if (standing.is !== 'may') return standing
   return standing.isQos0 ? { is: 'never', why: 'QoS 0' } : waitsPerhaps(standing)
@@ -156,7 +166,10 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   // The hub may have accepted the event after the log-in. Then it comes even if it is not the newest.
   if (event.accepted === 'perhaps') return comesPerhaps(standing)
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
-  if (newest === 'yes') return { is: 'must', isChosen: true, ...(isUnsent(standing) && { isUnsent: true }) }
+  if (newest === 'yes') {
+    const unsent = isUnsent(standing) && { isUnsent: true }
+    return { is: 'must', isChosen: true, ...unsent, ...(standing.isAgain && { isAgain: true }) }
+  }
   if (newest === 'no' && standing.choice === 'newest') return { is: 'never', why: 'superseded' }
   return comesPerhaps(standing)
 }
@@ -235,6 +248,12 @@ export function whenTrimmed(standing: Standing): Standing {
   return { ...standing, isBehind: true }
 }
 
+/** Everything is at rest, and the window is full. So the hub has not sent the message, except before a crash. */
+export function whenWindowFull(standing: Standing): Standing {
+  if (standing.is !== 'must') return standing
+  return { ...standing, isUnsent: !standing.before && !standing.isAgain }
+}
+
 /** Whether a message must come now, if there is room for it in flight. */
 export function isDue(standing: Standing, event: Event, moment: Moment): boolean {
   if (standing.is !== 'must' || isOver(event, moment.now) || !event.isKept) return false
@@ -267,15 +286,17 @@ export function whenCrashed(
     case 'must':
       if (standing.before) return standing.before
       if (!isCounted) return { is: 'waits', choice: 'perhaps' }
-      return { is: 'waits', choice: standing.isBehind ? 'newest, perhaps all' : 'all' }
+      if (standing.isBehind) return { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
+      return { is: 'waits', choice: 'all' }
     case 'may':
       return standing.isQos0 && counting === 'no'
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      return session.wasConnected || standing.choice !== 'newest'
+      // If the end of the connection is not stored, the node may have sent the message before the crash.
+      return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
-        : { is: 'waits', choice: 'newest, perhaps all' }
+        : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
       // If an UNSUBSCRIBE met the message on its way, it may have been sent after the end of its filter was stored.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
@@ -437,7 +458,7 @@ function isUnsent(standing: Standing): boolean {
 /** Whether the message comes again because of a crash, or may come again. */
 export function isSentAgain(standing: Standing): boolean {
   if (standing.is === 'acknowledged') return !standing.isKnown
-  return isRead(standing) || ((standing.is === 'waits' || standing.is === 'may') && standing.isAgain === true)
+  return isRead(standing) || ('isAgain' in standing && standing.isAgain === true)
 }
 
 function comesPerhaps(before: Standing): Standing {

@@ -14,6 +14,7 @@ import {
   whenLeft,
   whenReturned,
   whenTrimmed,
+  whenWindowFull,
   withinLimit,
   wrongWith,
 } from './promises.ts'
@@ -178,6 +179,23 @@ t.test('trimmed while the client holds back acknowledgements', async (t) => {
   t.notOk(due({ is: 'must' }, { ...every, isKept: false }))
   const inFlight = whenTrimmed({ is: 'must', before: { is: 'sent', isOwed: true } })
   t.ok(due(inFlight, latest, [newer]), 'what was in flight at the log-in')
+})
+
+t.test('a crash may have sent what waits again', async (t) => {
+  const session = { filters: qos1, wasConnected: true, isAfterCrash: false, isRaced: false }
+  const moment = { now: 0, events: [latest] }
+  const isUnsent = (standing: Standing) => 'isUnsent' in standing && standing.isUnsent
+  const back = (standing: Standing) => whenWindowFull(whenReturned(standing, latest, moment, false))
+  t.ok(isUnsent(back(waits)), 'without a crash')
+  const behind = whenCrashed(whenTrimmed({ is: 'must' }), latest, session, () => false)
+  t.notOk(isUnsent(back(behind)), 'the hub chose it from a trimmed journal')
+  t.notOk(isUnsent(back(whenLeft(back(behind)))), 'and the session left before it came')
+  t.notOk(isUnsent(back(unconflated)), 'the hub reads it from the journal again')
+  const ended = { ...session, wasConnected: false }
+  for (const standing of [waits, whenLeft({ is: 'must', isUnsent: true })]) {
+    const after = whenCrashed(standing, latest, ended, () => false)
+    t.notOk(isUnsent(back(after)), 'the end of the connection is not stored')
+  }
 })
 
 t.test('filters removed', async (t) => {
