@@ -114,7 +114,8 @@ function publisherMaySubscribe(institutions: readonly string[], filter: string):
 }
 
 function subscriberMaySubscribe(permitted: readonly string[], filter: string): SubscribeDecision {
-  // New credentials permit only filters within the radio tree. Check again: a damaged record must not open the inbox.
+  // New credentials permit only filters within the radio tree. Check again, because a credential that was
+  // damaged in the store must not open the inbox.
   if (!filterContains(radioTree, filter)) {
     return {
       allowed: false,

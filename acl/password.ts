@@ -13,7 +13,7 @@ export function createPassword(): Hashed & { password: string } {
   return { password, salt, hash: digest(salt, password).toString('base64url') }
 }
 
-/** Whether a password is right. An unknown username takes as long: the time must not reveal which usernames exist. */
+/** Whether a password is right. The time that this takes does not reveal whether the username exists. */
 export function passwordMatches(password: Buffer | string, stored: Hashed = nobody): boolean {
   const expected = Buffer.from(stored.hash, 'base64url')
   const actual = digest(stored.salt, password)

@@ -19,8 +19,8 @@ export interface Subscriber {
   username: string
   filters: readonly string[]
   /**
-   * Only for a temporary credential: its user. The session of this client ends with its connection. Before that, no
-   * other user can take it over.
+   * Only for a temporary credential: its user. The client's session ends with its connection. Until then, no
+   * other user can take over the session.
    */
   temporaryOf?: string
 }

@@ -48,7 +48,7 @@ const secondLength = 14
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** A random name for a temporary credential. A name with the time would not do: pages need many names per second. */
+/** A random name for a temporary credential. `next` has only one name per second, and pages need many. */
 export function temporaryUsername(label: string): string {
   const random = Array.from({ length: randomLength }, () => randomCharacters[randomInt(36)])
   return `sub-${label}-${random.join('')}`

@@ -33,8 +33,8 @@ interface Shared {
 /** Prefix of the keys of shared entries. A time follows, then a part that tells entries of the same time apart. */
 export const auditPrefix = 'audit/'
 /**
- * Maximum number of entries in a shared store. The file of each node has its own entries for as long as operators keep
- * the file.
+ * Maximum number of entries in a shared store. The file of a node keeps all entries of that node, for as
+ * long as operators keep the file.
  */
 const sharedEntries = 10_000
 /** Each time a node has recorded this many entries, it removes surplus entries from the store. */

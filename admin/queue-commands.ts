@@ -14,7 +14,7 @@ export interface QueueCommandParts {
     deadLetters(name: string): readonly unknown[]
     attempts(name: string): Promise<readonly unknown[]>
     replay(name: string, messageId: string | undefined): Promise<number>
-    /** Calls `first` with the number of messages before it changes anything. */
+    /** Before it changes anything, calls `first` with the number of messages. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
     /** Why the hub will send nothing from this queue any more. Undefined: the queue is not closed. */

@@ -129,8 +129,8 @@ export function registerGauges(
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
- * Makes the check of the store. It finds the problem of the store, if there is one, within `waitMs`. However many load
- * balancers check the node, it asks the store at most every three seconds.
+ * Makes the check of the store. The check finds the problem of the store, if there is one, within `waitMs`.
+ * It asks the store at most every three seconds, however many load balancers check the node.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
   // Uses a monotonic clock, because a wall clock that is set back would keep an old answer alive.

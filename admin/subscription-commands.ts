@@ -14,7 +14,7 @@ export interface SubscriptionCommandParts {
     Deliveries['subscriptions'],
     'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
   >
-  /** Sends a test message. Undefined: it sent none, because a test of this webhook or too many others are under way. */
+  /** Sends a test message. Undefined: this webhook or too many others are being tested already. */
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */

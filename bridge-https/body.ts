@@ -8,8 +8,8 @@ import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
 /**
- * The schemas of the bodies that a route takes. A body is checked against the first schema that has a field of the
- * body. If no schema has one, the body is checked against the first schema of all.
+ * The schemas of the bodies that a route takes. A body is checked against the first schema that has any field
+ * of the body, or else against the first schema of the list.
  */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 

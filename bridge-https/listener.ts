@@ -209,8 +209,8 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 
 /** Serves the page of the API description. */
 async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
-  // The plugin gets an empty document, because it would make a new text for every request. `answerDocument` sends the
-  // text that the hub has made.
+  // The plugin gets an empty document, because it would turn a real one into text anew for every request.
+  // `answerDocument` sends the text that the hub has made.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',

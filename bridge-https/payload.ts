@@ -6,7 +6,7 @@ import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answe
 /** A body as it arrived, or the answer that refuses it. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
-/** A body that is too long is read up to this many bytes: a client that is still writing does not read the answer. */
+/** A too long body is still read up to this many bytes, because a client reads no answer while it writes. */
 const drainBytes = 4 * 1024 * 1024
 /** A body may come in this many pieces of any size, however small: some clients write JSON token by token. */
 const freePieces = 4096

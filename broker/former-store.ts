@@ -7,9 +7,9 @@ import type { SessionRecord } from './session/session-record.ts'
 
 /*
  * The store of the former release, which had no journal. `queue/{clientId}/{sequence}` is a message in the queue of a
- * session, and `body/{sequence}` is its payload. `retained/{topic}\n{slot}` is a retained value, with its payload or
- * with the id of a shared payload, which is `retained-body/{id}`. `session/{clientId}` is a session without a position
- * in the journal.
+ * session, and `body/{sequence}` is its payload. `retained/{topic}\n{slot}` is a retained value. It has its
+ * payload, or the id of a shared payload. `retained-body/{id}` is a shared payload. `session/{clientId}` is a
+ * session without a position in the journal.
  */
 
 export const queuePrefix = 'queue/'
@@ -60,7 +60,7 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // For a retained value that a session got by a SUBSCRIBE, the former release set `keep` to `every` on every topic.
+  // `keep` may be wrong: for retained values of a SUBSCRIBE, the former release set `every` on every topic.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }

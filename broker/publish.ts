@@ -55,9 +55,10 @@ export interface Inbox<Decision extends { livestreams: number }> {
 const largeBytes = 16 * 1024
 
 /**
- * Handles a PUBLISH from its arrival to its acknowledgement. The packet waits for the pacing, which limits the packets
- * per turn of the event loop, and for the publish rate. The inbox decides by topic and payload. An accepted event is
- * appended to the journal, fanned out and reported. Then the client gets its acknowledgement.
+ * Handles a PUBLISH from its arrival to its acknowledgement. The packet waits for the pacing (a limit of
+ * packets per turn of the event loop) and for the publish rate. The inbox decides by topic and payload. An
+ * accepted event is appended to the journal, fanned out and reported. Then the client gets its
+ * acknowledgement.
  */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   inbox: Inbox<Decision>
@@ -96,7 +97,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   /** Whether a PUBLISH that has arrived may go on now. If not, `resume` is called when it may. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
-    // Call `pay` only when the pacing lets the PUBLISH through: by then the cost of the previous event is charged.
+    // `pay` comes after the pacing: by then, the cost of the previous large PUBLISH is charged.
     const pay = () => rate.enter(username, () => resume('rate'))
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }

@@ -127,7 +127,7 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /** Adds changes that must be in one commit. The caller counts `nth` in them from 0, as in a commit of their own. */
+    /** Adds changes that must be in one commit. Their `nth` counts from 0, as in a commit of their own. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered

@@ -53,7 +53,7 @@ export async function issueServerCertificate(
 }
 
 async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {
-  // DER requires a positive number without a leading zero byte.
+  // DER requires a positive number without a leading zero byte: the 4 at the beginning ensures both.
   const serialNumber = `4${randomBytes(15).toString('hex').slice(1)}`
   const certificate = await x509.X509CertificateGenerator.create(
     { serialNumber, signingAlgorithm, ...parts },

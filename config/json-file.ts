@@ -18,6 +18,6 @@ export function readJson(content: Uint8Array): { value: unknown } | { problems: 
   const fault = jsonFault(text)
   if (fault !== undefined) return { problems: [fault] }
   if (!/^\s*\{/.test(text)) return { problems: ['expected an object'] }
-  // The text parses, but two readers could understand it differently, for example because a key stands twice.
+  // The text is JSON, but `parseJson` is stricter: it refuses, for example, a key that occurs twice.
   return { problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message}`) }
 }

@@ -172,7 +172,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     return subscriptions.enable(name, () => [...standings.madeActive(name), retryChange(name)])
   }
 
-  /** True if the hub stops sending: to a webhook that answered only 410 for an hour, to a plugin target at once. */
+  /** After a 410: gives up a plugin target's items, disables a webhook after an hour. False: too early. */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {

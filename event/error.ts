@@ -67,8 +67,8 @@ export interface ErrorItem {
 }
 
 /**
- * Builds the item of an error. `detail` describes the wrong value and the expected value. If `detail` repeats a value
- * that the publisher sent, this function escapes the control characters that `quote` has not escaped yet.
+ * Builds the item of an error. `detail` describes the wrong value and the expected value. This function
+ * escapes control characters in `detail`, which may repeat a value of the publisher without `quote`.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
   const { sentence } = kindOfError(code)

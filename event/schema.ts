@@ -315,7 +315,7 @@ export function instant(description: string) {
   })
 }
 
-/** Allows null too. It lists two types instead of an `anyOf`: a wrong value then gives one error, not three. */
+/** Allows null too, with two types instead of an `anyOf`: a wrong value then gives one error, not three. */
 function orNull<T extends TSchema & { type: string }>(schema: T): TUnsafe<Static<T> | null> {
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] })
 }

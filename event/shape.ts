@@ -201,9 +201,9 @@ function reportSchemaErrors(
   event: Record<string, unknown>,
   errors: ErrorList,
 ): void {
-  // A hostile list may have half a million errors. To collect them at once would block the node. So only the first
-  // `maxErrors` items of a list are checked at once. The others are checked one by one: first with `quick`, and then
-  // with `thorough` only while the error list has room.
+  // A hostile list may have half a million errors. To collect them in one call would block the node. So the
+  // first call of `thorough` checks only the first `maxErrors` items of each list. The others are checked one
+  // by one: first with `quick`, and then with `thorough` only while the error list has room.
   const head = { ...event }
   for (const field of lists.keys()) {
     const list = head[field]

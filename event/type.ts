@@ -20,9 +20,9 @@ type Builders = Pick<
 const optional = Symbol('optional')
 
 /**
- * The hub's own builders: they stand in for the few TypeBox builders that it uses. They make the same objects as those
- * of TypeBox, and have the same types. To load TypeBox itself, which has seven hundred files, would take a fifth of the
- * start time of a node.
+ * The hub's own versions of the few TypeBox builders that the hub uses. They make the same objects as those
+ * of TypeBox, and have the same types. To load TypeBox itself, which has seven hundred files, would take a
+ * fifth of the start time of a node.
  */
 export const Type: Builders = builders({
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),

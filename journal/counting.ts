@@ -27,8 +27,9 @@ export function createCounting(store: Store) {
     },
 
     /**
-     * Counts the next messages up to position `upTo`, at most `most`. Returns the last counted position. `bytes`: the
-     * bytes of the newly counted messages after position `known`.
+     * Counts the next messages up to position `upTo`, at most `most`. Returns the last counted position.
+     * `bytes`: the bytes of the newly counted messages. The caller knows those up to position `known`, so
+     * `bytes` leaves them out.
      */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0

@@ -71,7 +71,7 @@ export async function openJournal(store: Store) {
     /** The position of the last message that this node knows of. */
     head: (): number => head,
 
-    /** The journal has every message from this position on, and below this position only messages that a rule keeps. */
+    /** The journal has every message from this position on, and may remove older ones that no rule keeps. */
     floor: (): number => floor,
     raiseFloor(position: number): void {
       floor = Math.max(floor, position)

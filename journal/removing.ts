@@ -134,7 +134,8 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. Queues and retained values never begin to name a message that is older than the window.
+   * messages. The check stays valid: queues and retained values never begin to name a message that is older
+   * than the window.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(

@@ -26,8 +26,8 @@ export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
 /**
- * Maximum number of values on one topic. Otherwise a publisher that makes up new names all the time would fill the
- * memory.
+ * Maximum number of values on one topic. Without it, a publisher that makes up new slots all the time would
+ * fill the memory.
  */
 const maxSlots = 100
 /** Maximum number of bytes of all payloads on one topic. The latest value stays even if it is larger. */
@@ -47,7 +47,7 @@ export interface SlotChange {
   by: unknown
   /** The value that the commit stores. Undefined: the commit removes the stored value. */
   value?: RetainedValue | undefined
-  /** The rule by which the store may keep its value. Undefined: the commit replaces or removes it in any case. */
+  /** By this rule, the store may keep its old value. Undefined: the commit always replaces or removes it. */
   order?: Order | undefined
 }
 

@@ -141,7 +141,7 @@ async function remove(
   let isStored = false
   try {
     await store.commit([...deletions, ...alongside], begin)
-    // A driver that does not call `begin` resolves the commits in their order, so this call comes in order too.
+    // Some store drivers do not call `begin`. They resolve commits in order, so this call comes in order too.
     begin()
     isStored = true
   } finally {

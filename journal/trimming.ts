@@ -123,8 +123,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // The stored floor may be ahead of the commits that this node has received. Below `journal.floor()`, the node knows
-    // which values other nodes have retained.
+    // The stored floor may be ahead of the commits that this node has received. So stop at `journal.floor()`:
+    // below it, this node knows which values other nodes have retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

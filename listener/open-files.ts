@@ -16,8 +16,8 @@ interface OpenFiles {
 
 /**
  * Limits the connections of the process: to the wanted number, or to the number that the open files allow if that is
- * less. Otherwise a flood of connections could take all open files: the store could open none, and the node could take
- * no event. Logs a warning if it lowers the number of incoming connections.
+ * less. Without this limit, a flood of connections could take all open files. Then the store could open none,
+ * and the node could take no event. Logs a warning if it lowers the number of incoming connections.
  */
 export async function connectionsWithinOpenFiles(
   wanted: OpenFiles,

@@ -28,8 +28,8 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
 }
 
 /**
- * The addresses and ports of both ends of a connection. They identify the connection, because a TLS socket has the same
- * ends as the TCP socket below it.
+ * The addresses and ports of both ends of a connection. A TLS socket has the same ends as the TCP socket
+ * below it, so the ends find the same client for both sockets.
  */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 

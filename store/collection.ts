@@ -13,9 +13,9 @@ export interface Collection<T> {
   /** Makes a condition for a commit: the stored document must still be the same as the one that `get` returns now. */
   unchanged(key: string): Change
   /**
-   * Calls `listener` for each change of another node. Also calls it for a change of this node whose commit was rejected
-   * because Redis did not answer in time, if Redis applied the change nevertheless. `get` already returns the new
-   * document.
+   * Calls `listener` for each change of another node. If Redis applies a commit of this node but does not
+   * answer in time, the commit rejects, and `listener` gets its change, too. When `listener` is called, `get`
+   * already returns the new document.
    */
   onChanged(listener: ChangeListener<T>): void
 }

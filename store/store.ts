@@ -102,9 +102,9 @@ export type SharedStore = Store & {
 }
 
 /**
- * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order, each
- * exactly once. One call has the changes of one or more whole commits. A caller that first loads a range and then
- * follows therefore misses no change.
+ * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order,
+ * each exactly once. A caller that first loads a range and then follows therefore misses no change. One call
+ * has the changes of one or more whole commits.
  *
  * From then on, a commit of this node resolves after `listener` has received all earlier commits of other nodes.
  * `listener` receives later commits in a later turn of the event loop. If Redis applies a commit of this node but does

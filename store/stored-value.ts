@@ -46,8 +46,8 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
 export const counterKey = 'number'
 
 /**
- * The range of the keys that start with `prefix`. It begins with `prefix + from`, and ends before `prefix + before`. A
- * prefix ends in `/`. Without `before`, the range ends before the prefix with `0` in place of this `/`, because `0` is
+ * The range of the keys that start with `prefix`, which ends in `/`. The range begins with `prefix + from`,
+ * and ends before `prefix + before`. Without `before`, the range of `journal/` ends before `journal0`: `0` is
  * the next byte after `/`.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {

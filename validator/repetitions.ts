@@ -17,8 +17,8 @@ const forgottenAtOnce = 2
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * Key suffix of a second mark of an event: the event was published for some of its services only. Marks of work have
- * other suffixes, because no livestream and no queue has this name.
+ * Key suffix of an event's second mark, which notes that the event was published for some services only.
+ * Marks of work have other suffixes, because no livestream and no queue has this name.
  */
 const inPart = 'in part'
 
@@ -75,7 +75,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
-    // A pending mark is about to be stored with a new time.
+    // A mark with a pending key must stay: it is about to be stored with a new time.
     isBusy: ({ key }) => pending.has(key),
   })
   /** Marks that a failed commit should have removed. The next commit tries again. */

@@ -58,14 +58,15 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
-    // The last publisher of the livestream is right too: it may have dropped out of the feed with the livestream.
+    // The livestream's last publisher is accepted too, because it may have dropped out of the feed as well.
     const named = own.find(({ publisher }) => publisher.id === publisherId) ?? own[0]
     if (!named) return foreign()
     return isOwnPublisher || named.publisher.id === publisherId ? accept(named.id) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // The derived id depends on the service type, so check all types. A made-up external id can lead to a listed id.
+  // From a made-up external id, the id of a listed livestream may be derived. The derived id depends on the
+  // service type, so check all types.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
     return ambiguous('.externalId', externalId)

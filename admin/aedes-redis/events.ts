@@ -100,7 +100,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether a slot needs no event of this time: the hub has one that is not older, or this import has a newer one. */
+  /** Whether a slot needs no event of this time: the hub has it, or the hub or this import a newer one. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)

@@ -119,7 +119,8 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // After the end of the list, only one error is still reported: the key holds no list at all.
+        // A read behind the last message finds nothing (`gone`), which is normal. `unreadable` is reported
+        // even there, because it means that the key holds no list at all.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }

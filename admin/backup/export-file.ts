@@ -188,7 +188,7 @@ function parse(line: Buffer): unknown {
   }
 }
 
-/** An upper bound of the JSON values in a line. */
+/** An upper bound of the number of JSON values in a line. */
 function valuesOf(line: Buffer): number {
   const [comma, bracket, brace] = Buffer.from(',[{')
   let count = 0

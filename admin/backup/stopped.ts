@@ -48,7 +48,7 @@ function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   return loaded.config
 }
 
-/** LevelDB writes files when it opens a store. A node of another user could not start with files of this user. */
+/** Rejects if another user owns the store: LevelDB would add files to it that the owner's node cannot use. */
 async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
   if (redisUrl !== undefined || redis !== undefined) return
   const directory = join(dataDir, 'store')

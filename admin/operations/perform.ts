@@ -12,7 +12,7 @@ export type Performed =
 
 export type Perform = ReturnType<typeof createPerform>
 
-/** Carries out commands, whichever door they come from. The cause of a fault goes to the log, not to the caller. */
+/** Carries out commands from the admin socket and from HTTPS. Only the log gets the cause of a fault. */
 export function createPerform({ commands, log }: { commands: Commands; log: Pick<Log, 'error'> }) {
   return async (name: string, args: Record<string, unknown>, who: string): Promise<Performed> => {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined

@@ -46,7 +46,7 @@ export async function createLifecycle(parts: {
   return {
     /** The present state of a track. */
     of,
-    /** Counts an authenticated request. */
+    /** Counts a request as a use of a track. */
     count: traffic.count,
     status: (): TrackReport[] => tracks.map(report),
 

@@ -11,7 +11,7 @@ export interface DeliveryParts {
   deliveries: {
     /** The last attempts, the newest first. */
     attempts(subscription: string): Promise<Attempt[]>
-    /** Sends a test message. Undefined: another test is under way. */
+    /** Sends a test message. Undefined: this webhook or too many others are being tested already. */
     test(subscription: string): Promise<Attempt | undefined>
   }
 }

@@ -24,8 +24,8 @@ export interface PubsubParts {
     /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
     /**
-     * Sends all events of the livestream since a time again, delivered or not. Leaves out events that the journal no
-     * longer has. `since`: milliseconds since the epoch. Resolves with the number of events.
+     * Sends again all events of the livestream from `since` (milliseconds since the epoch) on, delivered or
+     * not. Leaves out events that the journal no longer has. Resolves with the number of events.
      */
     replaySince(subscription: string, since: number): Promise<number>
     /** Queues one item of plugin work. False: no plugin target is configured for it. */

@@ -19,7 +19,7 @@ import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
 
 const path = '/auth/session'
-/** By the prefix `__Secure-`, browsers take the cookie over TLS only. */
+/** Browsers accept a cookie with the prefix `__Secure-` only over TLS. */
 const cookieName = '__Secure-hub-session'
 const everything = ['radio/#']
 /** The account of the first operator. It belongs to no broadcaster, and may look at the on-air page as well. */

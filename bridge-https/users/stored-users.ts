@@ -4,7 +4,7 @@ import { normalEmail, type User } from './user.ts'
 
 /** A user whose password or token was checked. */
 export interface KnownUser extends User {
-  /** Counts the passwords of the user. A token made under an earlier password is void. */
+  /** Rises with a new password, or when all log-ins end at once. A token of an earlier generation is void. */
   generation: number
   /** The log-in that the token belongs to. Undefined: a new log-in, or one that began under the previous release. */
   loginId?: string | undefined

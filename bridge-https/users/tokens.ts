@@ -52,7 +52,7 @@ export function createTokens(parts: {
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      // `user.generation` numbers the password that was checked. The user may have another password by now.
+      // The generation of the checked password. If the user has a newer password by now, the tokens are void.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {

@@ -82,7 +82,7 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   const level = body[name.end]
   if (level === undefined) return { violation: 'packet is truncated' }
   const protocol = name.bytes.toString()
-  // Another version of MQTT gets return code 1 [MQTT-3.1.2-2], another protocol no CONNACK [MQTT-3.1.2-1].
+  // Another MQTT version gets return code 1 [MQTT-3.1.2-2], another protocol gets no CONNACK [MQTT-3.1.2-1].
   if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4))
     return { refuse: connackCode.unacceptableVersion }
   if (protocol !== 'MQTT') return { violation: 'protocol name is not MQTT' }

@@ -304,7 +304,7 @@ export class MqttConnection extends InnerStream {
     else this.#wait(frame.bytes, take)
   }
 
-  /** Keeps a packet until the broker calls `#resumeWaiting`. Only `part` of the packet stays in memory. */
+  /** Keeps a packet until the broker calls `#resumeWaiting`. `part`: its bytes that stay in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
     const { grow, free } = this.#events.countBytes(end)

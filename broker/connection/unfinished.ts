@@ -11,7 +11,7 @@ const limitsBeforeLogIn = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const limitsAfterLogIn = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /**
  * Maximum number of pieces smaller than 64 bytes that a credential may send in a second: `perEvent` times the publish
- * rate, which counts events per second, but at least `perSecond`.
+ * rate (events per second), but at least `perSecond`.
  */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
 

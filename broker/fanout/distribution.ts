@@ -46,7 +46,7 @@ export function createDistribution(
   /** Messages that other nodes have appended to the journal, and that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
-    // Delivers the entry when this node has applied the other changes of its commit, above all the retained value.
+    // Delivers the entry when this node has applied the rest of the commit, above all the retained value.
     if (ofOthers.push(entry) === 1) queueMicrotask(deliverOfOthers)
   })
 
@@ -172,7 +172,7 @@ interface DeliveryParts {
   reading: Reading
   routes: Routes
   handedOut: HandedOut
-  /** Checks the ACL at delivery (after the check at SUBSCRIBE): called once per message and set of permissions. */
+  /** Checks the ACL again at delivery, as at SUBSCRIBE. Called once per message and set of permissions. */
   mayReceive: Access['mayReceive']
   metrics: Metrics
 }

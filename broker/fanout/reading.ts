@@ -73,7 +73,7 @@ export function createReading(parts: {
         if (!before?.dup) waiting.set(each.position, isWantedAnyway ? { ...each, isWantedAnyway } : each)
       }
       session.backlog = [...waiting.values()]
-      // New filters bring no older messages from the journal: each filter applies only after its position `since`.
+      // The place in the journal stays: new filters bring no older messages, only those after their `since`.
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
 

@@ -243,7 +243,7 @@ function retainedOwed(
   return owed.sort((a, b) => a.position - b.position)
 }
 
-/** Returns each topic that has a retained value and matches one of `filters` above QoS 0, with the highest such QoS. */
+/** The topics of retained values that match filters above QoS 0, each with the highest QoS of its filters. */
 function topicsOf(
   filters: ReadonlySet<string>,
   { subscriptions }: Session,

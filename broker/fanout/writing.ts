@@ -5,8 +5,9 @@ import { nextPacketId, type Session } from '../session/session.ts'
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
 /**
- * If more calls of `deliver` than this wait, they make a break only where a buffer may overflow. All other breaks only
- * let the node do other work, such as reading from publishers. Without them it sends the waiting messages sooner.
+ * If more than this many calls of `deliver` are waiting, they make a break only where a buffer may overflow.
+ * The other breaks only let the node do other work, such as reading from publishers. Without these breaks,
+ * the node sends the waiting messages sooner.
  */
 const maxWaiting = 8
 

@@ -115,9 +115,9 @@ export function createClaims(parts: {
 
   /**
    * Whether the credential may have this session beside its other persistent sessions. A session that the credential
-   * already has needs no room. A session of another credential does: two credentials with the same permissions could
-   * otherwise pass sessions to each other without a limit. `foreseen`: number of other sessions that are about to be
-   * made.
+   * already has needs no room. A session of another credential needs room, or else two credentials with the
+   * same permissions could pass sessions to each other without a limit. `foreseen`: number of other sessions
+   * that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)

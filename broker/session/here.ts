@@ -14,7 +14,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
 
   return {
     connected: connected as ReadonlyMap<string, Session>,
-    /** Sessions whose clients are logging in. The store is about to decide whether this node gets each session. */
+    /** Sessions whose clients are logging in. The store has not decided yet whether this node gets them. */
     claiming,
     /** Persistent sessions whose clients have gone. This node has not stored that yet. */
     leaving,

@@ -8,7 +8,7 @@ export interface Owed {
   readonly retain: boolean
   /** The message may have been sent before. If so, it is sent with DUP. */
   readonly dup: boolean
-  /** The message would have reached the session without the SUBSCRIBE too. Other retained values are dropped first. */
+  /** The session would get this retained value even without the SUBSCRIBE. Other values are dropped first. */
   readonly isWantedAnyway?: boolean
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
@@ -29,9 +29,9 @@ const lastId = 65_535
  * The messages in flight to one client, by packet identifier.
  *
  * Nearly all are QoS 1 messages to clean sessions. Their identifiers form a row without gaps (7, 8, 9, …), and clients
- * acknowledge them in order [MQTT-4.6.0-2]. So it is enough to keep the first identifier and the length of the row: the
- * node would otherwise fill and empty the maps of thousands of clients at every event. Only messages outside the row go
- * to a map.
+ * acknowledge them in order [MQTT-4.6.0-2]. So this class keeps only the first identifier and the length of
+ * the row. With a map for each client, the node would fill and empty thousands of maps at every event. Only
+ * messages outside the row go to a map.
  */
 export class InFlight {
   #first = 0

@@ -91,8 +91,8 @@ export interface SessionBounds {
    */
   inFlightWindow: number
   /**
-   * Maximum number of messages in flight. Above this number, the session reads messages from the journal. Must not be
-   * greater than `maxOwed`.
+   * Maximum number of messages in flight. At this number, further messages stay in the journal, and the
+   * session reads them later. Must not be greater than `maxOwed`.
    */
   maxInFlight: number
 }

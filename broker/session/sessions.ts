@@ -137,7 +137,7 @@ export function createEndedSessions(parts: {
     /** Removes sessions that have been offline for too long, and returns their number. */
     async sweep(): Promise<number> {
       if (!isLeader()) return 0
-      // The hub has already called `endGone` when a node was gone. That call may have failed.
+      // Repeats `endGone`: the call that the hub made when a node went away may have failed.
       await endGone()
       const all = [...known.values()]
       const expired = all.filter(known.hasExpired)

@@ -14,7 +14,7 @@ import { progress } from './progress.ts'
 
 /** Pause between two requests that ask whether the node is back, milliseconds. */
 const askEveryMs = 200
-/** Longest wait for the node to start again, milliseconds. After that its log says what is wrong. */
+/** Longest wait for the node to start again, milliseconds. Then `hubctl` refers to the log of the node. */
 const patienceMs = 30 * 60_000
 
 type Done = { result: unknown } | { error: CallFailure }

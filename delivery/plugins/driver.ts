@@ -9,7 +9,7 @@ export interface PluginItem {
   action: string
   /** The event as published. */
   event: Record<string, unknown>
-  /** The entry for this target in the event's `plugins`. Without one (`autoEnable`), an object with only the type. */
+  /** The event's `plugins` entry for this target. If none (`autoEnable`): an object with only the type. */
   plugin: Record<string, unknown>
   /** Institution of the publisher. */
   institutionId: string

@@ -95,8 +95,8 @@ export function createRepeating(parts: {
 }
 
 /**
- * Reads the payload of a message that the journal may remove. Undefined: the journal keeps the message, so no copy is
- * needed, or has removed the message already.
+ * Reads the payload of a message that the journal may remove. Undefined: no copy is needed, because the
+ * journal keeps the message. Also undefined if the journal has removed the message already.
  */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,

@@ -31,8 +31,8 @@ export async function createWorkQueues(parts: {
   isOwn: (queue: string) => boolean
   clock: () => number
   /**
-   * The clock for the age of items. It does not follow the system clock when that jumps ahead. Otherwise, all items
-   * would become dead letters after a jump by a week.
+   * The clock for the age of items. It does not jump ahead with the system clock: a jump by a week would turn
+   * all items into dead letters.
    */
   steadyClock: () => number
   limits: WorkLimits

@@ -13,7 +13,7 @@ export interface QueueRunState {
 /** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
-  /** The queue or its target may have changed: if a node is working the queue off, it looks again before it stops. */
+  /** The queue or its target may have changed: the node looks again before it stops working the queue off. */
   isWoken: boolean
   timer?: NodeJS.Timeout
   /** Failed attempts in a row. */

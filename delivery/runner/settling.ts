@@ -20,7 +20,7 @@ export function createSettling(parts: {
    * aside, so the queue goes on.
    */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
-  /** Called when an endpoint wants no more messages. Resolves with true if the hub now sends it nothing more. */
+  /** Called when an endpoint wants no more messages. Resolves with false if the hub tries the queue again. */
   onGone: (queue: string) => Promise<boolean>
   clock: () => number
   random: () => number

@@ -64,7 +64,8 @@ export async function createStandings(parts: {
 
     /**
      * The changes that record the outcome of an attempt, for the commit that stores the attempt. `isAside`: the
-     * endpoint refused an item that was already set aside, so the queue goes on.
+     * endpoint refused an item that was already set aside. This does not hold up the queue, so `state` stays
+     * as it is.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)

@@ -15,7 +15,7 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Maximum number of subscriptions of one institution. One for each livestream and partner would be fewer. */
+/** Maximum number of subscriptions of one institution. One per livestream and partner needs fewer. */
 const maxPerInstitution = 2_000
 
 /** The push subscriptions, in the store and mirrored in memory. */

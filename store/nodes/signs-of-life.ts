@@ -12,8 +12,8 @@ const usualIntervalMs = 1_000
  */
 const patience = 5
 /**
- * Maximum number of signs of this node that wait for an answer. They must not pile up. But a node that reads the log
- * slowly learns late that the store has taken its signs, and must go on giving signs.
+ * Maximum number of signs of this node that wait for an answer, so that they do not pile up. It is high: if a
+ * node reads the log slowly, it learns late that the store has taken its signs, but must go on giving signs.
  */
 const maxUnderway = 30
 

@@ -55,7 +55,7 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** The reader of the log calls this when it reaches a group of this node. It then calls the resulting functions. */
+    /** The reader of the log calls this at each group of this node, and then calls the returned functions. */
     onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
       sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 

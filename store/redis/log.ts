@@ -148,8 +148,8 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // Reports the given-up commits that precede this commit in the group. It is not too late, although `end` has just
-      // settled this commit: the caller of this commit goes on in a later microtask.
+      // Reports the given-up commits that precede this commit in the group. `end` has just settled this
+      // commit, but its caller goes on in a later microtask, and thus after the report.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

@@ -20,7 +20,7 @@ export function createSending(parts: {
 }) {
   const { connection, keys, node, markEvery, replicas } = parts
   const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
-  /** For a message: how many replicas have a group. Undefined if they are enough. */
+  /** For an error message: how many replicas have a group. Undefined if they are enough. */
   let shortfall: string | undefined
 
   return {
@@ -46,7 +46,7 @@ export function createSending(parts: {
       return readAnswer(answer)
     },
 
-    /** For a message: why `send` has not resolved. */
+    /** For an error message: why `send` has not resolved. */
     reason: (): string => shortfall ?? connection.noAnswer().message,
   }
 

@@ -56,7 +56,7 @@ export async function createFeedSource(options: {
 }) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
-  /** Whether a source is the configured one. Any path of the sample feed counts: an update of the hub can change it. */
+  /** Whether `other` is the configured source. Sample feeds are all one source: an update may move them. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const former = await createFormerLivestreams(store, feedPlace)

@@ -32,8 +32,8 @@ export interface Feed extends Livestreams {
 }
 
 /**
- * Reads a feed document.
- * Refuses a feed with one bad item as a whole. If bad items were left out, the hub would block their livestreams.
+ * Reads a feed document. Refuses the whole feed if a single item is bad. If bad items were left out, the hub
+ * would block their livestreams.
  */
 export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   let document: unknown

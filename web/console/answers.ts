@@ -256,7 +256,7 @@ export interface Credential {
   revokeAt?: string
   user?: string
   sessions: number
-  /** Null: not within the last weeks, or never. */
+  /** Null: never, or not within the last 400 days. */
   lastUsedAt: string | null
 }
 

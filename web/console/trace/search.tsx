@@ -8,7 +8,7 @@ import { EventTable } from './event-table.tsx'
 
 /** Number of events that one search finds before it stops. */
 const wanted = 50
-/** Maximum number of pages that one search reads: a page may hold no event that matches. */
+/** Maximum number of pages that one search reads: without it, a search that finds nothing reads them all. */
 const mostPages = 40
 
 /** Events of the past, the newest first. The search reads backwards until it has found enough. */
