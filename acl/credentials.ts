@@ -74,7 +74,7 @@ export async function createCredentials(parts: CredentialsParts) {
     ): Promise<IssuedCredential | { error: string }> {
       const permissions = checkCredentialRequest(request)
       if ('error' in permissions) return permissions
-      return inLock((held) => issuing.issue(permissions, held, first, temporary))
+      return inLock((held) => issuing.issue(permissions, held, first, { temporary }))
     },
 
     /**

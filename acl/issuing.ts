@@ -1,5 +1,12 @@
 import type { Change } from '../store/store.ts'
-import { type Credential, endingAt, hasEnded, shown, type Temporary } from './credential.ts'
+import {
+  type Credential,
+  endingAt,
+  hasEnded,
+  type StoredCredential,
+  shown,
+  type Temporary,
+} from './credential.ts'
 import { createPassword } from './password.ts'
 import type { Permissions } from './permissions.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
@@ -53,22 +60,19 @@ export function createIssuing(parts: {
       if (old.revokeAt !== undefined) {
         return { error: `it has been rotated already, and ends at ${old.revokeAt}: rotate its successor` }
       }
-      const ending = revokeAfterMs === undefined ? old : endingAt(old, clock() + revokeAfterMs)
-      const issued = await issue(old, held, (next) => first?.(next, ending.revokeAt) ?? Promise.resolve())
-      if (ending !== old) {
-        await collection.put(ending, held)
-        schedule(ending)
-      }
-      const { revokeAt } = ending
+      const ending = revokeAfterMs === undefined ? undefined : endingAt(old, clock() + revokeAfterMs)
+      const revokeAt = ending?.revokeAt
+      const issued = await issue(old, held, async (next) => first?.(next, revokeAt), { ending })
       return { ...issued, replaces: username, ...(revokeAt !== undefined && { revokeAt }) }
     },
   }
 
+  /** `ending`: the replaced credential with its end, stored in the same commit. */
   async function issue(
     { role, label, institutions, filters, classes }: Permissions,
     held: readonly Change[],
     first?: (credential: Credential) => Promise<void>,
-    temporary?: Temporary,
+    { temporary, ending }: { temporary?: Temporary | undefined; ending?: StoredCredential | undefined } = {},
   ): Promise<IssuedCredential> {
     const now = clock()
     const { password, salt, hash } = createPassword()
@@ -82,8 +86,9 @@ export function createIssuing(parts: {
     }
     const credential = shown(stored)
     await first?.(credential)
-    await collection.put(stored, [...held, ...changes])
-    schedule(credential)
+    const credentials = ending ? [stored, ending] : [stored]
+    await collection.put(credentials, [...held, ...changes])
+    for (const each of credentials) schedule(each)
     const warning = warnAbout(institutions)
     return { credential, password, ...(warning !== undefined && { warning }) }
   }

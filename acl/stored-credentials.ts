@@ -19,9 +19,13 @@ export async function openStoredCredentials(store: Store) {
     values: collection.values,
     onChanged: collection.onChanged,
 
-    async put(credential: StoredCredential, alongside: readonly Change[]): Promise<void> {
-      await collection.put(credential.username, credential, alongside)
-      note(credential)
+    /** Commits the credentials and the changes `alongside`, all or none. */
+    async put(credentials: readonly StoredCredential[], alongside: readonly Change[]): Promise<void> {
+      await collection.change(
+        credentials.map((each) => [each.username, each]),
+        alongside,
+      )
+      credentials.forEach(note)
     },
 
     /** Resolves with false if there is no credential of that name. */

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
@@ -33,14 +33,14 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
   const inLock = await createLock(store, 'signing-key')
   // Nodes that start at the same time may each make a key. When the nodes have heard of all keys, they all sign with
   // the newest.
-  let signing = newest() ?? (await make([]))
-  collection.onChanged(() => {
-    signing = newest() ?? signing
-  })
+  let signing = newest() ?? (await makeFirst())
 
   return {
     /** The key that signs now. */
-    current: () => ({ kid: signing.kid, key: signing.privateJwk }),
+    current() {
+      signing = newest() ?? signing
+      return { kid: signing.kid, key: signing.privateJwk }
+    },
 
     /**
      * The public key with this id, if the hub still accepts tokens that it signed. Returns the same object each time,
@@ -63,14 +63,20 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inLock(async (held) => {
-        const old = [...collection.values()]
-        const made = await make(held, first)
-        signing = made
+        const made = await make()
+        await first?.(made.kid)
         const replacedAt = new Date(clock()).toISOString()
-        for (const key of old) {
-          if (dropOld || !isKept(key)) await collection.delete(key.kid, held)
-          else if (key.replacedAt === null) await collection.put(key.kid, { ...key, replacedAt }, held)
-        }
+        const old = [...collection.values()]
+        const dropped = old.filter((key) => dropOld || !isKept(key))
+        const replaced = old.filter((key) => key.replacedAt === null && !dropped.includes(key))
+        await collection.change(
+          [
+            [made.kid, made],
+            ...dropped.map(({ kid }) => [kid, undefined] as const),
+            ...replaced.map((key) => [key.kid, { ...key, replacedAt }] as const),
+          ],
+          held,
+        )
         return shown(made)
       }),
   }
@@ -82,19 +88,22 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       .at(-1)
   }
 
-  async function make(held: readonly Change[], first?: Rotation['first']): Promise<StoredKey> {
+  async function makeFirst(): Promise<StoredKey> {
+    const key = await make()
+    await collection.put(key.kid, key)
+    return key
+  }
+
+  async function make(): Promise<StoredKey> {
     const pair = await generateKeyPair(algorithm, { modulusLength: 2048, extractable: true })
     const kid = randomUUID()
-    const key: StoredKey = {
+    return {
       kid,
       createdAt: new Date(clock()).toISOString(),
       replacedAt: null,
       privateJwk: await exportJWK(pair.privateKey),
       publicJwk: { ...(await exportJWK(pair.publicKey)), kid, use: 'sig', alg: algorithm },
     }
-    await first?.(kid)
-    await collection.put(kid, key, held)
-    return key
   }
 
   function isKept({ replacedAt }: StoredKey): boolean {

@@ -8,6 +8,14 @@ export interface Collection<T> {
   readonly size: number
   /** Commits the document and the changes `alongside`. Then `get` returns the document. Rejects if the commit fails. */
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
+  /**
+   * Commits several documents and the changes `alongside`, all or none. Undefined in place of a document removes the
+   * stored one.
+   */
+  change(
+    documents: readonly (readonly [key: string, document: T | undefined])[],
+    alongside?: readonly Change[],
+  ): Promise<void>
   /** Resolves with false if there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
   /** Makes a condition for a commit: the stored document must still be the same as the one that `get` returns now. */
@@ -41,14 +49,12 @@ export async function createCollection<T>(store: Store, name: string): Promise<C
     get size() {
       return documents.size
     },
-    async put(key, document, alongside = []) {
-      await store.commit([{ put: pathOf(key), value: JSON.stringify(document) }, ...alongside])
-      documents.set(key, document)
-    },
-    async delete(key, alongside = []) {
+    put: (key, document, alongside) => change([[key, document]], alongside),
+    change,
+    async delete(key, alongside) {
       if (!documents.has(key)) return false
-      await store.commit([{ del: pathOf(key) }, ...alongside])
-      return documents.delete(key)
+      await change([[key, undefined]], alongside)
+      return true
     },
     unchanged(key) {
       const document = documents.get(key)
@@ -56,6 +62,22 @@ export async function createCollection<T>(store: Store, name: string): Promise<C
       return { check: pathOf(key), when }
     },
     onChanged: (listener) => void listeners.push(listener),
+  }
+
+  async function change(
+    changed: Parameters<Collection<T>['change']>[0],
+    alongside: readonly Change[] = [],
+  ): Promise<void> {
+    await store.commit([...changed.map(([key, document]) => changeOf(key, document)), ...alongside])
+    for (const [key, document] of changed) {
+      if (document === undefined) documents.delete(key)
+      else documents.set(key, document)
+    }
+  }
+
+  function changeOf(key: string, document: T | undefined): Change {
+    if (document === undefined) return { del: pathOf(key) }
+    return { put: pathOf(key), value: JSON.stringify(document) }
   }
 
   function pathOf(key: string): string {

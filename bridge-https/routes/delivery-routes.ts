@@ -55,7 +55,8 @@ export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): Gu
         200: { description: 'It was sent; see `delivered`', schema: TestAnswer },
         404: notFound,
         429: {
-          description: 'A test is under way; the header Retry-After says when to ask again',
+          description:
+            'This webhook, or too many others, are being tested already; the header Retry-After says when to ask again',
           schema: PlainError,
         },
       },

@@ -305,6 +305,28 @@ t.test('a rotation and a revocation at the same moment do not bring the credenti
   t.strictSame(credentials.list(), [])
 })
 
+t.test('a rotation is stored as a whole or not at all', async (t) => {
+  const real = await openStore(t)
+  let left = Infinity
+  const store: Store = {
+    ...real,
+    commit: (changes) => (left-- > 0 ? real.commit(changes) : Promise.reject(new Error('disk full'))),
+  }
+  const { credentials } = await start(t, { store })
+  const { credential } = success(await credentials.add({ role: 'publisher', label: 'x', institutions: [A] }))
+  const before = credentials.list()
+  const rotate = () => credentials.rotate(credential.username, { revokeAfterMs: 60_000 })
+  left = 0
+  await t.rejects(rotate(), { message: 'disk full' })
+  t.strictSame(credentials.list(), before)
+  left = 1
+  const { credential: next, revokeAt } = success(await rotate())
+  const after = [{ ...credential, revokeAt }, next]
+  t.strictSame(credentials.list(), after)
+  const { credentials: again } = await start(t, { store: real })
+  t.strictSame(again.list(), after)
+})
+
 t.test('credentials survive a restart', async (t) => {
   const { credentials, store } = await start(t)
   const { credential, password } = success(

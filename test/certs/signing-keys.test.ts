@@ -42,3 +42,25 @@ t.test('what is signed at any moment of a rotation can be verified', async (t) =
     await jwtVerify(token, verifier)
   }
 })
+
+t.test('a rotation is stored as a whole or not at all', async (t) => {
+  const embedded = await openEmbeddedStore(t.testdir())
+  t.teardown(() => embedded.close())
+  let left = Infinity
+  const store: Store = {
+    ...embedded,
+    commit: (changes) => (left-- > 0 ? embedded.commit(changes) : Promise.reject(new Error('disk full'))),
+  }
+  const keys = await createSigningKeys({ store, clock: Date.now, keepMs: 60_000 })
+  await keys.rotate()
+  const before = keys.list()
+  left = 0
+  await t.rejects(keys.rotate({ dropOld: true }), { message: 'disk full' })
+  t.same(keys.list(), before)
+  t.equal(keys.current().kid, before[0]?.kid, 'the key before signs on')
+  left = 1
+  const made = await keys.rotate({ dropOld: true })
+  t.same(keys.list(), [made])
+  const again = await createSigningKeys({ store: embedded, clock: Date.now, keepMs: 60_000 })
+  t.same(again.list(), [made])
+})
