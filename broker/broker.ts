@@ -104,9 +104,9 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, running, clock },
   })
   const { decideAndSettle: accept } = publishing
-  const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log })
+  const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
   const clients = createClients()
-  const connectionEnd = createConnectionEnd({ store, sessions, known, clients, calls, log, metrics })
+  const connectionEnd = createConnectionEnd({ sessions, wills, known, clients, calls, log, metrics })
   const failures = createLoginLimit(limits.loginFailures, store)
   const logIn = createLogIn({ access, failures, claims, connectionEnd, wills, reading, log, metrics })
   const unfinished = createUnfinished(limits.publishRate)

@@ -1,6 +1,5 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
-import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client, Clients } from '../connection/client.ts'
@@ -8,6 +7,7 @@ import type { MqttConnection } from '../connection/connection.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { Sessions } from '../session/sessions.ts'
 import { ForeignSession } from './claim.ts'
+import type { Wills } from './wills.ts'
 
 export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
 
@@ -22,15 +22,15 @@ interface TakeOver {
 
 /** Handles the end of a connection: it ends by itself, or because a newer connection takes over its client id. */
 export function createConnectionEnd(parts: {
-  store: Store
   sessions: Sessions
+  wills: Wills
   known: KnownSessions
   clients: Clients
   calls: Calls
   log: Log
   metrics: Metrics
 }) {
-  const { store, sessions, known, clients, calls, log, metrics } = parts
+  const { sessions, wills, known, clients, calls, log, metrics } = parts
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as TakeOver
     const session = sessions.get(clientId)
@@ -84,16 +84,17 @@ export function createConnectionEnd(parts: {
     const { connection, session, willKey } = client
     client.endLogIn()
     client.freeWillRoom()
+    const isVoid = when !== undefined || connection.hasSentDisconnect || connection.cutReason === 'revoked'
+    const discarded = willKey && isVoid && wills.discard(willKey)
     try {
       // A new session whose client got no CONNACK must end: the next CONNACK must not say that a session is present.
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
       if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)
-      const isVoid = when !== undefined || connection.hasSentDisconnect || connection.cutReason === 'revoked'
-      if (willKey && isVoid) await store.commit([{ del: willKey }])
     } catch (error) {
       metrics.storeFailures.inc()
       log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')
     }
+    await discarded
   }
 }

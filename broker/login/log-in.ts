@@ -126,7 +126,11 @@ export function createLogIn(parts: {
     client.session = session
     connection.sessionPresent = resumed
     const { will } = connection.request ?? {}
-    if (will) client.willKey = await wills.store(session, will)
+    if (will) {
+      // Set before the commit: a commit that failed may still be applied, and the end of the log-in removes the will.
+      client.willKey = wills.newKey(clientId)
+      await wills.store(client.willKey, session, will)
+    }
     return connackCode.accepted
   }
 }

@@ -9,6 +9,7 @@ import type { createRunningWork } from '../../store/running-work.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Client } from '../connection/client.ts'
 import type { Will } from '../connection/connect-packet.ts'
 import type { Received } from '../publish.ts'
@@ -52,8 +53,9 @@ export async function createWills(parts: {
   running: ReturnType<typeof createRunningWork>
   clock: () => number
   log: Log
+  metrics: Metrics
 }) {
-  const { store, nodes, accept, rate, isValid, running, clock, log } = parts
+  const { store, nodes, accept, rate, isValid, running, clock, log, metrics } = parts
   const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
   const inLock = await createLock(store, 'wills')
@@ -63,9 +65,19 @@ export async function createWills(parts: {
   const waiting = createSums()
 
   return {
-    /** Stores the will of a connection. Resolves with the key of the will. */
-    store: ({ clientId, principal }: Session, will: Will): Promise<string> =>
-      stored.put({ clientId, principal, ...will }),
+    /** Makes a key for the will of a connection. */
+    newKey: stored.newKey,
+
+    /** Stores the will of a connection. */
+    store: (key: string, { clientId, principal }: Session, will: Will): Promise<void> =>
+      stored.put(key, { clientId, principal, ...will }),
+
+    /**
+     * Removes a will that must not be published. If the store fails, tries again until the will is removed: otherwise
+     * the next start of this node would publish the will. Never rejects.
+     */
+    discard: (key: string): Promise<void> =>
+      keepTrying(() => store.commit([{ del: key }]), 'will not removed yet'),
 
     /** Call this once, at the start of the node. Publishes all left-over wills. */
     async start(): Promise<void> {
@@ -149,9 +161,14 @@ export async function createWills(parts: {
   }
 
   /** Resolves after the first try. If that try fails, repeats `attempt` in the background until it succeeds. */
-  async function keepTrying(attempt: () => Promise<void>): Promise<void> {
+  async function keepTrying(
+    attempt: () => Promise<unknown>,
+    problem = 'will not published yet',
+  ): Promise<void> {
     const failed = (err: unknown) => {
-      if (err !== notStored) log.error({ err }, 'will not published yet')
+      if (err === notStored) return
+      metrics.storeFailures.inc()
+      log.error({ err }, problem)
     }
     try {
       await attempt()
@@ -168,11 +185,10 @@ export async function createWills(parts: {
  */
 function createStoredWills(store: Store, nodes: Nodes) {
   return {
-    /** Stores the will of a connection. Resolves with the key of the will. */
-    async put({ payload, ...will }: SentWill): Promise<string> {
-      const key = `will/${encodeURIComponent(will.clientId)}/${randomUUID()}`
+    newKey: (clientId: string): string => `will/${encodeURIComponent(clientId)}/${randomUUID()}`,
+
+    async put(key: string, { payload, ...will }: SentWill): Promise<void> {
       await store.commit([{ put: key, value: encodeValue({ node: nodes.self, ...will }, payload) }])
-      return key
     },
 
     /** The wills of connections whose node is gone. Empty on every node except the leader, which publishes them. */

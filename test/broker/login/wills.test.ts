@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { generate, parser } from 'mqtt-packet'
 import t from 'tap'
 import { encodeForAedes, judgeConnect } from '../../../broker/connection/connect-packet.ts'
@@ -5,6 +6,7 @@ import { createFrameReader } from '../../../broker/connection/frames.ts'
 import { encodeValue } from '../../../journal/value-codec.ts'
 import { type PlainBroker, startPlainBroker } from '../../plain-broker.ts'
 import { rawClient } from '../../raw-client.ts'
+import { createFailingStore, touches } from '../failing-store.ts'
 
 const will = { topic: 'will', payload: Buffer.from('gone'), qos: 0 as const, retain: false }
 
@@ -151,3 +153,51 @@ t.test('the will of a credential that is not valid any more is void', async (t) 
   await watcher.client.settled()
   t.equal(watcher.client.packets.filter(({ cmd }) => cmd === 'publish').length, 1)
 })
+
+t.test('the will of a client that said DISCONNECT is removed as soon as the store can', async (t) => {
+  const cases: [clean: boolean, failing: string][] = [
+    [true, 'will/'],
+    [false, 'will/'],
+    [false, 'session/'],
+    [false, ''],
+  ]
+  for (const [clean, failing] of cases) {
+    const store = createFailingStore()
+    const broker = await startPlainBroker({ wrapStore: store.wrap })
+    t.teardown(broker.close)
+    const { client } = await connect(t, broker, { clientId: 'polite', clean, will })
+    store.fail(touches(failing))
+    client.send({ cmd: 'disconnect' })
+    while (store.refused === 0) await nextTurn()
+    store.heal()
+    await untilNoWill(broker)
+    t.pass(`clean ${clean}, while the store refused keys of ${failing || 'all kinds'}`)
+  }
+})
+
+t.test('the will of a log-in that failed is removed, also if the store has it', async (t) => {
+  const isWill = touches('will/')
+  let isLate = true
+  const broker = await startPlainBroker({
+    wrapStore: (store) => ({
+      ...store,
+      async commit(changes, underway) {
+        const first = await store.commit(changes, underway)
+        if (!isLate || !isWill(changes)) return first
+        isLate = false
+        throw new Error('not committed, it may still be applied')
+      },
+    }),
+  })
+  t.teardown(broker.close)
+  const client = await rawClient(t, broker.port)
+  t.equal((await client.connect({ clientId: 'c', will })).returnCode, 3)
+  await untilNoWill(broker)
+})
+
+async function untilNoWill({ store }: PlainBroker): Promise<void> {
+  for (let count = 1; count > 0; await nextTurn()) {
+    count = 0
+    for await (const _will of store.range('will/')) count++
+  }
+}
