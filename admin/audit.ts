@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import type { Change, Store } from '../store/store.ts'
+import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
 import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
 export type Audit = ReturnType<typeof createAudit>
@@ -166,8 +166,7 @@ async function prune(store: Store, limit: number): Promise<void> {
 const seeLog = 'the log of the node says why'
 
 function whatFailed(error: unknown): string {
-  const isUnknown = error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT'
-  return isUnknown
+  return error instanceof OutcomeUnknown
     ? 'the store did not answer: it is not known whether the change was made'
     : 'the change failed'
 }

@@ -29,8 +29,9 @@ export interface Store {
    *   already reported all earlier commits of other nodes.
    * - with `Fenced`, without waiting for such reports, if this node is no longer a member (`SharedStore.enter`). The
    *   commit has changed nothing.
-   * - with the error of the driver in all other cases. The outcome is then unknown: if the store on another machine did
-   *   not answer, it may have applied the commit, or may still apply it.
+   * - with `OutcomeUnknown` if the store on another machine did not answer. The store may have applied the commit, or
+   *   may still apply it.
+   * - with the error of the driver in all other cases.
    *
    * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
    * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,
@@ -189,6 +190,11 @@ export class Fenced extends Error {
   constructor() {
     super('not committed: the other nodes took this one for dead')
   }
+}
+
+/** The store did not answer: it may have applied the commit, or may still apply it. */
+export class OutcomeUnknown extends Error {
+  override name = 'OutcomeUnknown'
 }
 
 /** Whether a change has a condition. */

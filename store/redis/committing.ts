@@ -1,6 +1,6 @@
 import { createGroupCommit } from '../group-commit.ts'
 import { createRunningWork } from '../running-work.ts'
-import { type Change, Fenced } from '../store.ts'
+import { type Change, Fenced, OutcomeUnknown } from '../store.ts'
 import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
 import type { EndCommit, LogReader, Outcome } from './log.ts'
 import { start } from './script.ts'
@@ -108,7 +108,7 @@ export function createCommitting(parts: {
   function onLost(): void {
     isLost = true
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
-      if (!pending.isSettled) pending.reject(new Error(lost))
+      if (!pending.isSettled) pending.reject(pending.isSent ? new OutcomeUnknown(lost) : new Error(lost))
     }
   }
 

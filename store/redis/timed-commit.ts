@@ -1,5 +1,5 @@
 import type { Pending } from '../group-commit.ts'
-import type { Change } from '../store.ts'
+import { type Change, OutcomeUnknown } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 
 export type Membership = { key: string; value: string }
@@ -66,8 +66,12 @@ export function timedPending(
       if (pending.isSettled) return
       patience.withdraw(pending)
       pending.isGivenUp = true
-      const fate = pending.isSent ? 'it may still be applied' : 'nothing of it was applied'
-      pending.reject(new Error(`not committed, ${fate}: ${patience.reason()}`))
+      const reason = patience.reason()
+      pending.reject(
+        pending.isSent
+          ? new OutcomeUnknown(`not committed, it may still be applied: ${reason}`)
+          : new Error(`not committed, nothing of it was applied: ${reason}`),
+      )
     },
   }
   return pending

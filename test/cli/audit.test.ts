@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import t from 'tap'
 import { createAudit } from '../../admin/audit.ts'
 import { refusal } from '../../admin/refusal.ts'
+import { OutcomeUnknown } from '../../store/store.ts'
 
 const clock = () => Date.parse('2026-03-01T12:00:00Z')
 const entry = { who: 'kim', action: 'credentials.add', target: 'pub-a-1', detail: { role: 'publisher' } }
@@ -76,7 +77,7 @@ t.test('a change has its entry before it, and a second one when it fails', async
     }),
     { name: 'Failure', message: 'the change failed, as the audit log says; the log of the node says why' },
   )
-  const noAnswer = Object.assign(new Error('Redis did not answer'), { code: 'ETIMEDOUT' })
+  const noAnswer = new OutcomeUnknown('Redis did not answer')
   await t.rejects(
     audit.change('kim', 'keys.rotate', async (first) => {
       await first('kid', null)

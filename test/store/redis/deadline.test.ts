@@ -44,7 +44,8 @@ t.test('a node that stands still for longer than Redis may take', { skip: withou
     redis.pause()
     const sent = store.commit([{ put: 'k/1', value: 'second' }])
     standStill()
-    await t.rejects(sent, { message: /^not committed, it may still be applied: Redis did not answer/ })
+    const message = /^not committed, it may still be applied: Redis did not answer/
+    await t.rejects(sent, { name: 'OutcomeUnknown', message }, 'so `hubctl` says that nobody knows')
     redis.resume()
   })
 })
