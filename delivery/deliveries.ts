@@ -2,7 +2,7 @@ import type { Config } from '../config/config.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Repetitions } from '../validator/repetitions.ts'
@@ -115,7 +115,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     subscriptions: {
       ...subscriptions,
       ...createSubscriptionQueues({
-        ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner },
+        ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner, log },
       }),
       /** Whether the deliveries to a subscription succeed, as its institution sees it. */
       standing: standings.of,
@@ -160,6 +160,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Starts no more deliveries. Resolves when the deliveries under way have ended. */
     async stop(): Promise<void> {
       tests.stop()
+      contacts.stop()
       stopWatching()
       await Promise.all([beginnings.stop(), runner.stop()])
       await plugins.close()
@@ -167,9 +168,9 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook. The commit also makes the other nodes try its queue again. True if the webhook was disabled. */
-  function enable(name: string): Promise<boolean> {
-    return subscriptions.enable(name, () => [...standings.madeActive(name), retryChange(name)])
+  /** Enables a webhook. The commit also stores `alongside`, and makes the other nodes try its queue again. True if the webhook was disabled. */
+  function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
+    return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }
 
   /** After a 410: gives up a plugin target's items, disables a webhook after an hour. False: too early. */

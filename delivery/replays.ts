@@ -20,9 +20,12 @@ export function createReplays(parts: {
     async replay(queue: string, messageId?: string): Promise<number> {
       if (push.whyNotSent(queue) !== undefined) return 0
       await enable(queue)
-      const count = await queues.replay(queue, messageId)
-      retry(queue)
-      return count
+      try {
+        return await queues.replay(queue, messageId)
+      } finally {
+        // Also after a failure: the webhook is enabled, and some letters may be items again.
+        retry(queue)
+      }
     },
 
     /**
@@ -36,12 +39,16 @@ export function createReplays(parts: {
     ): Promise<number> {
       const topicId = find(queue)?.topicId
       if (topicId === undefined || push.whyNotSent(queue) !== undefined) return 0
-      const count = await queues.repeat(queue, await earlierOf(topicId, since), async (count) => {
-        await first(count)
-        await enable(queue)
-      })
-      retry(queue)
-      return count
+      let isEnabled = false
+      try {
+        return await queues.repeat(queue, await earlierOf(topicId, since), async (count) => {
+          await first(count)
+          await enable(queue)
+          isEnabled = true
+        })
+      } finally {
+        if (isEnabled) retry(queue)
+      }
     },
   }
 }

@@ -1,4 +1,5 @@
 import type { Calls } from '../store/nodes/calls.ts'
+import type { Log } from '../telemetry/log.ts'
 import type { Attempts } from './attempts.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { retryChange } from './runner/retry.ts'
@@ -11,12 +12,13 @@ export function createSubscriptionQueues(parts: {
   subscriptions: PushSubscriptions
   queues: Pick<WorkQueues, 'drop'>
   attempts: Pick<Attempts, 'drop'>
-  standings: Pick<Standings, 'dropped'>
+  standings: Pick<Standings, 'removal' | 'forget'>
   calls: Pick<Calls, 'askOthers'>
   beginnings: { look(name: string): void }
   runner: { retryNow(queue: string): void }
+  log: Log
 }) {
-  const { subscriptions, queues, attempts, standings, calls, beginnings, runner } = parts
+  const { subscriptions, queues, attempts, standings, calls, beginnings, runner, log } = parts
 
   return {
     /**
@@ -32,12 +34,20 @@ export function createSubscriptionQueues(parts: {
     /** Removes a subscription with its queue. False: the institution has no such subscription. */
     async remove(institutionId: string, name: string): Promise<boolean> {
       if (!subscriptions.get(institutionId, name)) return false
-      const traces = async () => [...(await attempts.drop(name)), ...standings.dropped(name)]
-      const removed = await subscriptions.remove(institutionId, name, await traces())
-      // A delivery that ended meanwhile may have stored an attempt or a standing again: remove these traces too. If
-      // this fails, the next start of a node removes the queue.
-      if (removed) await queues.drop(name, await traces())
-      return removed
+      const traces = async () => [...(await attempts.drop(name)), standings.removal(name)]
+      const alongside = [...(await traces()), retryChange(name)]
+      if (!(await subscriptions.remove(institutionId, name, alongside))) return false
+      standings.forget(name)
+      try {
+        // A delivery that ended meanwhile may have stored an attempt or a standing again: remove these traces too.
+        await queues.drop(name, await traces())
+        standings.forget(name)
+      } catch (err) {
+        // The subscription is removed, so the caller hears of no failure. The node of the queue removes the rest.
+        log.warn({ err, queue: name }, 'queue of a removed subscription not removed yet')
+      }
+      runner.retryNow(name)
+      return true
     },
 
     /** Stops sending to a webhook, on every node. Does not cut short a delivery. True if the webhook was not paused. */

@@ -1,4 +1,4 @@
-import type { Store } from '../store/store.ts'
+import type { Change, Store } from '../store/store.ts'
 import type { Attempts } from './attempts.ts'
 import type { Attempt } from './queue/work-item.ts'
 import type { Push } from './webhook/push.ts'
@@ -16,7 +16,8 @@ export function createTestMessages(parts: {
   whyClosed: () => string | undefined
   /** Maximum number of test messages that may be under way at once. */
   most: number
-  enable: (name: string) => Promise<boolean>
+  /** Enables a webhook. The same commit stores `alongside`. False: the webhook was not disabled. */
+  enable: (name: string, alongside: readonly Change[]) => Promise<boolean>
   retry: (name: string) => void
 }) {
   const { store, find, push, attempts, standings, whyClosed, most, enable, retry } = parts
@@ -41,14 +42,11 @@ export function createTestMessages(parts: {
       try {
         const attempt = await push.test(subscription, stopping.signal)
         // The subscription may have been removed meanwhile.
-        if (find(name)) {
-          const noted = standings.tested(name, attempt.status)
-          await store.commit([...(await attempts.add(name, attempt)), ...noted])
-        }
-        if (attempt.reason === null) {
-          await enable(name)
-          retry(name)
-        }
+        if (!find(name)) return attempt
+        const noted = [...(await attempts.add(name, attempt)), ...standings.tested(name, attempt.status)]
+        const isEnabled = attempt.reason === null && (await enable(name, noted))
+        if (!isEnabled) await store.commit(noted)
+        if (attempt.reason === null) retry(name)
         return attempt
       } finally {
         testing.delete(name)

@@ -28,14 +28,17 @@ export function createWorkOff(
         await giveUpAll(name, run)
         return undefined
       }
+      if (targetOf(name) === 'gone') {
+        await remove(name)
+        return undefined
+      }
       const next = nextItem(run, queues.waiting(name), clock())
       if (stopping.aborted) return undefined
       if (!('item' in next)) return next.at
       if (!(await leases.take(name))) return undefined
       const target = targetOf(name)
       if (target === undefined) return undefined
-      if (target === 'gone') await queues.drop(name, await attempts.drop(name))
-      else if (!isClosed(target)) {
+      if (target !== 'gone' && !isClosed(target)) {
         try {
           const attempted = await attempt(name, run, next, target)
           if (attempted) await settle(name, run, attempted)
@@ -44,6 +47,13 @@ export function createWorkOff(
         }
       }
     }
+  }
+
+  /** Removes the queue of a removed subscription, with its dead letters and attempts. */
+  async function remove(name: string): Promise<void> {
+    if (stopping.aborted || !(await leases.take(name))) return
+    await queues.drop(name, await attempts.drop(name))
+    await leases.release(name)
   }
 
   /** Gives up all items that wait in a closed queue. */

@@ -1,3 +1,4 @@
+import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
@@ -24,6 +25,7 @@ export function createContacts(parts: {
   log: Log
 }) {
   const { subscriptions, self, isLiving, onChange, isOwn, send, log } = parts
+  let isStopped = false
 
   return {
     tell,
@@ -46,6 +48,10 @@ export function createContacts(parts: {
       void takeOver()
       onChange(() => void takeOver())
     },
+
+    stop(): void {
+      isStopped = true
+    },
   }
 
   function takeOver(): Promise<void> {
@@ -63,7 +69,11 @@ export function createContacts(parts: {
   async function tell(name: string): Promise<void> {
     const subscription = subscriptions.find(name)
     if (subscription) await send?.(subscription)
-    await subscriptions.passTelling(name, self)
+    // Without this commit, the next start of the node would inform the contact once more.
+    await untilDone(() => subscriptions.passTelling(name, self), {
+      failed: (err) => log.error({ err, subscription: name }, 'not stored yet that the contact was told'),
+      isWanted: () => !isStopped,
+    })
   }
 
   function notTold(err: unknown): void {

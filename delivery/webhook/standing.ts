@@ -89,17 +89,15 @@ export async function createStandings(parts: {
     /** The changes that make a standing active again, from now on. */
     madeActive: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The changes that remove a standing, even one that another node has stored and this node does not know yet. */
-    dropped(name: string): Change[] {
-      standings.delete(name)
-      return [{ del: keyOf(name) }]
-    },
+    /** The change that removes a standing, even one that this node does not know yet. Call `forget` after its commit. */
+    removal: (name: string): Change => ({ del: keyOf(name) }),
+    forget: (name: string): void => void standings.delete(name),
 
     /** Removes standings without a subscription, left by attempts that ended while their subscription was removed. */
     async tidy(): Promise<void> {
       const left = [...standings.keys()].filter((name) => !isKnown(name))
-      for (const name of left) standings.delete(name)
       if (left.length > 0) await store.commit(left.map((name) => ({ del: keyOf(name) })))
+      for (const name of left) standings.delete(name)
     },
   }
 

@@ -42,6 +42,19 @@ t.test('a contact is told once', async (t) => {
   t.same(told, [name])
 })
 
+t.test('a contact is told once, also if the store fails then', async (t) => {
+  const { nodes, told, memory, subscriptions, name } = await openWithDisabled('a')
+  let refused = 0
+  memory.judge(() => (refused++ === 0 ? 'refused' : 'stored'))
+  // The pause before the next try does not keep the process alive.
+  const alive = setInterval(() => undefined, 1_000)
+  t.teardown(() => clearInterval(alive))
+  await nodes('a', ['a', 'b']).tell(name)
+  t.equal(subscriptions.find(name)?.toldBy, undefined, 'the end of the duty is stored')
+  await nodes('b', ['b']).takeOver()
+  t.same(told, [name])
+})
+
 t.test('what a node left untold is told by another, once', async (t) => {
   const { nodes, told, name } = await openWithDisabled('a')
   await nodes('b', ['a', 'b']).takeOver()

@@ -140,6 +140,21 @@ t.test('a queue whose subscription is gone is dropped', async (t) => {
   t.same([one.delivered, one.memory.keys('work/')], [[], []])
 })
 
+t.test('a queue whose subscription is gone is dropped also if only dead letters are left', async (t) => {
+  const one = await startRunner(
+    t,
+    () => answers.ok,
+    async ({ append, queues, head }) => {
+      await append('1', 'a')
+      await queues.giveUp('a', [head('a')], 'no reason')
+    },
+  )
+  one.removed.add('a')
+  one.runner.retryNow('a')
+  while (one.queues.names().length > 0) await new Promise((resolve) => setImmediate(resolve))
+  t.same([one.delivered, one.memory.keys('work-dead/')], [[], []])
+})
+
 t.test('an acknowledgement counts once the store takes it, and is not asked for again', async (t) => {
   let refusals = 0
   const one = await startRunner(t, () => answers.ok)
