@@ -93,7 +93,7 @@ const folders: Record<string, string[]> = {
     'validator',
   ],
   'cli/time': ['cli', 'event'],
-  'cli/backup': ['admin/backup', 'cli'],
+  'cli/backup': ['admin', 'admin/backup', 'cli'],
   'cli/remote': ['cli', 'cli/typed'],
   'cli/typed': ['admin/operations', 'cli', 'cli/backup'],
   cli: [

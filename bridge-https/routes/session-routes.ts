@@ -192,15 +192,20 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
         return refuse(code === 'refused' ? 409 : 500, undefined, message)
       }
       const { resetToken } = Object(made.result)
-      const result = await userOrRefusal(
-        logIn.useReset(String(resetToken), password, address),
-        wrong,
-        counted,
-      )
-      if ('user' in result) return session(tokens, result.user)
-      await perform('users.remove', { email }, firstOperatorName)
-      firstOperator.giveBack()
-      return result.refused
+      const reset = logIn.useReset(String(resetToken), password, address)
+      let hasPassword = false
+      try {
+        const result = await userOrRefusal(reset, wrong, counted)
+        if ('refused' in result) return result.refused
+        hasPassword = true
+        return await session(tokens, result.user)
+      } finally {
+        // Without a password, nobody could use the account, and no later start would print a link.
+        if (!hasPassword) {
+          await perform('users.remove', { email }, firstOperatorName)
+          firstOperator.giveBack()
+        }
+      }
     },
   }
 }

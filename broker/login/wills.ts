@@ -55,9 +55,10 @@ export async function createWills(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, accept, rate, isValid, running, clock, log, metrics } = parts
+  const { store, nodes, accept, rate, isValid, running, clock } = parts
   const stored = createStoredWills(store, nodes)
   let state: 'new' | 'started' | 'closed' = 'new'
+  const keepTrying = createTrying(parts, () => state === 'closed')
   const inLock = await createLock(store, 'wills')
   /** The keys of the left-over wills that this node is publishing. A will is left over if its node is gone. */
   const begun = new Set<string>()
@@ -159,12 +160,17 @@ export async function createWills(parts: {
     const now = { at: clock(), started: performance.now() }
     if (!(await accept({ ...will, isWill: true, ...now, alongside }))) throw notStored
   }
+}
 
-  /** Resolves after the first try. If that try fails, repeats `attempt` in the background until it succeeds. */
-  async function keepTrying(
-    attempt: () => Promise<unknown>,
-    problem = 'will not published yet',
-  ): Promise<void> {
+/**
+ * Returns a function that makes an attempt, and resolves after it. If the attempt fails, the function repeats it in the
+ * background until it succeeds, or until `isClosed`.
+ */
+function createTrying(
+  { running, log, metrics }: { running: ReturnType<typeof createRunningWork>; log: Log; metrics: Metrics },
+  isClosed: () => boolean,
+) {
+  return async (attempt: () => Promise<unknown>, problem = 'will not published yet'): Promise<void> => {
     const failed = (err: unknown) => {
       if (err === notStored) return
       metrics.storeFailures.inc()
@@ -174,7 +180,7 @@ export async function createWills(parts: {
       await attempt()
     } catch (error) {
       failed(error)
-      running.add(untilDone(attempt, { failed, isWanted: () => state !== 'closed', hasFailed: true }))
+      running.add(untilDone(attempt, { failed, isWanted: () => !isClosed(), hasFailed: true }))
     }
   }
 }

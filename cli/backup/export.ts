@@ -1,8 +1,10 @@
 import { createWriteStream } from 'node:fs'
 import { rename, rm, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
+import { syncDirectory } from '../../admin/audit.ts'
 import { checkFile } from '../../admin/backup/export-file.ts'
 import type { LocalCommand } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
@@ -41,6 +43,7 @@ async function exportTo(file: string, place: Place): Promise<{ result: unknown }
     const { records, sha256, at, release, from } = await checkFile(draft)
     const { size: bytes } = await stat(draft)
     await rename(draft, file)
+    await syncDirectory(dirname(file))
     return { result: { file, records, bytes, sha256, exportedAt: at, release, from } }
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)

@@ -1,6 +1,6 @@
-import { chmod, mkdir, open, readFile, rename, rm } from 'node:fs/promises'
+import { chmod, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
-import { isAbsolute, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 
 /** A log-in as it is kept between commands. */
 export interface KeptLogIn {
@@ -37,16 +37,25 @@ export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   await chmod(directory(), 0o700)
   const file = await open(draft, 'w', 0o600)
   try {
-    await file.chmod(0o600)
-    await file.writeFile(`${JSON.stringify(kept, null, 2)}\n`)
-  } finally {
-    await file.close()
+    try {
+      await file.chmod(0o600)
+      await file.writeFile(`${JSON.stringify(kept, null, 2)}\n`)
+    } finally {
+      await file.close()
+    }
+    await rename(draft, path)
+  } catch (error) {
+    // The draft has a token that is valid for 30 days.
+    await rm(draft, { force: true })
+    throw error
   }
-  await rename(draft, path)
 }
 
-/** Removes the log-in to a hub. Resolves with whether there was one. */
+/** Removes the log-in to a hub, and drafts of it that a killed command has left. Resolves with whether there was one. */
 export async function forgetLogIn(url: string): Promise<boolean> {
+  const drafts = `${basename(pathOf(url))}.`
+  const names = await readdir(directory()).catch(() => [])
+  for (const name of names) if (name.startsWith(drafts)) await rm(join(directory(), name), { force: true })
   try {
     await rm(pathOf(url))
     return true

@@ -63,6 +63,23 @@ t.test('a wrong use changes nothing, and the link goes on working', async (t) =>
   t.same(two.map(({ status }) => status).sort(), [200, 400], 'one of two at the same time')
 })
 
+t.test(
+  'where the password cannot be stored, there is no account, and the link goes on working',
+  async (t) => {
+    const real = quickPasswords()
+    let isFailing = true
+    const passwords = {
+      ...real,
+      hash: (...of: Parameters<typeof real.hash>) =>
+        isFailing ? Promise.reject(new Error('disk full')) : real.hash(...of),
+    }
+    const { use, token } = await start(t, {}, undefined, passwords)
+    t.equal((await use({ token, email, password })).status, 500)
+    isFailing = false
+    t.equal((await use({ token, email, password })).status, 200)
+  },
+)
+
 t.test('who guesses is throttled like a wrong password', async (t) => {
   const { use } = await start(t, { HUB_LOGIN_FAILURES: '2' })
   const statuses: number[] = []
@@ -110,7 +127,12 @@ t.test('a node with certificates of its own has no link', async (t) => {
   t.equal((await own.use({ token, email, password })).status, 400)
 })
 
-async function start(t: Test, env: Record<string, string> = {}, directory?: string) {
+async function start(
+  t: Test,
+  env: Record<string, string> = {},
+  directory?: string,
+  passwords = quickPasswords(),
+) {
   const home = directory ?? (await temporaryDirectory(t))
   const loaded = loadConfig(
     { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', ...env },
@@ -121,7 +143,7 @@ async function start(t: Test, env: Record<string, string> = {}, directory?: stri
   await shareCertificates(certsDir)
   const hub = await startHub(loaded.config, pino({ level: 'silent' }), {
     certsDir,
-    passwords: quickPasswords(),
+    passwords,
   })
   let closing: Promise<void> | undefined
   const close = () => {

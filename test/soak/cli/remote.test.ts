@@ -42,6 +42,7 @@ t.test('who has logged in once asks the hub from then on, with every command', a
   t.equal((await stat(join(kept.directory, name))).mode & 0o777, 0o600)
   t.notMatch(await readFile(join(kept.directory, name), 'utf8'), password)
 
+  await writeFile(join(kept.directory, `${name}.4711`), 'a draft of a killed command')
   t.match(await hubctl(['logout']), { code: 0, stdout: `Logged out at ${url}.\n` })
   t.same(await readdir(kept.directory), [])
   t.match(await hubctl(['logout', '--json']), { code: 0, stdout: /"loggedOut": false/ })
