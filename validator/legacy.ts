@@ -56,7 +56,7 @@ export function createLegacy(parts: LegacyParts) {
       const { request, way } = decided
       if (decided.refused) {
         const { errors } = decided
-        refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request.dryRun)
+        refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request)
         if (!request.dryRun) await keepReport(decided)
         return decided.refused === 'invalid' ? { outcome: 'invalid', errors } : { outcome: 'unavailable' }
       }
@@ -83,7 +83,8 @@ export function createLegacy(parts: LegacyParts) {
       note(decided, judged)
       if (judged.withTopic.length > 0) {
         const took = metrics.stages.finish(way, id, kind.name, decided.now)
-        metrics.recordBudget(took)
+        const isLate = metrics.recordBudget(took)
+        if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
       }
       return answer(event, judged, id)
     },
@@ -128,9 +129,13 @@ export function createLegacy(parts: LegacyParts) {
     )
   }
 
-  function refused(outcome: string, errors: readonly ErrorItem[], dryRun = false): void {
+  /** Counts and logs an event of which no service has a verdict of its own. */
+  function refused(outcome: string, errors: readonly ErrorItem[], request: LegacyRequest): void {
+    const { eventName: event, institutionId, dryRun = false } = request
     metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
-    if (!dryRun) count(errors)
+    if (dryRun) return
+    count(errors)
+    log.info({ outcome, event, institutions: [institutionId], error: errors[0] }, 'event refused')
   }
 
   function count(errors: readonly ErrorItem[]): void {

@@ -5,17 +5,22 @@ import type { Store } from '../../store/store.ts'
 export type LoginLimit = ReturnType<typeof createLoginLimit>
 
 /**
- * Counts failed log-ins per IP address, on all nodes that share the store. More than `failures` in a minute block the
- * address for a minute (design.md §3). `failures` 0: no limit.
+ * Counts failed log-ins per IP address, on all nodes that share the store. After `failures` in a minute, the address is
+ * blocked for a minute (design.md §3). `failures` 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
-  const limiter = new RateLimiterMemory({ points: Math.max(failures, 1), duration: 60, blockDuration: 60 })
+  // The limiter blocks an address that takes more points than these.
+  const limiter = new RateLimiterMemory({
+    points: Math.max(failures - 1, 0),
+    duration: 60,
+    blockDuration: 60,
+  })
   const tellOthers = createAddedCounts(store, 'mqtt-login', (address, count) => void consume(address, count))
   return {
     async isBlocked(address: string): Promise<boolean> {
       if (failures === 0) return false
       const state = await limiter.get(address)
-      return state !== null && state.consumedPoints > failures
+      return state !== null && state.consumedPoints >= failures
     },
     async failed(address: string): Promise<void> {
       if (failures === 0) return

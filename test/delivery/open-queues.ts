@@ -37,6 +37,7 @@ export async function openQueues(
   const { memory = createMemoryStore(), perQueue = 1_000, slot } = options
   const time = { now: options.now ?? Date.parse('2026-06-01T12:00:00Z') }
   const journal = await openJournal(memory.store)
+  const metrics = createMetrics()
   const queues = await createWorkQueues({
     store: memory.store,
     journal,
@@ -48,7 +49,7 @@ export async function openQueues(
     clock: () => time.now,
     steadyClock: options.steadyClock ?? (() => time.now),
     limits: { ...workLimits, perQueue },
-    metrics: createMetrics(),
+    metrics,
   })
 
   const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
@@ -69,6 +70,7 @@ export async function openQueues(
     queues,
     journal,
     memory,
+    metrics,
     time,
     plan,
 

@@ -192,6 +192,13 @@ t.test('a large event does not go to any number of livestreams', async (t) => {
   t.equal(distributed.length, 20)
 })
 
+t.test('what is refused as a whole is in the log, with the first reason', async (t) => {
+  const { publish, lines } = await startLegacy(t)
+  await publish({})
+  const first = { msg: 'event refused', outcome: 'invalid', event: eventName, institutions: [institutionId] }
+  t.match(lines, [{ ...first, error: { errorCode: /validation$/ } }])
+})
+
 t.test('what is blocked is in the log, with the reason', async (t) => {
   const { publish, lines } = await startLegacy(t)
   await publish(playing(one, { services: [service({ publisherId: 'nobody' }), service()] }))

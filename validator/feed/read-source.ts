@@ -7,6 +7,9 @@ export interface ReadFeed {
   etag: string | null
 }
 
+const redirectStatuses = [301, 302, 303, 307, 308]
+const maxRedirects = 5
+
 /** Reads a file or an https URL. Resolves with `unchanged` if the feed still has this `etag`. Rejects with a reason. */
 export async function readSource(
   source: string,
@@ -15,11 +18,27 @@ export async function readSource(
 ): Promise<ReadFeed | 'unchanged'> {
   if (!isHttps(source)) return { text: await readFile(source, 'utf8'), etag: null }
   const signal = AbortSignal.any([how.closing, AbortSignal.timeout(how.limits.timeoutMs)])
-  const response = await how.fetchImpl(source, {
-    headers: { accept: 'application/json', ...(etag && { 'if-none-match': etag }) },
-    signal,
-  })
+  const headers = { accept: 'application/json', ...(etag && { 'if-none-match': etag }) }
+  const response = await fetchByTls(source, { headers, signal }, how.fetchImpl)
   return readResponse(response, how.limits.maxBytes)
+}
+
+/**
+ * Follows redirects from https to https. The feed decides who owns which livestream: over a single hop without TLS, an
+ * attacker could change the feed, or lead to another one.
+ */
+async function fetchByTls(source: string, init: RequestInit, fetchImpl: typeof fetch): Promise<Response> {
+  let url = source
+  for (let redirects = 0; redirects <= maxRedirects; redirects++) {
+    const response = await fetchImpl(url, { ...init, redirect: 'manual' })
+    const location = redirectStatuses.includes(response.status) && response.headers.get('location')
+    if (!location) return response
+    await response.body?.cancel()
+    if (!URL.canParse(location, url)) throw new Error('redirected to something that is no URL')
+    url = new URL(location, url).href
+    if (!isHttps(url)) throw new Error(`redirected to ${mask('feed', url)}, which is not https`)
+  }
+  throw new Error(`redirected more than ${maxRedirects} times`)
 }
 
 async function readResponse(response: Response, maxBytes: number): Promise<ReadFeed | 'unchanged'> {
@@ -37,9 +56,7 @@ async function readResponse(response: Response, maxBytes: number): Promise<ReadF
   return { text: Buffer.concat(chunks).toString('utf8'), etag: response.headers.get('etag') }
 }
 
-function refusalOf({ ok, status, redirected, url }: Response): string | undefined {
-  // The feed decides who owns which livestream. Without TLS, an attacker could change the feed on its way.
-  if (redirected && !isHttps(url)) return `redirected to ${mask('feed', url)}, which is not https`
+function refusalOf({ ok, status }: Response): string | undefined {
   return ok || status === 304 ? undefined : `the source answered ${status}`
 }
 

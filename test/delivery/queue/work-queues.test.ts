@@ -211,11 +211,12 @@ t.test('an event that is accepted while its queue is dropped opens the queue aga
 
 t.test('a queue keeps to its limit, oldest first, also when many come at once', async (t) => {
   const one = await openQueues({ perQueue: 10 })
-  const { queues } = one
+  const { queues, metrics } = one
   const ids = Array.from({ length: 40 }, (_, index) => String(index))
   await Promise.all(ids.map((id) => one.append(id, 'a')))
   await queues.tidy(() => false)
   t.match(queues.lengthOf('a'), { pending: 10, dropped: 30 })
+  t.match(await metrics.snapshot(), { hub_work_dropped_total: 30 })
   t.same((await one.reopen()).view('a'), one.view('a'))
   // The queue keeps its first item: an attempt to deliver it may be under way.
   t.same(await one.drain('a'), ['0', ...ids.slice(-9)])
@@ -285,6 +286,8 @@ t.test('dead letters are kept within their number and age, and those lost are co
   time.now += 1
   await queues.tidy(() => false)
   t.match(queues.lengthOf('a'), { deadLetters: 0, dropped: ids.length })
+  const { hub_work_dropped_total: woken } = await one.metrics.snapshot()
+  t.equal(woken, 0, 'no alert: they had waited for an operator')
   t.same(one.memory.keys('work-dead/'), [])
 })
 
