@@ -128,7 +128,7 @@ export function serveRoutes(
           address: addressOf(request),
           at: Date.now(),
           started: performance.now(),
-          count,
+          ...{ count, isStillUser: () => isStillUser(request) },
         }
         return send(reply, await answer(route, call, users.get(request)))
       },

@@ -108,7 +108,11 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const clients = createClients()
   const connectionEnd = createConnectionEnd({ sessions, wills, known, clients, calls, log, metrics })
   const failures = createLoginLimit(limits.loginFailures, store)
-  const logIn = createLogIn({ access, failures, claims, connectionEnd, wills, reading, log, metrics })
+  let isClosing = false
+  const logIn = createLogIn({
+    ...{ access, failures, claims, connectionEnd, wills, reading, running, log, metrics },
+    isClosing: () => isClosing,
+  })
   const unfinished = createUnfinished(limits.publishRate)
   const eventsOf = createClientEvents({
     ...{ publishing, subscribing, unfinished, acknowledge, retainedSending, log, metrics },
@@ -153,6 +157,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
     /** Begins an MQTT connection on a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
+      // A TLS handshake that began before may end now. Aedes would neither answer nor close such a connection.
+      if (isClosing) return void socket.destroy()
       const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
         eventsOf(clients.add(added)),
       )
@@ -172,6 +178,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
     /** Finishes the packets that were received, closes all connections, and stores the sessions and the hub time. */
     async close(): Promise<void> {
+      isClosing = true
       sweeping.stop()
       wills.close()
       await trimming.close()

@@ -117,7 +117,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       ...createSubscriptionQueues({
         ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner, log },
       }),
-      /** Whether the deliveries to a subscription succeed, as its institution sees it. */
+      /** Whether the deliveries to a subscription succeed, in the words that its institution gets. */
       standing: standings.of,
     },
 
@@ -168,7 +168,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook. The commit also stores `alongside`, and makes the other nodes try its queue again. True if the webhook was disabled. */
+  /** Enables a webhook, and stores `alongside`. The other nodes then try its queue. True if it was disabled. */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }

@@ -28,8 +28,7 @@ export function createCounting(store: Store) {
 
     /**
      * Counts the next messages up to position `upTo`, at most `most`. Returns the last counted position.
-     * `bytes`: the bytes of the newly counted messages. The caller knows those up to position `known`, so
-     * `bytes` leaves them out.
+     * `bytes`: the bytes of the counted messages after position `known`. The caller knows the bytes up to there.
      */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0

@@ -201,7 +201,7 @@ function createChain(name: string) {
   }
 }
 
-/** Whether a level of a filter is missing, or a wildcard. */
+/** Whether a level of a filter is a wildcard, or the filter does not have this level. */
 function isUnbounded(level: string | undefined): boolean {
   return level === undefined || level === '#' || level === '+'
 }

@@ -214,8 +214,8 @@ async function readStretch(store: Store, from: number, end: number, most: number
 }
 
 /**
- * The stream of the next index after the key `at`. The indexes in `every/` come first, then those in `latest/`.
- * `behind`: a key after all entries of this index.
+ * Finds the next index after the key `at`, and returns its stream. The indexes in `every/` come first, then those in
+ * `latest/`. `behind`: a key after all entries of this index, for the next `at`.
  */
 async function streamAfter(
   store: Store,

@@ -62,7 +62,7 @@ export function guardServer(
   },
 ) {
   const { certificates, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
-  /** Clients by the ends of their sockets. */
+  /** Clients by the addresses and ports of both sides of their connection. */
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)

@@ -105,7 +105,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     }
   }
 
-  /** Resolves with true when the stored holding differs from `before`, or with false after `patience` milliseconds. */
+  /** Resolves with true when the lock is no longer stored as `before`, or with false after `patience` milliseconds. */
   function isMoved(before: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, patience, false)

@@ -144,7 +144,7 @@ interface Conditional {
  * Some numbers may be missing. A `put` with a numbered key must not have `order` or `when`.
  */
 export interface Numbered {
-  /** Which number of the commit, counted from 0. If the highest `nth` of a commit is 2, the commit takes 3 numbers. */
+  /** Which of the commit's numbers this `put` gets, from 0 on. If the highest `nth` is 2, the commit takes 3 numbers. */
   nth: number
   at: 'key' | 'value' | 'both'
 }

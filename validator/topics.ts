@@ -47,9 +47,14 @@ export async function createTopics(store: Store) {
     list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
 
-    /** How many topics an institution owns for livestreams that no feed ever listed. */
-    countOf: (institutionId: string): number =>
-      [...topics.values()].filter((topic) => topic.institutionId === institutionId).length,
+    /** How many topics an institution owns for livestreams that no feed ever listed, also those being stored. */
+    countOf(institutionId: string): number {
+      const stored = [...topics.values()].filter((topic) => topic.institutionId === institutionId)
+      const others = [...pending].filter(
+        ([id, { topic }]) => topic.institutionId === institutionId && !topics.has(id),
+      )
+      return stored.length + others.length
+    },
 
     /**
      * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.

@@ -65,8 +65,8 @@ export function judgeService(service: Service, path: string, institutionId: stri
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // From a made-up external id, the id of a listed livestream may be derived. The derived id depends on the
-  // service type, so check all types.
+  // A made-up external id may lead to the id of a listed livestream. The derived id depends on the service type, so
+  // check all types.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
     return ambiguous('.externalId', externalId)

@@ -14,8 +14,8 @@ export interface Operation {
   /** The schema of the arguments. Its descriptions complete the sentence "<argument> must be …". */
   args: TObject
   /**
-   * Set if the command answers line by line. With these arguments it gives one answer instead. A door that cannot send
-   * lines adds these arguments to each request.
+   * Set if the command answers line by line. With these arguments it gives one answer instead. HTTPS, which cannot send
+   * lines, adds these arguments to each request.
    */
   singleAnswerArgs?: Record<string, unknown>
 }

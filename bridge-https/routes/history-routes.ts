@@ -53,7 +53,8 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
         404: { description: 'There is no such livestream', schema: PlainError },
         429: tooManyQuestions,
       },
-      async handle({ params, query: given }, user) {
+      async handle(call, user) {
+        const { params, query: given } = call
         const { livestreamId = '' } = params
         const wrong = Object.entries(query).flatMap(([name, range]) => checkNumber(name, given[name], range))
         if (wrong.length > 0) return refuse(400, wrong)
@@ -61,7 +62,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
           return refuse(404, undefined, 'Livestream not found')
         const limit = given.limit === undefined ? defaultLimit : Number(given.limit)
         const before = given.before === undefined ? undefined : Number(given.before)
-        return oneAtATime(user, async () => {
+        return oneAtATime(call, user, async () => {
           const { messages, next } = await history.messages(livestreamId, { limit, before })
           const bytes = messages.reduce((sum, { payload }) => sum + payload.length, 0)
           return { answer: jsonText(pageOf(messages, next)), bytes }
@@ -87,9 +88,9 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
         },
         429: tooManyQuestions,
       },
-      async handle({ params }, user) {
-        const { eventName: id = '' } = params
-        return oneAtATime(user, async () => {
+      async handle(call, user) {
+        const { eventName: id = '' } = call.params
+        return oneAtATime(call, user, async () => {
           const { institutionId } = user
           const { found, isWhole } = isInstitutionUrn(institutionId)
             ? await history.find.ofInstitution(id, institutionId)

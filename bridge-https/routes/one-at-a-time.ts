@@ -1,7 +1,8 @@
 import { costOf } from '../../listener/publish-rate.ts'
-import { type Answer, refuseUntil } from '../answer.ts'
+import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
+import type { Call } from './route.ts'
 
 /** Describes the 429 with which the function of `createOneAtATime` refuses a request. */
 export const tooManyQuestions = {
@@ -18,6 +19,7 @@ export function createOneAtATime(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()
 
   return (
+    { isStillUser }: Pick<Call, 'isStillUser'>,
     { userId, about = '' }: { userId: string; about?: string },
     ask: () => Promise<{ answer: Answer; bytes: number }>,
   ): Promise<Answer> => {
@@ -25,6 +27,8 @@ export function createOneAtATime(rate: EventRate) {
     const mine = (last.get(line) ?? Promise.resolve()).then(async () => {
       const waitMs = rate.take(userId, performance.now())
       if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
+      // The request may have waited long for those before it.
+      if (!(await isStillUser())) return refuse(403, [httpsError('authorization.invalid')])
       const { answer, bytes } = await ask()
       rate.charge(userId, costOf(bytes, 1) - 1, performance.now())
       return answer

@@ -45,11 +45,10 @@ export function operateRoutes({
       409: { description: 'The node will not do it: `message` says why', schema: PlainError },
       429: tooManyQuestions,
     },
-    handle: ({ body }, { userId, email }) =>
-      oneAtATime({ userId, about: name }, async () => {
-        const answer = answerOf(
-          await perform(name, { ...singleAnswerArgs, ...(isRecord(body) && body) }, email),
-        )
+    handle: (call, { userId, email }) =>
+      oneAtATime(call, { userId, about: name }, async () => {
+        const given = isRecord(call.body) && call.body
+        const answer = answerOf(await perform(name, { ...singleAnswerArgs, ...given }, email))
         return { answer, bytes: String(answer.body).length }
       }),
   }))

@@ -21,6 +21,11 @@ export interface Call {
   /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
+  /**
+   * Whether the token is still valid. Ask after each wait: the user may have been removed meanwhile. Always true for a
+   * request without a token.
+   */
+  isStillUser(): Promise<boolean>
   /** Counts the request as a use of the route (design.md §9). A request with a valid token counts without this call. */
   count(user?: User): void
 }

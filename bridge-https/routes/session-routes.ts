@@ -87,11 +87,12 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         403: { ...foreign, description: `${foreign.description}, or nobody is logged in` },
         429: tooManyQuestions,
       },
-      async handle({ header }) {
+      async handle(call) {
+        const { header } = call
         if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
         const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
         if (!user) return withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
-        return oneAtATime(user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
+        return oneAtATime(call, user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
       },
     },
     {
@@ -135,10 +136,10 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
         schema: PlainError,
       },
     },
-    async handle({ body }, user) {
-      const { filters } = body as MqttCredentialBody
+    async handle(call, user) {
+      const { filters } = call.body as MqttCredentialBody
       if (!isStranger(user)) {
-        return oneAtATime(user, async () => {
+        return oneAtATime(call, user, async () => {
           const answer = answerWith(await temporary.forUser(user, filters ?? everything))
           return { answer, bytes: 0 }
         })

@@ -39,7 +39,7 @@ export function subscriptionRoutes(parts: {
         404: { description: 'There is no such topic', schema: PlainError },
         413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
       },
-      async handle({ body, at }, { institutionId, userId }) {
+      async handle({ body, at, isStillUser }, { institutionId, userId }) {
         const { url, contact, topic, from } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
@@ -49,6 +49,8 @@ export function subscriptionRoutes(parts: {
         }
         const wrong = await checkUrl(url)
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
+        // The check asks a name server, which may take seconds.
+        if (!(await isStillUser())) return refuse(403, [httpsError('authorization.invalid')])
         const { id: topicId } = topics.get(topic) ?? {}
         if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
         const created = await subscriptions.add({

@@ -1,6 +1,7 @@
 import { isTemporary, type Principal } from '../../acl/principal.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
+import type { createRunningWork } from '../../store/running-work.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
@@ -28,10 +29,14 @@ export function createLogIn(parts: {
   connectionEnd: ConnectionEnd
   wills: Wills
   reading: Reading
+  /** Work that must end before the broker closes its connections. */
+  running: ReturnType<typeof createRunningWork>
+  /** Whether the broker closes: then it lets no client in. */
+  isClosing: () => boolean
   log: Log
   metrics: Metrics
 }) {
-  const { access, failures, claims, connectionEnd, wills, reading, log, metrics } = parts
+  const { access, failures, claims, connectionEnd, wills, reading, running, isClosing, log, metrics } = parts
   const logIns = createLocks()
   const willRoom = createWillRoom(wills, access.mayPublish)
   const { refuse, refuseTooManySessions } = createRefusals({ claims, log, metrics })
@@ -40,7 +45,9 @@ export function createLogIn(parts: {
     /** Decides about a log-in: resolves with the return code of its CONNACK. Rejects when the store fails. */
     async admit(client: Client, clientId: string, login: Login): Promise<number> {
       try {
-        return await letIn(client, clientId, login)
+        const admitted = letIn(client, clientId, login)
+        running.add(admitted)
+        return await admitted
       } catch (err) {
         metrics.storeFailures.inc()
         log.error({ err, clientId }, 'log-in not stored')
@@ -82,7 +89,7 @@ export function createLogIn(parts: {
     try {
       const returnCode = await startSession(client, clientId, principal, username)
       if (returnCode !== connackCode.accepted) return returnCode
-      isIn = !connection.destroyed
+      isIn = !connection.destroyed && !isClosing()
     } catch (error) {
       if (error instanceof ClientGone) return connackCode.serverUnavailable
       if (error instanceof TooManySessions) return refuseTooManySessions(client, principal)
@@ -92,11 +99,12 @@ export function createLogIn(parts: {
       if (isIn) client.endLogIn = logInDone
       else {
         // If the connection closed while the store worked, `connectionEnd.closed` found no session to clean up. So this
-        // call undoes the log-in.
+        // call undoes the log-in. Without CONNACK, neither the session nor the will of the client may stay.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
     }
+    if (!isIn) return connackCode.serverUnavailable
     log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
     return connackCode.accepted
   }
@@ -108,7 +116,7 @@ export function createLogIn(parts: {
     username: string | undefined,
   ): Promise<number> {
     const { connection } = client
-    if (connection.destroyed) return connackCode.serverUnavailable
+    if (connection.destroyed || isClosing()) return connackCode.serverUnavailable
     if (!claims.admits(clientId, principal)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }

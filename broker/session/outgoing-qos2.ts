@@ -24,9 +24,9 @@ interface Stored {
 }
 
 /**
- * Stores the QoS 2 messages to persistent sessions: each message before PUBLISH, and its release before PUBREL
- * [MQTT-4.3.3-1]. The commit that removes a finished message also stores the progress of its session. So the store
- * always has each sent QoS 2 message that a session is still owed.
+ * Stores the QoS 2 messages that go to persistent sessions: each message before PUBLISH, and its release before PUBREL
+ * [MQTT-4.3.3-1]. The commit that removes a finished message also stores the progress of its session. So a sent message
+ * stays in the store as long as the hub owes it to its session.
  * The hub publishes at QoS 1, so only tests, which run the broker alone, have such messages.
  */
 export function createOutgoing(store: Store) {

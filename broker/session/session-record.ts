@@ -191,9 +191,8 @@ export function createRecords(parts: {
   }
 
   /**
-   * Returns how far a session has got, with at most `maxOwed` owed messages. If there are more, returns the
-   * first ones, because the node sends only these before it stores the progress again. `lost` is the number
-   * of the others.
+   * Returns how far a session has got. Lists the first `maxOwed` owed messages, or all if QoS 2 messages were sent:
+   * the node sends no others before it stores the progress again. `lost`: number of messages that are not listed.
    */
   function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)

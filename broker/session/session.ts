@@ -54,7 +54,7 @@ export interface Session {
   backlog: Owed[]
   /**
    * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the session reads the
-   * journal and gets every message again that may have been sent. From there to `replay.head` (the end of the journal
+   * journal, and gets again every message that may have been sent. From there to `replay.head` (the end of the journal
    * at log-in) it gets only the messages that any returning session gets.
    */
   replay: { upTo: number; head: number } | undefined
@@ -87,7 +87,7 @@ export interface SessionBounds {
    */
   maxOwed: number
   /**
-   * Maximum number of messages in flight while the node sends the backlog, or messages that it reads from the journal.
+   * Maximum number of messages in flight while the node sends messages from the backlog or from the journal.
    */
   inFlightWindow: number
   /**

@@ -5,6 +5,7 @@ import type { Attempt } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'
+import type { Leases } from './leases.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
 /** A finished attempt: its item, its outcome, and its entry for the list of attempts. */
@@ -19,6 +20,7 @@ export interface Attempted extends Next {
  */
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
+  leases: Pick<Leases, 'holds'>
   targetOf: TargetOf
   /** Maximum number of attempts that may be under way at once. */
   slots: Slots
@@ -30,13 +32,15 @@ export function createAttempt(parts: {
   /** Aborts the attempts that are under way. */
   cutting: AbortSignal
 }) {
-  const { queues, targetOf, clock, log, metrics, cutting } = parts
+  const { queues, leases, targetOf, clock, log, metrics, cutting } = parts
   const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
 
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited for its slot, the item may have been removed, or the queue may have been closed.
+      // While the attempt waited for its slot, another node may have taken the queue over, the item may have been
+      // removed, or the queue may have been closed.
+      if (!leases.holds(name)) return undefined
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)

@@ -51,6 +51,9 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
+    /** Whether this node holds the lease of a queue, as far as it has heard. */
+    holds: (queue: string): boolean => !nodes.isShared || holders.get(queue) === nodes.self,
+
     /** Releases the lease of a queue that this node no longer works off. */
     release,
 

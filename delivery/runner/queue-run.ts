@@ -13,9 +13,11 @@ export interface QueueRunState {
 /** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
-  /** The queue or its target may have changed: the node looks again before it stops working the queue off. */
+  /** The queue or its target may have changed: the node looks at the queue once more before its run ends. */
   isWoken: boolean
   timer?: NodeJS.Timeout
+  /** Somebody asked for a try while an attempt was under way: if that attempt fails, no pause follows. */
+  retryAsked: boolean
   /** Failed attempts in a row. */
   failures: number
   /** When the pause of the queue ends, milliseconds since the epoch. */
@@ -45,7 +47,7 @@ export const maxPauseMs = 3_600_000
 
 export function createQueueRun(): QueueRun {
   return {
-    ...{ running: false, isWoken: false, failures: 0, notBefore: 0, lastReason: null },
+    ...{ running: false, isWoken: false, retryAsked: false, failures: 0, notBefore: 0, lastReason: null },
     ...{ probing: false, probeOnArrival: false, triedAside: false },
   }
 }

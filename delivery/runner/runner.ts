@@ -39,7 +39,8 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
 
     /** Ends the pause of a queue, and tries the queue now. */
     retryNow(name: string): void {
-      runOf(name).notBefore = 0
+      const run = runOf(name)
+      Object.assign(run, { notBefore: 0, retryAsked: run.current !== undefined })
       wake(name)
     },
 

@@ -51,6 +51,7 @@ export function createSettling(parts: {
     }
     const hasSecond = queues.waiting(name).second !== undefined
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
+    run.retryAsked = false
   }
 
   /** Sets the head of the queue aside. The endpoint acknowledged the next message, so the fault is in the head. */
@@ -64,7 +65,7 @@ export function createSettling(parts: {
     run.failures++
     const { failures } = run
     const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
-    run.notBefore = clock() + ms
+    run.notBefore = run.retryAsked ? 0 : clock() + ms
     // The first failure in a row is a warning. Later ones tell operators nothing new.
     const level = failures === 1 ? 'warn' : 'debug'
     log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')

@@ -19,7 +19,7 @@ export const goneMs = 3_600_000
 const pausedReason = 'paused by the operator'
 /**
  * One more 410 adds at most this many milliseconds to `gone.ms`: the longest pause between two attempts, plus the time
- * for an answer. So two answers alone never make an hour, even if a clock jumps or the hub is down between them.
+ * for an answer. So two answers alone never reach `goneMs`, even if a clock jumps or the hub is down between them.
  */
 const maxStepMs = 11 * 60_000
 

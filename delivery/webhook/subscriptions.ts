@@ -79,7 +79,7 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** Stops sending to a webhook. True if the webhook was enabled. `teller`: the node that informs its contact. */
+    /** Stops sending to a webhook. True if the webhook was enabled. `teller`: the node that informs the contact. */
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 

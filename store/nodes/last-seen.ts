@@ -3,6 +3,8 @@ import type { Store } from '../store.ts'
 
 /** Milliseconds between two writes. A crash loses at most the notes made in this time. */
 const flushMs = 10_000
+/** Maximum number of notes in one commit. Few commits let a node with thousands of notes stop in time. */
+const perCommit = 500
 
 /** A note about one thing. `lastAt`: when the thing was last seen, ISO 8601. */
 interface Seen {
@@ -46,16 +48,21 @@ export async function createLastSeen<T extends Seen>(parts: {
 
   function flush(): Promise<void> {
     flushing = flushing.then(async () => {
-      for (const [key, seen] of [...unwritten]) {
-        unwritten.delete(key)
-        // Skips the note if another node has stored a later time.
-        if (seen.lastAt < (stored.get(key)?.lastAt ?? '')) continue
-        await stored.put(key, seen).catch((error: unknown) => {
-          if (!unwritten.has(key)) unwritten.set(key, seen)
-          onStoreFailure(error)
-        })
+      const all = [...unwritten]
+      for (let start = 0; start < all.length; start += perCommit) {
+        await write(all.slice(start, start + perCommit))
       }
     })
     return flushing
+  }
+
+  async function write(notes: readonly [key: string, seen: T][]): Promise<void> {
+    for (const [key] of notes) unwritten.delete(key)
+    // Skips a note if another node has stored a later time.
+    const newer = notes.filter(([key, { lastAt }]) => lastAt >= (stored.get(key)?.lastAt ?? ''))
+    await stored.change(newer).catch((error: unknown) => {
+      for (const [key, seen] of newer) if (!unwritten.has(key)) unwritten.set(key, seen)
+      onStoreFailure(error)
+    })
   }
 }

@@ -17,7 +17,7 @@ export interface TimedPending extends Pending {
 /** How long a commit waits for Redis. */
 export interface Patience {
   timeoutMs: number
-  /** When Redis last answered a commit, or the log reader last reached one, on the clock of `performance.now()`. */
+  /** When Redis last answered a commit, or the log reader last reached a commit, by `performance.now()`. */
   answeredAt(): number
   /** Removes a commit from the waiting ones, if it was not sent yet. */
   withdraw(pending: TimedPending): void

@@ -215,6 +215,26 @@ t.test('what is asked counts like what is published', async (t) => {
   t.ok(Number(refused?.headers['retry-after']) >= 1)
 })
 
+t.test('commands of an operator that wait when the operator is removed are not carried out', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token, email } = await addUser(hub, api, own, { permissions: ['operate'] })
+  const body = { role: 'publisher', label: 'x', institutions: [own] }
+  let removed: Promise<unknown> | undefined
+  let isRemoved = false
+  let late = 0
+  const add = async () => {
+    const { status } = await api.call('POST', '/operate/credentials.add', { token, body })
+    if (isRemoved && status === 200) late++
+    removed ??= hub.ask('users.remove', { email }).then(() => {
+      isRemoved = true
+    })
+  }
+  await Promise.all(Array.from({ length: 20 }, add))
+  await removed
+  t.ok(late <= 1, `${late} were carried out after that: one may have begun before`)
+})
+
 t.test('operators are no traffic of a track that retires', async (t) => {
   const { hub, api } = await startOperator(t)
   const log = async () => JSON.stringify(await hub.ask('lifecycle.status'))

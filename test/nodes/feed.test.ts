@@ -63,6 +63,36 @@ t.test('a refresh on one node is one on every node', async (t) => {
   t.equal(served.asked, 3)
 })
 
+t.test('an answer that took long does not replace the newer feed of another node', async (t) => {
+  const space = createSharedSpace()
+  const { served, fetchImpl } = serve(feedText(10))
+  let answerNow = () => {}
+  let isSlow = false
+  const slowly: typeof fetch = async (...of) => {
+    const answer = await fetchImpl(...of)
+    if (!isSlow) return answer
+    await new Promise<void>((resolve) => {
+      answerNow = resolve
+    })
+    return answer
+  }
+  const a = await openNode(t, space, url, slowly)
+  const b = await openNode(t, space, url, fetchImpl)
+  served.text = feedText(9)
+  isSlow = true
+  served.asked = 0
+  const refreshed = a.feed.refresh({ force: false })
+  while (served.asked === 0) await nextTurn()
+  isSlow = false
+  served.text = feedText(8)
+  t.match(await b.feed.refresh({ force: true }), { items: 8 })
+  await settled(a.store, b.store)
+  answerNow()
+  t.match(await refreshed, { ok: true, items: 8 })
+  await settled(a.store, b.store)
+  t.equal(b.feed.status().items, 8)
+})
+
 t.test('a file is read by each node for itself', async (t) => {
   const path = join(t.testdir({ 'feed.json': feedText(10) }), 'feed.json')
   const space = createSharedSpace()

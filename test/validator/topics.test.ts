@@ -32,6 +32,7 @@ t.test('a livestream outside of the feed is the institution\u2019s that makes it
   t.equal(topics.ownerOf(id, externalId, ours), undefined)
   const making = make(topics, memory.store, ours)
   t.equal(topics.ownerOf(id, externalId, ours), ours, 'from then on, while it is being stored')
+  t.equal(topics.countOf(ours), 1, 'and counts')
   await making
   for (const again of [topics, await createTopics(memory.crashed().store)]) {
     t.equal(again.ownerOf(id, externalId, ours), ours)

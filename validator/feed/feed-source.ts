@@ -133,9 +133,8 @@ export async function createFeedSource(options: {
 
   /** Reads the source, and uses its feed from now on if the feed is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
-    // The feed in use may come from another source. It is then not compared with the feed of this source.
-    const known = lastGood?.source === source ? lastGood : undefined
-    const found = await readGood(source, known, { force, fetchImpl, limits, closing: closing.signal })
+    const how = { force, fetchImpl, limits, closing: closing.signal }
+    const found = await readNewest(source, () => lastGood, how)
     if ('problem' in found) return found.problem
     const { read, feed } = found
     const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
@@ -200,6 +199,24 @@ function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: 
     { source: shown(source), loadedFrom: shown(loadedFrom), items: feed.size },
     'the livestream feed in use comes from another source than HUB_FEED',
   )
+}
+
+/**
+ * Like `readGood`. If another node has stored a feed meanwhile, reads again: that feed may be newer than the answer that
+ * this node got.
+ */
+async function readNewest(
+  source: string,
+  inUse: () => UsedFeed | undefined,
+  how: Parameters<typeof readGood>[2],
+): ReturnType<typeof readGood> {
+  for (;;) {
+    const before = inUse()
+    // The feed in use may come from another source. It is then not compared with the feed of this source.
+    const known = before?.source === source ? before : undefined
+    const found = await readGood(source, known, how)
+    if (inUse() === before) return found
+  }
 }
 
 /** Reads the source. Returns its feed if it is good and new, else the problem: null if the feed has not changed. */

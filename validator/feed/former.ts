@@ -85,7 +85,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
   }
 }
 
-/** For each livestream: the keys of its oldest former names, beyond the newest `maxNames`. */
+/** Of each livestream the newest `maxNames` former names stay. Returns the keys of the older ones. */
 function excessNames(formers: readonly [key: string, former: Former][]): string[] {
   const counts = new Map<string, number>()
   const newestFirst = formers

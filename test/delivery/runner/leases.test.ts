@@ -29,6 +29,7 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   const { url } = await startRedis(t)
   const [a, b] = [await openNode(t, url, 'a'), await openNode(t, url, 'b')]
   t.equal(await b.leases.take('queue'), true)
+  t.same([a.leases.holds('queue'), b.leases.holds('queue')], [false, true])
   await a.store.catchUp()
   // A store does not report a node's own changes to it. So node a still takes b for the holder of the lease.
   await a.store.commit([{ del: 'work-lease/queue' }])

@@ -132,6 +132,21 @@ t.test('whatever a subscription leaves on its way, its removal leaves nothing', 
   }
 })
 
+t.test('who asks for a try during an attempt that then fails gets one at once', async (t) => {
+  let fail = () => {}
+  const failing = new Promise<Outcome>((resolve) => {
+    fail = () => resolve({ ...answers.failed, retryAfterMs: hour })
+  })
+  const one = await startRunner(t, () => (one.delivered.length > 1 ? answers.ok : failing))
+  await one.append('1', 'a')
+  await one.tried(1)
+  one.runner.retryNow('a')
+  fail()
+  await one.tried(2)
+  while (one.queues.names().length > 0) await new Promise((resolve) => setImmediate(resolve))
+  t.same(one.delivered, ['1', '1'])
+})
+
 t.test('a queue whose subscription is gone is dropped', async (t) => {
   const one = await startRunner(t, () => answers.ok)
   one.removed.add('a')
