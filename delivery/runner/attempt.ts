@@ -47,8 +47,8 @@ export function createAttempt(parts: {
       if (where === undefined || where === 'gone' || isClosed(where)) return undefined
       const { item } = now
       const { messageId } = item
-      run.current = item
-      run.triedAside = item.asideUntil !== undefined
+      const triedAside = item.asideUntil !== undefined
+      Object.assign(run, { current: item, triedAside, retryAsked: false })
       const payload = await queues.payload(name, item)
       if (!payload) {
         log.error({ queue: name, messageId }, 'content of a work item is missing')

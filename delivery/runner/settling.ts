@@ -51,7 +51,6 @@ export function createSettling(parts: {
     }
     const hasSecond = queues.waiting(name).second !== undefined
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
-    run.retryAsked = false
   }
 
   /** Sets the head of the queue aside. The endpoint acknowledged the next message, so the fault is in the head. */
