@@ -104,9 +104,14 @@ export function createCommitting(parts: {
     }
   }
 
-  /** Rejects all commits that are not settled, because Redis may have lost them. Refuses all later commits. */
+  /**
+   * Rejects all commits that are not settled, because Redis may have lost them. Refuses all later commits, and makes the
+   * reader of the log report a gap: then the node starts again.
+   */
   function onLost(): void {
+    if (isLost) return
     isLost = true
+    log()?.mustLeap(new Error(lost))
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
       if (!pending.isSettled) pending.reject(pending.isSent ? new OutcomeUnknown(lost) : new Error(lost))
     }

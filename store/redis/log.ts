@@ -56,11 +56,18 @@ export function followLog(parts: {
   const passing = createPassing(parts.position)
   let position = parts.position
   let isClosed = false
+  /** Why the reader must leap. Set until a leap has succeeded, because Redis may not answer for a while. */
+  let gap: Error | undefined
   const reading = read()
 
   return {
     /** The id of the last entry that was read, even if `listener` has not received it. */
     position: (): string => position,
+
+    /** Makes the reader leap, because Redis has lost a commit of this node. */
+    mustLeap(reason: Error): void {
+      gap ??= reason
+    },
 
     /** Calls back when `listener` has received all entries up to `id`, or after a gap: the node then loads all anew. */
     whenPassed: passing.when,
@@ -77,6 +84,7 @@ export function followLog(parts: {
     while (!isClosed) {
       try {
         await connection.ready()
+        if (gap) await leap(gap)
         if (!isContinuous) await checkPosition()
         isContinuous = true
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
@@ -129,8 +137,10 @@ export function followLog(parts: {
 
   /** Skips to the end of the log, and calls `onGap`: the node then loads the skipped changes from the store. */
   async function leap(reason: Error): Promise<void> {
+    gap = reason
     onLost()
     position = await readPosition(connection, keys)
+    gap = undefined
     passing.leapTo(position)
     await nextTurn()
     // Calls `onGap` outside of the reading loop, which would take an error of `onGap` for a failure of reading.

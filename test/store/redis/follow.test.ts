@@ -260,6 +260,25 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await until(() => gaps.length === 1)
   })
 
+  t.test('a node whose newest commit alone was lost has to load again', async (t) => {
+    const redis = await startRedis(t)
+    const [store, other] = [await openRedis(t, redis.url), await openRedis(t, redis.url)]
+    const client = redis.client()
+    const keys = keysOf('hub:test')
+    const { gaps, until } = follow(store, { gapsExpected: true })
+    await store.commit([{ put: 'k/1', value: 'x' }])
+    const before = await client.hget(keys.head, 'id')
+    await killConnections(redis, 'hub-follow')
+    const committed = store.commit([{ put: 'k/2', value: 'x' }])
+    while ((await client.hget(keys.values, 'k/2')) === null) await nextTurn()
+    // As after a failover to a replica that has all but the newest entry.
+    const lostId = String(await client.hget(keys.head, 'id'))
+    await client.multi().xdel(keys.log, lostId).hset(keys.head, 'id', String(before)).exec()
+    await other.commit([{ put: 'k/3', value: 'x' }])
+    await t.rejects(committed, { message: /must start again/ })
+    await until(() => gaps.length === 1)
+  })
+
   t.test('after a gap catching up takes as long as before', async (t) => {
     const space = { project: 'after a gap', logBytes: 20_000 }
     const [writer, follower] = [await openRedis(t, shared.url, space), await openRedis(t, shared.url, space)]
