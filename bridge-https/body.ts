@@ -1,6 +1,6 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import type { ErrorItem } from '../event/error.ts'
+import { createErrorList, type ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
 import { parseInstant } from '../event/timestamp.ts'
@@ -28,11 +28,10 @@ export function compileBody(
       variants.find(({ names }) => names.some((name) => Object.hasOwn(Object(value), name))) ?? first
     const validate = meant?.validate()
     if (!validate || validate(value)) return { value }
-    return {
-      errors: belowBody(
-        (validate.errors ?? []).filter(isOwnError).map((error) => schemaError(error, { isSecret })),
-      ),
-    }
+    const errors = createErrorList()
+    for (const error of (validate.errors ?? []).filter(isOwnError))
+      errors.add(() => schemaError(error, { isSecret }))
+    return { errors: belowBody(errors.items()) }
   }
 }
 

@@ -15,7 +15,12 @@ export function createWebFiles() {
   return {
     /** The directory that holds the files. */
     directory(): Promise<string> {
-      made ??= make()
+      if (made) return made
+      made = make()
+      // The next request tries again.
+      made.catch(() => {
+        made = undefined
+      })
       return made
     },
     async close(): Promise<void> {
@@ -29,6 +34,11 @@ async function make(): Promise<string> {
   // Loads the bundler only when it is needed: the npm package contains the built files, but not esbuild.
   const { bundle } = await import('./bundle.ts')
   const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
-  await bundle(directory)
+  try {
+    await bundle(directory)
+  } catch (error) {
+    await rm(directory, { recursive: true, force: true })
+    throw error
+  }
   return directory
 }

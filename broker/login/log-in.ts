@@ -172,7 +172,15 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
   function refuse(client: Client, reason: string, returnCode: number, username: string | undefined): number {
     metrics.connectionsRefused.inc({ reason })
     const { remoteAddress, request } = client.connection
-    log.warn({ clientId: request?.clientId, username, remoteAddress, reason }, 'log-in refused')
+    const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
+    log.warn({ ...tried, remoteAddress, reason }, 'log-in refused')
     return returnCode
   }
 }
+
+/** A text that a stranger has sent, for a line of the log: strangers must not fill the disk. */
+function shortened(text: string | undefined): string | undefined {
+  return text?.slice(0, maxLogged)
+}
+
+const maxLogged = 200

@@ -124,8 +124,11 @@ export async function openKnownSessions(parts: {
 
   function permission(text: string): string {
     const own = permissions.get(text)
-    if (own === undefined) permissions.set(text, text)
-    return own ?? text
+    if (own !== undefined) return own
+    // Credentials of pages may have ever new permissions. Starting anew costs only memory for equal texts.
+    if (permissions.size >= mostPermissions) permissions.clear()
+    permissions.set(text, text)
+    return text
   }
 
   /** The hub time at which the client went offline, milliseconds. Undefined while the client is connected. */
@@ -136,3 +139,4 @@ export async function openKnownSessions(parts: {
 }
 
 const none: ReadonlySet<string> = new Set()
+const mostPermissions = 10_000

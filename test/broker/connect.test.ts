@@ -178,4 +178,8 @@ t.test('failed log-ins of an address are refused for a while', async (t) => {
     codes.push((await client.connect({ username: 'u', password: Buffer.from(password) })).returnCode)
   }
   t.same(codes, [4, 4, 4, 3, 3], 'also with the right password')
+  const stranger = await rawClient(t, broker.port)
+  await stranger.connect({ clientId: 'i'.repeat(9_000), username: 'u'.repeat(9_000) })
+  const line = broker.lines.findLast(({ msg }) => msg === 'log-in refused')
+  t.same([line?.username, line?.clientId], ['u'.repeat(200), 'i'.repeat(200)], 'strangers fill no disk')
 })

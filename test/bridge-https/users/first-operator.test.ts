@@ -57,6 +57,9 @@ t.test('a wrong use changes nothing, and the link goes on working', async (t) =>
     403,
     'only pages of the hub',
   )
+  const unknown = Object.fromEntries(Array.from({ length: 1_000 }, (_, n) => [`x${n}`, n]))
+  const { errors } = (await use({ token, email, password, ...unknown })).json
+  t.equal(Array.isArray(errors) && errors.length, 101, 'an answer is not much larger than its request')
   const two = await Promise.all(
     ['a', 'b'].map((name) => use({ token, email: `${name}@hub.example`, password })),
   )
