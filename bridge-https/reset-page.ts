@@ -39,6 +39,8 @@ if (!token) {
 }
 form.addEventListener('submit', async (event) => {
   event.preventDefault()
+  const button = form.querySelector('button')
+  button.disabled = true
   const password = document.getElementById('password').value
   try {
     const response = await fetch('/auth/reset', {
@@ -53,5 +55,8 @@ form.addEventListener('submit', async (event) => {
   } catch {
     status.textContent = 'The hub cannot be reached. Try again.'
   }
+  button.disabled = false
 })
+// Another link to this page differs only behind '#', so the browser does not load the page for it.
+addEventListener('hashchange', () => location.reload())
 `

@@ -133,6 +133,29 @@ t.test('what the hub refuses is said in its words, and what was typed stays', { 
   )
 })
 
+t.test('a new link is not called copied, and a user must be allowed something', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const [a, b] = [await addUser(hub, api, own), await addUser(hub, api, own)]
+  const { page } = await openConsole(t, hub, browser, '/console/users')
+  await page.context().grantPermissions(['clipboard-write'])
+  const linkOf = (email: string) => page.getByRole('button', { name: `Reset link: ${email}` })
+  await linkOf(a.email).click()
+  await page.getByRole('button', { name: 'Copy: Link' }).click()
+  await page.getByText('Copied', { exact: true }).waitFor()
+  await linkOf(b.email).click()
+  await page.getByText(`Hand it to ${b.email}`).waitFor()
+  t.equal(await page.getByText('Copied', { exact: true }).count(), 0)
+
+  await page.getByRole('button', { name: 'Add a user' }).click()
+  const form = page.getByRole('form', { name: 'Add a user' })
+  await form.getByLabel('E-mail address').fill('none@radio.example')
+  await form.getByLabel('Institution').fill(own)
+  for (const box of ['publish', 'subscribe']) await form.getByLabel(box).uncheck()
+  await form.getByRole('button', { name: 'Add' }).click()
+  await form.getByRole('alert').filter({ hasText: 'Tick what the user may do.' }).waitFor()
+})
+
 t.test('the link that a node prints makes the first operator', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page, problems } = await browser.open(t, hub, `/console/first#token=${hub.firstOperatorToken}`)

@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 import t from 'tap'
 import { addUser, openApi } from '../bridge-https/api.ts'
 import { connect, connectPublisher } from '../clients.ts'
-import { institutions, playing, station } from '../events.ts'
+import { institutions, playing, serviceOf, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
 import { createBrowser, logIn, skip } from './browser.ts'
 import { openConsole } from './operator.ts'
@@ -47,6 +47,39 @@ t.test('an event arrives in the tail, and what became of it is told', { skip }, 
   t.equal(await page.locator('main img').count(), 0, 'markup of a title is text')
   t.notOk((await page.title()) === '1')
   t.same(problems, [])
+})
+
+t.test(
+  'badly written times and names stop neither the tail nor the page of the event',
+  { skip },
+  async (t) => {
+    const hub = await startTestHub(t)
+    const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    const { page, problems } = await openConsole(t, hub, browser, '/console/trace')
+    await page.getByText('Waiting for events.').waitFor()
+    // Half a character, as JSON may write it.
+    const halved = [{ ...serviceOf(station()), externalId: 'crid://a/\ud800' }]
+    await publisher.publish({ ...playing(station()), title: 'Halved', services: halved })
+    await publisher.publish(playing(station(), { title: 'Timeless', start: 'gestern' }))
+    await page.getByRole('row').filter({ hasText: 'Halved' }).waitFor()
+    await page.getByRole('link', { name: 'Timeless' }).click()
+    await page.getByRole('heading', { name: 'Timeless', level: 1 }).waitFor()
+    await page.getByText('gestern', { exact: true }).waitFor()
+    t.same(problems, [])
+  },
+)
+
+t.test('the same search asks again', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const { page } = await openConsole(t, hub, browser, '/console/trace')
+  await page.getByLabel('playlistItemId').fill('item-9')
+  await page.getByRole('button', { name: 'Search', exact: true }).click()
+  await page.getByText('Nothing was found.').waitFor()
+  await publisher.publish(playing(station(), { title: 'Late', playlistItemId: 'item-9' }))
+  // The node gives equal answers to equal questions for a second.
+  const row = page.getByRole('row').filter({ hasText: 'Late' })
+  while (!(await row.isVisible())) await page.getByRole('button', { name: 'Search', exact: true }).click()
 })
 
 t.test(

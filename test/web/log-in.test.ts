@@ -34,7 +34,24 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
 
   await page.reload()
   await heading.waitFor()
+
+  let failing = 3
+  await page.route('**/auth/session', (route) =>
+    failing-- > 0 ? route.fulfill({ status: 503, json: { message: 'restarting' } }) : route.continue(),
+  )
+  await page.reload()
+  await heading.waitFor()
+  t.equal(
+    await page.getByRole('heading', { name: 'Log in' }).count(),
+    0,
+    'a restart of the node ends no log-in',
+  )
+
+  failing = 1
   await page.getByLabel(`Logged in as ${email}`).click()
+  await page.getByRole('button', { name: 'Log out' }).click()
+  await page.getByRole('alert').filter({ hasText: 'restarting' }).waitFor()
+  t.equal((await page.context().cookies()).length, 1, 'and a log-out that failed is not called one')
   await page.getByRole('button', { name: 'Log out' }).click()
   await page.getByRole('heading', { name: 'Log in' }).waitFor()
   t.equal((await page.context().cookies()).length, 0)

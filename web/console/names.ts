@@ -31,6 +31,13 @@ export const institutions = computed(() =>
 const everyMs = 10 * 60 * 1000
 const againMs = 5_000
 
+const reading = { current: () => {} }
+
+/** Reads the names again now, because the feed may have changed. */
+export function refreshNames(): void {
+  reading.current()
+}
+
 /** Reads the names of livestreams and institutions as long as the console is open. */
 export function useNames(): void {
   useEffect(
@@ -42,7 +49,7 @@ export function useNames(): void {
           if ('result' in answer) livestreams.value = answer.result
           return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
         }
-      }),
+      }, reading),
     [],
   )
 }

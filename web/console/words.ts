@@ -1,4 +1,5 @@
 import { now } from '../page/clock.ts'
+import { timeOf } from '../page/instant.ts'
 
 /** The budget: the milliseconds that one event may take through the hub (service.md §8). */
 export const budgetMs = 220
@@ -7,21 +8,24 @@ const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeSty
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 const number = new Intl.NumberFormat('en-GB')
 
-/** `31 Jan 2026, 18:02:00` */
+/** `31 Jan 2026, 18:02:00`. The text itself if it is no time, as in an event that was refused for it. */
 export function dateAndTime(at: string): string {
-  return dateTime.format(Date.parse(at))
+  const time = timeOf(at)
+  return Number.isNaN(time) ? at : dateTime.format(time)
 }
 
 /** `18:02:00` if the time is today. Otherwise the text also has the date. */
 export function clockTime(at: string): string {
-  const time = Date.parse(at)
+  const time = timeOf(at)
+  if (Number.isNaN(time)) return at
   const isToday = new Date(time).toDateString() === new Date(now()).toDateString()
   return (isToday ? clock : dateTime).format(time)
 }
 
 /** How long ago something was, or how soon it is: `12 s ago`, `in 3 days`. */
 export function relative(at: string): string {
-  const difference = Date.parse(at) - now()
+  const difference = timeOf(at) - now()
+  if (Number.isNaN(difference)) return at
   const amount = durationOf(Math.abs(difference) / 1000)
   return difference > 0 ? `in ${amount}` : `${amount} ago`
 }

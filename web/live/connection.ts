@@ -76,8 +76,9 @@ export function connect(parts: {
       if ('code' in error && credentialCodes.includes(Number(error.code))) forgetCredential()
     })
     client.on('connect', () => {
+      if (isClosed) return void client.end(true)
       client.subscribe([...filters], { qos: 1 }, (error) => {
-        if (error) return void client.end(true)
+        if (error || isClosed) return void client.end(true)
         // The former connection ends only now, so that no message is missed.
         const former = current
         current = client

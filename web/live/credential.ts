@@ -33,13 +33,21 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
     return { isRefused, reason: reasonOf(answer), retryAfter: answer.retryAfter }
   }
   const credential = { username, password, expiresAt: Date.parse(String(expiresAt)) }
-  sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() }))
+  try {
+    sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() }))
+  } catch {
+    // The browser forbids this page to store anything: the next load of the page takes a new credential.
+  }
   return credential
 }
 
 /** Forgets the credential of this tab, because it was refused or has expired. */
 export function forgetCredential(): void {
-  sessionStorage.removeItem(storageKey)
+  try {
+    sessionStorage.removeItem(storageKey)
+  } catch {
+    // Nothing is stored.
+  }
 }
 
 function keptCredential(): Credential | undefined {

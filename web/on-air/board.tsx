@@ -51,7 +51,8 @@ function Announcing() {
 }
 
 function Nothing() {
-  if (isAnnouncingOnly.value) return <p class="nothing">No announcement at the moment.</p>
+  if (isAnnouncingOnly.value && announcing.value.length === 0)
+    return <p class="nothing">No announcement at the moment.</p>
   if (search.value.trim() === '') return <p class="nothing">The livestream feed is empty.</p>
   return (
     <div class="nothing">

@@ -1,11 +1,11 @@
 import { batch, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { parseInstant } from '../../event/timestamp.ts'
 import { type Track, trackOf } from '../live/now-playing.ts'
 import { reasonOf } from '../page/ask.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsUser, offerLogIn, user } from '../page/session.ts'
-import type { Livestream } from './livestreams.ts'
+import { connection, type Livestream } from './livestreams.ts'
 import { clockTime, dayOf, duration } from './times.ts'
 
 /** The titles before the present one: those in the journal, and those that came while the page was open. */
@@ -15,6 +15,7 @@ export function History({ livestream }: { livestream: Livestream }) {
   const next = useSignal<number | null>(null)
   const problem = useSignal('')
   const isBusy = useSignal(false)
+  const hasRead = useRef(false)
   const isStranger = user.value === null
   const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
 
@@ -22,24 +23,32 @@ export function History({ livestream }: { livestream: Livestream }) {
     const { playing } = now.value
     if (playing) add(tracks, [playing])
   })
+  const isLive = connection.value.state === 'live'
   useEffect(() => {
-    if (!isStranger) void load()
-  }, [isStranger])
+    // While the connection was lost, titles may have come and gone. So read the newest page again.
+    if (!isStranger && isLive) void load(hasRead.current)
+    hasRead.current ||= isLive
+  }, [isStranger, isLive])
 
-  /** Reads pages of the history until enough titles are found: most events of a livestream may be radiotext. */
-  async function load(): Promise<void> {
+  /**
+   * Reads pages of the history until enough titles are found: most events of a livestream may be radiotext.
+   * `isNewest`: reads only the newest page.
+   */
+  async function load(isNewest: boolean): Promise<void> {
+    if (isBusy.value) return
     isBusy.value = true
     const before = tracks.value.length
     for (let asked = 0; asked < mostAtOnce && tracks.value.length < before + leastShown; asked++) {
-      const from = next.value === null ? '' : `&before=${next.value}`
+      const from = isNewest || next.value === null ? '' : `&before=${next.value}`
       const path = `/livestreams/${encodeURIComponent(id)}/events?limit=200${from}`
       const answer = await askAsUser('GET', path)
+      const isRead = answer.status === 200
       batch(() => {
-        problem.value = answer.status === 200 ? '' : reasonOf(answer)
-        next.value = typeof answer.body.next === 'number' ? answer.body.next : null
+        problem.value = isRead ? '' : reasonOf(answer)
+        if (isRead && !isNewest) next.value = typeof answer.body.next === 'number' ? answer.body.next : null
         add(tracks, tracksIn(answer.body.events))
       })
-      if (next.value === null) break
+      if (!isRead || isNewest || next.value === null) break
     }
     isBusy.value = false
   }
@@ -66,9 +75,9 @@ export function History({ livestream }: { livestream: Livestream }) {
         </p>
       )}
       {problem.value !== '' && <p class="problem">{problem.value}</p>}
-      {next.value !== null && (
-        <button type="button" disabled={isBusy.value} onClick={load}>
-          {isBusy.value ? 'Loading…' : 'Show more'}
+      {(problem.value !== '' || (next.value !== null && tracks.value.length < mostKept)) && (
+        <button type="button" disabled={isBusy.value} onClick={() => void load(false)}>
+          {isBusy.value ? 'Loading…' : problem.value === '' ? 'Show more' : 'Try again'}
         </button>
       )}
     </section>

@@ -5,7 +5,7 @@ import { Cover } from './cover.tsx'
 import { History } from './history.tsx'
 import { connection, institutions, isListed, type Livestream, livestreams, ticker } from './livestreams.ts'
 import { Progress } from './progress.tsx'
-import { clockTime } from './times.ts'
+import { clockTime, clockTimeOn } from './times.ts'
 import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
@@ -41,7 +41,7 @@ function One({ livestream }: { livestream: Livestream }) {
       <div class="beside">
         {next && (
           <section aria-labelledby="next">
-            <h2 id="next">Next, {clockTime(next.time)}</h2>
+            <h2 id="next">Next, {clockTimeOn(next.time, ticker.value)}</h2>
             <p class="title" dir="auto">
               {next.title}
             </p>

@@ -76,16 +76,21 @@ export function follow(): () => void {
     waiting = []
     batch(() => {
       for (const [topic, payload] of messages) take(topic, payload)
+      if (added.size > 0) livestreams.value = new Map([...livestreams.value, ...added])
+      added.clear()
       ticker.value = now()
     })
   }
 }
 
+/** Livestreams that the feed does not list, and that the page does not show yet. Many may come at once. */
+const added = new Map<string, Livestream>()
+
 function take(topic: string, payload: Uint8Array): void {
   const [, id = ''] = topic.split('/')
   const event = eventIn(payload)
   if (id === '' || event === undefined) return
-  const livestream = livestreams.value.get(id) ?? unlisted(id)
+  const livestream = livestreams.value.get(id) ?? added.get(id) ?? unlisted(id)
   livestream.now.value = after(livestream.now.value, event, now())
 }
 
@@ -100,7 +105,7 @@ function eventIn(payload: Uint8Array): unknown {
 /** A livestream that the feed does not list. */
 function unlisted(id: string): Livestream {
   const livestream = { id, title: id, institutionId: '', now: signal(nothing) }
-  livestreams.value = new Map([...livestreams.value, [id, livestream]])
+  added.set(id, livestream)
   return livestream
 }
 

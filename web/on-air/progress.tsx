@@ -2,7 +2,7 @@ import { useComputed } from '@preact/signals'
 import type { Track } from '../live/now-playing.ts'
 import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
-import { clockTime, duration, relative } from './times.ts'
+import { clockTime, clockTimeOn, duration, relative } from './times.ts'
 
 /** All progress bars count seconds from this moment: seconds since the epoch are too large for CSS. */
 const begin = now()
@@ -21,7 +21,7 @@ export function Progress({ track }: { track: Track }) {
   const { time, length } = track
   const age = useComputed(() => {
     const isOver = ticker.value > time + length + overMs
-    return isOver ? `over since ${clockTime(time + length)}` : relative(time, ticker.value)
+    return isOver ? `over since ${clockTimeOn(time + length, ticker.value)}` : relative(time, ticker.value)
   })
   return (
     <div class="progress">

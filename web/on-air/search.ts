@@ -7,6 +7,9 @@ export const search = signal('')
 /** Whether only livestreams with an announcement are shown. */
 export const isAnnouncingOnly = signal(false)
 
+/** Publishers may send titles of any length. So many characters of each are searched. */
+const longest = 500
+
 /** An institution with those of its livestreams that match. */
 export interface Group {
   institution: Institution
@@ -29,5 +32,7 @@ export const groups = computed((): Group[] => {
 
 function has({ title, now }: Livestream, sought: string): boolean {
   const { playing } = now.value
-  return [title, playing?.title ?? '', playing?.artist ?? ''].some((text) => fold(text).includes(sought))
+  return [title, playing?.title ?? '', playing?.artist ?? ''].some((text) =>
+    fold(text.slice(0, longest)).includes(sought),
+  )
 }

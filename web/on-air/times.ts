@@ -6,6 +6,11 @@ export function clockTime(time: number): string {
   return clock.format(time)
 }
 
+/** `18:02`, or `30 Jan 2026, 18:02` if that is not the day of `now`. */
+export function clockTimeOn(time: number, now: number): string {
+  return dayOf(time) === dayOf(now) ? clockTime(time) : `${dayOf(time)}, ${clockTime(time)}`
+}
+
 /** `31 Jan 2026` */
 export function dayOf(time: number): string {
   return day.format(time)

@@ -1,7 +1,6 @@
 /** The form of a text that is compared in searches, so that `kuste` and `KÜSTE` both find `Küste`. */
 export function fold(text: string): string {
   return text
-    .slice(0, longest)
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')
     .toLowerCase()
@@ -9,6 +8,3 @@ export function fold(text: string): string {
     .trim()
     .replace(/\s+/g, ' ')
 }
-
-/** Longest text that is searched, characters. */
-const longest = 500

@@ -22,6 +22,11 @@ export function linksTo(isOurs: (path: string) => boolean) {
   }
 }
 
+/** A text as a part of a path. Half a character, which any publisher may send, would be an error in a URL. */
+export function pathPart(text: string): string {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
+}
+
 /** Shows another page, or the same with another query. */
 export function go(address: string): void {
   const former = location.pathname

@@ -19,7 +19,7 @@ export const isLogInOptional = signal(false)
 
 /** The access token is only in this variable. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
-let renewing: Promise<boolean> | undefined
+let renewing: Promise<Answer> | undefined
 
 /**
  * Key in `localStorage`. It is set while there is a cookie. If it is not set, a page does not ask for a session. Its
@@ -27,10 +27,17 @@ let renewing: Promise<boolean> | undefined
  */
 const mark = 'hub-logged-in'
 const path = '/auth/session'
+/** Pause before a page tries again to continue a log-in, seconds. */
+const resumeSeconds = 2
 
 /** Continues the log-in of an earlier visit, if there is one. */
 export async function resume(): Promise<void> {
-  if (localStorage.getItem(mark) !== null) await renew()
+  for (;;) {
+    const answer = isMarked() ? await renew() : undefined
+    // The log-in may still be valid if the hub did not say that it has ended. So try again.
+    if (answer === undefined || answer.status === 200 || answer.status === 403) break
+    await new Promise((resolve) => setTimeout(resolve, (answer.retryAfter ?? resumeSeconds) * 1000))
+  }
   user.value ??= null
 }
 
@@ -51,10 +58,13 @@ export async function logInAt(path: string, body: unknown): Promise<string | und
   return begin(answer) ? undefined : reasonOf(answer)
 }
 
-export async function logOut(): Promise<void> {
-  await ask('DELETE', path)
+/** Ends the log-in. Resolves with the problem, if there is one: then the log-in goes on. */
+export async function logOut(): Promise<string | undefined> {
+  const answer = await ask('DELETE', path)
+  if (answer.status !== 200) return reasonOf(answer)
   sessionStorage.clear()
   forget()
+  return undefined
 }
 
 /** Sends a request as the user, or as a stranger if nobody is logged in. Renews the token if the hub refuses it. */
@@ -63,9 +73,11 @@ export async function askAsUser(method: string, path: string, body?: unknown): P
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
   const isMissing = answer.status === 401 && user.value !== null
   if (!isExpired && !isMissing) return withLogInIfRefused(answer)
-  return (await renew())
-    ? withLogInIfRefused(await ask(method, path, { body, token }))
-    : withLogInIfRefused(answer)
+  const renewed = await renew()
+  // Without an answer of the hub to the renewal, the log-in may still be valid: then this is a failure that passes.
+  if (renewed.status !== 200 && renewed.status !== 403) return renewed
+  // After the end of a log-in, a stranger may still be welcome.
+  return withLogInIfRefused(await ask(method, path, { body, token }))
 }
 
 function withLogInIfRefused(answer: Answer): Answer {
@@ -76,14 +88,12 @@ function withLogInIfRefused(answer: Answer): Answer {
   return answer
 }
 
-/** Renews the token, once for all requests that wait for it. */
-function renew(): Promise<boolean> {
+/** Renews the token, once for all requests that wait for it. 403: the log-in has ended. */
+function renew(): Promise<Answer> {
   renewing ??= ask('PUT', path).then((answer) => {
     renewing = undefined
-    if (begin(answer)) return true
-    // Only 403 means that the log-in has ended. Without an answer of the hub, the log-in may still be valid.
-    if (answer.status === 403) forget()
-    return false
+    if (!begin(answer) && answer.status === 403) forget()
+    return answer
   })
   return renewing
 }
@@ -92,7 +102,7 @@ function begin({ status, body }: Answer): boolean {
   if (status !== 200 || typeof body.token !== 'string' || !isRecord(body.user)) return false
   const { email, institution, permissions } = body.user
   token = body.token
-  localStorage.setItem(mark, '1')
+  setMark('1')
   user.value = {
     email: String(email),
     institution: String(institution),
@@ -104,8 +114,26 @@ function begin({ status, body }: Answer): boolean {
 
 function forget(): void {
   token = undefined
-  localStorage.removeItem(mark)
+  setMark(undefined)
   user.value = null
+}
+
+function isMarked(): boolean {
+  try {
+    return localStorage.getItem(mark) !== null
+  } catch {
+    // The browser forbids this page to store anything.
+    return false
+  }
+}
+
+function setMark(value: string | undefined): void {
+  try {
+    if (value === undefined) localStorage.removeItem(mark)
+    else localStorage.setItem(mark, value)
+  } catch {
+    // The person logs in anew with each page.
+  }
 }
 
 function codeOf({ body }: Answer): unknown {

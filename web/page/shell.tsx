@@ -1,4 +1,5 @@
 import './base.css'
+import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { LogIn } from './log-in.tsx'
 import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
@@ -46,6 +47,7 @@ function Mark() {
 
 function Account() {
   const who = user.value
+  const problem = useSignal<string | undefined>(undefined)
   if (who === undefined || (who === null && mustLogIn.value)) return null
   if (who === null) {
     return (
@@ -64,12 +66,15 @@ function Account() {
         <button
           type="button"
           onClick={async () => {
-            await logOut()
-            location.reload()
+            problem.value = await logOut()
+            if (problem.value === undefined) location.reload()
           }}
         >
           Log out
         </button>
+        <p class="problem" role="alert">
+          {problem.value}
+        </p>
       </div>
     </details>
   )

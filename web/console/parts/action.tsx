@@ -106,7 +106,12 @@ function Confirm(props: {
 /** A dialog that is open as long as it is rendered. */
 export function Dialog(props: { title: string; closed: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => dialog.current?.showModal(), [])
+  useEffect(() => {
+    const element = dialog.current
+    element?.showModal()
+    // Gives the focus back to the button that opened the dialog.
+    return () => element?.close()
+  }, [])
   return (
     <dialog ref={dialog} aria-label={props.title} onClose={props.closed}>
       <h2>{props.title}</h2>

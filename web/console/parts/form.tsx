@@ -1,5 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Results } from '../answers.ts'
 import { institutions } from '../names.ts'
 import { operate } from '../operate.ts'
@@ -19,6 +20,8 @@ export function CommandForm<Name extends OperationName>(props: {
   label: string
   typed: Typed
   args: (typed: Readonly<Record<string, string>>) => Record<string, unknown>
+  /** What is wrong with the texts, if the browser does not see it. */
+  wrong?: (typed: Readonly<Record<string, string>>) => string | undefined
   done: (result: Results[Name]) => void
   cancelled?: () => void
   children: ComponentChildren
@@ -26,11 +29,19 @@ export function CommandForm<Name extends OperationName>(props: {
   const { name, typed, args, done } = props
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
+  const form = useRef<HTMLFormElement>(null)
+  // A button opens forms that can be cancelled, and it may be far down.
+  useEffect(() => {
+    if (!props.cancelled) return
+    form.current?.scrollIntoView({ block: 'nearest' })
+    form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+  }, [])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
+    problem.value = props.wrong?.(typed.value)
+    if (problem.value !== undefined) return
     isBusy.value = true
-    problem.value = undefined
     const operated = await operate(name, args(typed.value))
     isBusy.value = false
     if ('problem' in operated) {
@@ -41,7 +52,7 @@ export function CommandForm<Name extends OperationName>(props: {
   }
 
   return (
-    <form class="panel command" onSubmit={submit} aria-label={props.title}>
+    <form ref={form} class="panel command" onSubmit={submit} aria-label={props.title}>
       <h2>{props.title}</h2>
       <div class="fields">{props.children}</div>
       <div class="buttons">

@@ -1,5 +1,6 @@
-import { useSignal } from '@preact/signals'
+import { signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import { dateAndTime, relative } from '../words.ts'
 
 /** How good or bad a state looks. */
@@ -9,8 +10,15 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
+/** Changes every few seconds, so that times such as `4 s ago` go on while nothing else changes. */
+const tick = signal(0)
+setInterval(() => {
+  tick.value++
+}, 5_000)
+
 /** Shows how long ago an instant was. Its date appears when the pointer is over it. */
 export function When({ at }: { at: string | null | undefined }) {
+  void tick.value
   if (!at) return <None />
   return (
     <time dateTime={at} title={dateAndTime(at)}>
@@ -48,6 +56,18 @@ export function Problem({ text }: { text: string | undefined }) {
     <p class="problem" role="alert">
       {text}
     </p>
+  )
+}
+
+/** A panel with something that is shown only once. It scrolls into view, because its button may be far down. */
+export function ShownOnce(props: { name: string; title: string; children: ComponentChildren }) {
+  const panel = useRef<HTMLElement>(null)
+  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), [])
+  return (
+    <section ref={panel} class="panel issued" role="status" aria-label={props.name}>
+      <h2>{props.title}</h2>
+      {props.children}
+    </section>
   )
 }
 

@@ -1,3 +1,4 @@
+import { pathPart } from '../../page/location.ts'
 import type { EventRow } from '../answers.ts'
 import { livestreamName } from '../names.ts'
 import { None } from '../parts/shown.tsx'
@@ -38,7 +39,7 @@ const columns: readonly Column<EventRow>[] = [
       if (first === undefined) return <None />
       return (
         <>
-          <a href={`/console/livestreams/${encodeURIComponent(first)}`} title={first} dir="auto">
+          <a href={`/console/livestreams/${pathPart(first)}`} title={first} dir="auto">
             {livestreamName(first)}
           </a>
           {others > 0 && <span class="muted"> and {others} more</span>}

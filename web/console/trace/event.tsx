@@ -1,4 +1,5 @@
 import { now } from '../../page/clock.ts'
+import { pathPart } from '../../page/location.ts'
 import type { ShownEvent } from '../answers.ts'
 import { institutionName, livestreamName } from '../names.ts'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
@@ -47,7 +48,7 @@ function Shown({ event }: { event: ShownEvent }) {
               'Institution',
               event.institutionId && (
                 <a
-                  href={`/console/institutions/${encodeURIComponent(event.institutionId)}`}
+                  href={`/console/institutions/${pathPart(event.institutionId)}`}
                   title={event.institutionId}
                   dir="auto"
                 >
@@ -121,7 +122,7 @@ function Livestreams({ ids }: { ids: readonly string[] }) {
     <ul>
       {ids.slice(0, 50).map((id) => (
         <li key={id}>
-          <a href={`/console/livestreams/${encodeURIComponent(id)}`} title={id} dir="auto">
+          <a href={`/console/livestreams/${pathPart(id)}`} title={id} dir="auto">
             {livestreamName(id)}
           </a>
         </li>

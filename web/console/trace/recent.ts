@@ -1,41 +1,81 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { EventRow } from '../answers.ts'
-import { operate } from '../operate.ts'
+import { now } from '../../page/clock.ts'
+import type { EventRow, Results } from '../answers.ts'
+import { type Operated, operate } from '../operate.ts'
 import { repeat } from '../poll.ts'
 
 const everyMs = 5_000
 
+/** Maximum number of pages that the first request reads. A page may hold no event: then the next one may. */
+const mostPages = 10
+/** If there was no event, the page asks again for events since this long before, milliseconds. */
+const overlapMs = 60_000
+
 /**
  * The last events of a livestream or institution, the newest first, at most `most`. The page asks for all of them once,
- * and then only for newer events.
+ * and then only for newer events. `isCut`: the page has not looked at all events that the hub keeps.
  */
 export function useRecent(
   args: Record<string, unknown>,
   most: number,
-): { events: Signal<readonly EventRow[] | undefined>; problem: Signal<string | undefined> } {
+): {
+  events: Signal<readonly EventRow[] | undefined>
+  isCut: Signal<boolean>
+  problem: Signal<string | undefined>
+} {
   const events = useSignal<readonly EventRow[] | undefined>(undefined)
+  const isCut = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const key = JSON.stringify(args)
   useEffect(() => {
     events.value = undefined
     problem.value = undefined
+    let askedAt: number | undefined
     return repeat(async () => {
       const [newest] = events.peek() ?? []
-      const since = newest === undefined ? {} : { since: newest.position + 1 }
-      const answer = await operate('events.list', { ...args, ...since, limit: most })
+      const isFirst = events.peek() === undefined
+      const since =
+        newest !== undefined
+          ? newest.position + 1
+          : askedAt !== undefined && new Date(askedAt - overlapMs).toISOString()
+      const asked = { ...args, ...(since !== false && !isFirst && { since }), limit: most }
+      const startedAt = now()
+      const answer = await (isFirst ? listPages(asked, most) : operate('events.list', asked))
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('problem' in answer) return answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000
+        askedAt = startedAt
         const { events: newer, next } = answer.result
+        if (isFirst) isCut.value = next !== null
         // If one answer does not hold all newer events, some are missing between them and the earlier events. The page
         // then drops the earlier events.
-        const earlier = next === null ? (events.peek() ?? []) : []
+        const earlier = next === null || newer.length === 0 ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)
         return everyMs
       }
     })
   }, [key])
-  return { events, problem }
+  return { events, isCut, problem }
+}
+
+/** Reads pages until there are `most` events, or no more. */
+async function listPages(
+  asked: Record<string, unknown>,
+  most: number,
+): Promise<Operated<Results['events.list']>> {
+  const events: EventRow[] = []
+  let next: number | null = null
+  for (let pages = 0; pages < mostPages; pages++) {
+    const answer: Operated<Results['events.list']> = await operate('events.list', {
+      ...asked,
+      ...(next !== null && { before: next }),
+    })
+    if ('problem' in answer) return answer
+    events.push(...answer.result.events)
+    next = answer.result.next
+    if (next === null || events.length >= most) break
+  }
+  return { result: { events: events.slice(0, most), next } }
 }

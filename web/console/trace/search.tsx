@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { EventRow } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
@@ -12,26 +12,34 @@ const wanted = 50
 const mostPages = 40
 
 /** Events of the past, the newest first. The search reads backwards until it has found enough. */
-export function Search({ args }: { args: Record<string, unknown> }) {
+export function Search({
+  args,
+  nth,
+}: {
+  args: Record<string, unknown> /** Searches anew if it changes. */
+  nth: number
+}) {
   const rows = useSignal<readonly EventRow[]>([])
   const next = useSignal<number | null | undefined>(undefined)
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const reached = useSignal<string | undefined>(undefined)
   const key = JSON.stringify(args)
+  /** Number of the present run. A run stops when it is no longer the present one. */
+  const run = useRef(0)
 
   useEffect(() => {
     rows.value = []
     next.value = undefined
     reached.value = undefined
-    let isOver = false
-    void read(() => isOver)
+    void read()
     return () => {
-      isOver = true
+      run.current++
     }
-  }, [key])
+  }, [key, nth])
 
-  async function read(isOver: () => boolean): Promise<void> {
+  async function read(): Promise<void> {
+    const own = ++run.current
     isBusy.value = true
     problem.value = undefined
     const goal = rows.value.length + wanted
@@ -42,9 +50,10 @@ export function Search({ args }: { args: Record<string, unknown> }) {
         limit: wanted,
         ...(before !== undefined && { before }),
       })
-      if (isOver()) return
+      if (run.current !== own) return
       if ('problem' in answer && answer.retryAfter !== undefined) {
         await new Promise((resolve) => setTimeout(resolve, Number(answer.retryAfter) * 1000))
+        if (run.current !== own) return
         continue
       }
       if ('problem' in answer) {
@@ -75,7 +84,7 @@ export function Search({ args }: { args: Record<string, unknown> }) {
         empty="Nothing was found."
       />
       {next.value !== null && next.value !== undefined && !isBusy.value && (
-        <button type="button" class="more" onClick={() => void read(() => false)}>
+        <button type="button" class="more" onClick={() => void read()}>
           Search further back{reached.value === undefined ? '' : ` than ${clockTime(reached.value)}`}
         </button>
       )}

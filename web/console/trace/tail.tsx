@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { EventRow } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
@@ -19,20 +19,25 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
   const isPaused = useSignal(false)
   const key = JSON.stringify(args)
 
+  /** Where the tail goes on, also after a pause. */
+  const after = useRef<number | undefined>(undefined)
   useEffect(() => {
     rows.value = []
     leftOut.value = 0
+    after.current = undefined
   }, [key])
   useEffect(() => {
     if (isPaused.value) return
-    let after: number | undefined
     return repeat(async () => {
-      const answer = await operate('events.tail', after === undefined ? args : { ...args, after })
+      const answer = await operate(
+        'events.tail',
+        after.current === undefined ? args : { ...args, after: after.current },
+      )
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('problem' in answer) return answer.retryAfter === undefined ? 2_000 : answer.retryAfter * 1000
         const { events, next, leftOut: missed } = answer.result
-        after = next
+        after.current = next
         const known = new Set(rows.value.map(({ position }) => position))
         const newer = events.filter(({ position }) => !known.has(position)).reverse()
         if (newer.length > 0) rows.value = [...newer, ...rows.value].slice(0, kept)

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
 import { go, query } from '../../page/location.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field } from '../parts/form.tsx'
@@ -21,6 +22,15 @@ const outcomes = [
 /** The live tail of events, and the search for past ones. */
 export function Trace() {
   const isBusy = useSignal(false)
+  /** Number of searches that were sent off: the same terms search again. */
+  const nth = useSignal(0)
+  const isLeft = useRef(false)
+  useEffect(
+    () => () => {
+      isLeft.current = true
+    },
+    [],
+  )
   const searched = searchOf(query.value)
 
   async function submit(event: SubmitEvent): Promise<void> {
@@ -30,6 +40,9 @@ export function Trace() {
     // The typed text may be the id of an event as well as of an item.
     const shown = name === '' || name.length > 500 ? undefined : await operate('events.show', { id: name })
     isBusy.value = false
+    // The person has gone to another view meanwhile.
+    if (isLeft.current) return
+    nth.value++
     if (shown && 'result' in shown) return go(`/console/trace/${encodeURIComponent(name)}`)
     go(searchAt(looked.value))
   }
@@ -62,7 +75,7 @@ export function Trace() {
           </button>
         </div>
       </form>
-      {searched ? <Search args={argsOf(searched)} /> : <Tail args={argsOf(looked.value)} />}
+      {searched ? <Search args={argsOf(searched)} nth={nth.value} /> : <Tail args={argsOf(looked.value)} />}
       <DryRun />
     </>
   )

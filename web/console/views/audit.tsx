@@ -2,16 +2,19 @@ import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 
+/** The view shows this many of the newest entries. */
+const most = 1_000
+
 /** The audit log: who changed what, the newest entry first. */
 export function Audit() {
-  const { value, problem } = useCommandAnswer('audit', {}, 10_000)
+  const { value, problem } = useCommandAnswer('audit', { limit: most }, 10_000)
   return (
     <>
       <Head title="Audit log" />
       <Problem text={problem.value} />
       <section class="panel">
         <Table
-          caption="Who changed what, the newest first"
+          caption={`Who changed what, the newest first, at most ${most}`}
           rows={value.value?.toReversed()}
           keyOf={({ at, action, target }) => `${at} ${action} ${target}`}
           textOf={({ who, action, target, detail }) =>

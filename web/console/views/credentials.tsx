@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Client, Credential, IssuedCredential } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
-import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
+import { Badge, Head, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
@@ -41,7 +41,7 @@ export function Credentials() {
           Add a credential
         </button>
       </Head>
-      {issued.value && <Issued issued={issued.value} />}
+      {issued.value && <Issued key={issued.value.username} issued={issued.value} />}
       {open.value === 'add' && <AddCredential done={done} cancelled={cancelled} />}
       {typeof open.value === 'object' && (
         <RotateCredential
@@ -58,7 +58,10 @@ export function Credentials() {
           rows={credentials.value.value}
           keyOf={({ username }) => username}
           textOf={(one) =>
-            [one.username, one.role, one.label, one.user, ...one.institutions, ...one.filters].join(' ')
+            [
+              ...[one.username, one.role, one.label, one.user],
+              ...[...one.institutions, ...one.institutions.map(institutionName), ...one.filters],
+            ].join(' ')
           }
           empty="There is no credential yet."
           columns={[
@@ -189,8 +192,7 @@ function Revoke(props: { credential: Credential; clients: readonly Client[]; don
 function Issued({ issued }: { issued: IssuedCredential & { replaces?: string; revokeAt?: string | null } }) {
   const { username, password, warning, replaces, revokeAt } = issued
   return (
-    <section class="panel issued" role="status" aria-label="The new credential">
-      <h2>The password is shown only now</h2>
+    <ShownOnce name="The new credential" title="The password is shown only now">
       <Secret label="Username" value={username} />
       <Secret label="Password" value={password} />
       {replaces && (
@@ -206,6 +208,6 @@ function Issued({ issued }: { issued: IssuedCredential & { replaces?: string; re
         </p>
       )}
       {warning && <p class="notice">{warning}</p>}
-    </section>
+    </ShownOnce>
   )
 }

@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { refreshNames } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { useCommandAnswer } from '../poll.ts'
@@ -14,6 +15,7 @@ export function Feed() {
   const done = (result: { itemsBefore: number; items: number; problem: string | null }) => {
     outcome.value = result
     refresh()
+    refreshNames()
   }
   return (
     <>

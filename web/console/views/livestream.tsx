@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { EventRow } from '../answers.ts'
-import { institutionName, livestreamName, livestreams } from '../names.ts'
+import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
@@ -57,7 +57,11 @@ export function LivestreamPage({ id }: { id: string }) {
             ]}
           />
         ) : (
-          <p class="muted">The livestream feed does not list it.</p>
+          <p class="muted">
+            {livestreams.value
+              ? 'The livestream feed does not list it.'
+              : (livestreamsProblem.value ?? 'Loading the livestream feed…')}
+          </p>
         )}
       </Recent>
       <Retained id={key} />
@@ -89,6 +93,7 @@ export function InstitutionPage({ id }: { id: string }) {
       </Recent>
       <section class="panel">
         <h2>Its livestreams</h2>
+        <Problem text={own === undefined ? livestreamsProblem.value : undefined} />
         <LivestreamTable rows={own} />
       </section>
     </>
@@ -97,7 +102,7 @@ export function InstitutionPage({ id }: { id: string }) {
 
 /** The last events, and their errors by code. */
 function Recent({ args, children }: { args: Record<string, unknown>; children: ComponentChildren }) {
-  const { events: rows, problem } = useRecent(args, recent)
+  const { events: rows, isCut, problem } = useRecent(args, recent)
   const isRefusedOnly = useSignal(false)
   const events = rows.value
   const [last] = events ?? []
@@ -110,7 +115,16 @@ function Recent({ args, children }: { args: Record<string, unknown>; children: C
         {events && (
           <Facts
             of={[
-              ['Last event', last ? <When at={last.at} /> : 'none that is kept'],
+              [
+                'Last event',
+                last ? (
+                  <When at={last.at} />
+                ) : isCut.value ? (
+                  'none among the newest of its institution'
+                ) : (
+                  'none that is kept'
+                ),
+              ],
               [
                 `Wrong with the last ${count(events.length)} events`,
                 codes.length === 0 ? (
@@ -146,7 +160,7 @@ function Recent({ args, children }: { args: Record<string, unknown>; children: C
         <EventTable
           caption="Last events, the newest first"
           rows={(isRefusedOnly.value ? refused : events)?.slice(0, isRefusedOnly.value ? recent : 25)}
-          empty="None."
+          empty={isCut.value ? 'None among the newest events. The trace searches further back.' : 'None.'}
         />
       </section>
     </>
@@ -215,8 +229,8 @@ function Retained({ id }: { id: string }) {
 }
 
 function Subscriptions({ id }: { id: string }) {
-  const { value } = useCommandAnswer('subscriptions.list', { livestream: id }, subscriptionsEveryMs)
-  if ((value.value ?? []).length === 0) return null
+  const { value, problem } = useCommandAnswer('subscriptions.list', { livestream: id }, subscriptionsEveryMs)
+  if ((value.value ?? []).length === 0) return <Problem text={problem.value} />
   return (
     <section class="panel">
       <h2>Webhooks</h2>

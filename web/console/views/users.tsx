@@ -3,7 +3,7 @@ import type { ResetLink, User } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'
-import { Badge, Head, Problem, Secret, When } from '../parts/shown.tsx'
+import { Badge, Head, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { relative } from '../words.ts'
@@ -31,7 +31,7 @@ export function Users() {
           Add a user
         </button>
       </Head>
-      {link.value && <OneTimeLink link={link.value} />}
+      {link.value && <OneTimeLink key={link.value.resetUrl} link={link.value} />}
       {isAdding.value && (
         <AddUser
           done={(result) => {
@@ -40,6 +40,7 @@ export function Users() {
             users.refresh()
           }}
           cancelled={() => {
+            typed.value = usual
             isAdding.value = false
           }}
         />
@@ -134,6 +135,9 @@ function AddUser(props: { done: (link: ResetLink) => void; cancelled: () => void
       title="Add a user"
       label="Add"
       typed={typed}
+      wrong={(ticked) =>
+        permissions.some((one) => ticked[one] === 'yes') ? undefined : 'Tick what the user may do.'
+      }
       args={({ email = '', institution = '', ...rest }) => ({
         ...{ email: email.trim(), institution: institution.trim() },
         permissions: permissions.filter((one) => rest[one] === 'yes'),
@@ -159,13 +163,12 @@ function AddUser(props: { done: (link: ResetLink) => void; cancelled: () => void
 function OneTimeLink({ link }: { link: ResetLink }) {
   const { email, resetUrl, expiresAt, warning } = link
   return (
-    <section class="panel issued" role="status" aria-label="The link">
-      <h2>The link works once and is shown only now</h2>
+    <ShownOnce name="The link" title="The link works once and is shown only now">
       <p>
         Hand it to {email}: it leads to a page where a password is chosen. It ends {relative(expiresAt)}.
       </p>
       <Secret label="Link" value={resetUrl} />
       {warning && <p class="notice">{warning}</p>}
-    </section>
+    </ShownOnce>
   )
 }

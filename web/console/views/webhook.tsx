@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { useSignal } from '@preact/signals'
 import { go } from '../../page/location.ts'
 import type { Queue, Subscription } from '../answers.ts'
 import { institutionName } from '../names.ts'
@@ -11,7 +11,6 @@ import { type CommandAnswer, useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime, ms } from '../words.ts'
 
 const everyMs = 4_000
-const since: Typed = signal({})
 
 /** One webhook or plugin target, with its deliveries. */
 export function WebhookPage({ name }: { name: string }) {
@@ -29,7 +28,7 @@ export function WebhookPage({ name }: { name: string }) {
         <a href="/console/webhooks">Webhooks</a>
       </p>
       <Head title={queue?.target ?? name}>{queue && <QueueState {...queue} />}</Head>
-      <Problem text={queues.problem.value} />
+      <Problem text={queues.problem.value ?? subscriptions.problem.value} />
       {queues.value.value && !queue && (
         <p class="nothing">There is no webhook or plugin target of this name.</p>
       )}
@@ -170,6 +169,8 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
 }
 
 function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
+  const since: Typed = useSignal({})
+  const said = useSignal('')
   return (
     <details class="more-of">
       <summary>Replay all events since a time</summary>
@@ -182,10 +183,14 @@ function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
           name,
           since: isLocal(time) ? new Date(time).toISOString() : time,
         })}
-        done={changed}
+        done={({ replayed }) => {
+          said.value = `Sending ${amount(replayed, 'message')} once more.`
+          changed()
+        }}
       >
         <Moment typed={since} name="since" label="Since" hint="Your local time" />
       </CommandForm>
+      <p role="status">{said.value}</p>
     </details>
   )
 }
