@@ -45,7 +45,7 @@ export function createTestMessages(parts: {
         if (!find(name)) return attempt
         const noted = [...(await attempts.add(name, attempt)), ...standings.tested(name, attempt.status)]
         const isEnabled = attempt.reason === null && (await enable(name, noted))
-        if (!isEnabled) await store.commit(noted)
+        if (!isEnabled && find(name)) await store.commit(noted)
         if (attempt.reason === null) retry(name)
         return attempt
       } finally {

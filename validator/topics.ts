@@ -46,6 +46,8 @@ export async function createTopics(store: Store) {
     /** All topics, sorted by livestream id. */
     list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
     get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
+    /** Whether a livestream has a topic, or one that is being stored. */
+    has: (livestreamId: string): boolean => find(livestreamId) !== undefined,
 
     /** How many topics an institution owns for livestreams that no feed ever listed, also those being stored. */
     countOf(institutionId: string): number {

@@ -151,7 +151,7 @@ export function judge(
   services: readonly Service[],
   institutionId: string,
   by: Ownership,
-  topics: Pick<Topics, 'get' | 'countOf'>,
+  topics: Pick<Topics, 'get' | 'has' | 'countOf'>,
 ): Judged {
   const verdicts = verdictsOn(services, institutionId, by, topics)
   const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
@@ -166,13 +166,13 @@ function verdictsOn(
   services: readonly Service[],
   institutionId: string,
   by: Ownership,
-  topics: Pick<Topics, 'get' | 'countOf'>,
+  topics: Pick<Topics, 'has' | 'countOf'>,
 ): Verdict[] {
   let room: number | undefined
   return services.map((service, index): Verdict => {
     const path = `.services.${index}`
     const verdict = judgeService(service, path, institutionId, by)
-    if ('blocked' in verdict || !verdict.isUnlisted || topics.get(verdict.livestreamId)) return verdict
+    if ('blocked' in verdict || !verdict.isUnlisted || topics.has(verdict.livestreamId)) return verdict
     room ??= maxUnlisted - topics.countOf(institutionId)
     if (room-- > 0) return verdict
     const detail = `${institutionId} has ${maxUnlisted} such livestreams already`

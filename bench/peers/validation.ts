@@ -15,6 +15,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     topics: {
       list: () => [],
       get: () => undefined,
+      has: () => false,
       countOf: () => 0,
       ownerOf: () => undefined,
       missing: () => ({ created: [], changes: [] }),

@@ -43,7 +43,8 @@ async function exportTo(file: string, place: Place): Promise<{ result: unknown }
     const { records, sha256, at, release, from } = await checkFile(draft)
     const { size: bytes } = await stat(draft)
     await rename(draft, file)
-    await syncDirectory(dirname(file))
+    // Some file systems cannot sync a directory. The file is complete all the same.
+    await syncDirectory(dirname(file)).catch(() => undefined)
     return { result: { file, records, bytes, sha256, exportedAt: at, release, from } }
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)

@@ -109,9 +109,8 @@ export function createCommitting(parts: {
    * reader of the log report a gap: then the node starts again.
    */
   function onLost(): void {
-    if (isLost) return
+    if (!isLost) log()?.mustLeap(new Error(lost))
     isLost = true
-    log()?.mustLeap(new Error(lost))
     for (const pending of [...sent.withdrawAll(), ...commits.withdrawAll()]) {
       if (!pending.isSettled) pending.reject(pending.isSent ? new OutcomeUnknown(lost) : new Error(lost))
     }

@@ -22,6 +22,7 @@ const alongside: Change[] = [{ put: 'incoming/x', value: '' }]
 const everyTopicExists: Topics = {
   list: () => [],
   get: () => undefined,
+  has: () => false,
   countOf: () => 0,
   ownerOf: () => undefined,
   missing: () => ({ created: [], changes: [] }),

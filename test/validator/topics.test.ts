@@ -33,6 +33,7 @@ t.test('a livestream outside of the feed is the institution\u2019s that makes it
   const making = make(topics, memory.store, ours)
   t.equal(topics.ownerOf(id, externalId, ours), ours, 'from then on, while it is being stored')
   t.equal(topics.countOf(ours), 1, 'and counts')
+  t.ok(topics.has(id), 'so that it needs no more room')
   await making
   for (const again of [topics, await createTopics(memory.crashed().store)]) {
     t.equal(again.ownerOf(id, externalId, ours), ours)

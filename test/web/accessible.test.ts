@@ -7,6 +7,7 @@ import { connectPublisher } from '../clients.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
 import { createBrowser, logIn, skip } from './browser.ts'
+import { openConsole } from './operator.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
@@ -65,6 +66,14 @@ t.test('everything can be done with the keyboard', { skip }, async (t) => {
   await page.keyboard.press('Enter')
   await page.getByText('All livestreams').waitFor()
   t.match(page.url(), encodeURIComponent(station().id))
+
+  const { page: desk } = await openConsole(t, hub, browser, '/console/users')
+  await desk.evaluate('window.isKept = true')
+  await desk.getByText('Skip to content').focus()
+  await desk.keyboard.press('Enter')
+  await desk.waitForURL('**#main')
+  await desk.getByRole('button', { name: 'Add a user' }).click()
+  t.equal(await desk.evaluate('window.isKept'), true, 'the page is not loaded anew')
 })
 
 const nextEvent = 'de.org.hub.v1.radio.track.next'

@@ -134,6 +134,15 @@ t.test('a user sees what was on before, and walks between the pages', { skip }, 
   t.match(await page.title(), station(1).title)
   await other.publish(playing(station(1), { title: 'Title 5', start: at(5) }))
   await history.getByText('Title 4').waitFor()
+
+  const clients = await hub.ask<{ clientId: string }[]>('clients.list')
+  for (const { clientId } of clients)
+    if (clientId.startsWith('page-')) await hub.ask('clients.disconnect', { clientId })
+  for (const minute of [6, 7]) {
+    await other.publish(playing(station(1), { title: `Title ${minute}`, start: at(minute) }))
+  }
+  await history.getByText('Title 6').waitFor()
+  t.match(await history.allTextContents(), ['Title 6', 'Title 5', 'Title 4'], 'also what came meanwhile')
   await page.goBack()
   await page.getByRole('heading', { name: station(2).title, exact: true }).waitFor()
   t.equal(await page.title(), 'On air')

@@ -8,7 +8,10 @@ export const firstOperatorPath = '/console/first'
 /** The token of the link. It stands behind `#`, so that a browser sends it to no server, and it gets into no log. */
 const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
 // Another link to this page differs only behind `#`, so the browser does not load the page for it.
-addEventListener('hashchange', () => location.reload())
+addEventListener('hashchange', () => {
+  const isLink = new URLSearchParams(location.hash.slice(1)).has('token')
+  if (location.pathname === firstOperatorPath && isLink) location.reload()
+})
 
 /** Makes the account of the first operator, by the link that the node printed. */
 export function FirstOperator() {

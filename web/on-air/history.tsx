@@ -15,7 +15,11 @@ export function History({ livestream }: { livestream: Livestream }) {
   const next = useSignal<number | null>(null)
   const problem = useSignal('')
   const isBusy = useSignal(false)
-  const hasRead = useRef(false)
+  const isRead = useSignal(false)
+  /** Whether the newest page must be read: at first, and after the connection was lost. */
+  const isStale = useRef(true)
+  /** All titles up to this time are here. Undefined: none was read. */
+  const covered = useRef<number | undefined>(undefined)
   const isStranger = user.value === null
   const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
 
@@ -25,32 +29,43 @@ export function History({ livestream }: { livestream: Livestream }) {
   })
   const isLive = connection.value.state === 'live'
   useEffect(() => {
-    // While the connection was lost, titles may have come and gone. So read the newest page again.
-    if (!isStranger && isLive) void load(hasRead.current)
-    hasRead.current ||= isLive
+    if (!isLive) {
+      // While the connection is lost, titles may come and go.
+      isStale.current = true
+      covered.current = isRead.value ? tracks.value[0]?.time : undefined
+    }
+    if (!isStranger && (isLive || !isRead.value)) void load()
   }, [isStranger, isLive])
 
-  /**
-   * Reads pages of the history until enough titles are found: most events of a livestream may be radiotext.
-   * `isNewest`: reads only the newest page.
-   */
-  async function load(isNewest: boolean): Promise<void> {
+  /** Reads pages of the history until enough titles are found: most events of a livestream may be radiotext. */
+  async function load(): Promise<void> {
     if (isBusy.value) return
     isBusy.value = true
     const before = tracks.value.length
     for (let asked = 0; asked < mostAtOnce && tracks.value.length < before + leastShown; asked++) {
+      const isNewest = isStale.current
+      isStale.current = false
       const from = isNewest || next.value === null ? '' : `&before=${next.value}`
-      const path = `/livestreams/${encodeURIComponent(id)}/events?limit=200${from}`
-      const answer = await askAsUser('GET', path)
-      const isRead = answer.status === 200
+      const answer = await askAsUser('GET', `/livestreams/${encodeURIComponent(id)}/events?limit=200${from}`)
+      if (answer.status !== 200) {
+        isStale.current ||= isNewest
+        problem.value = reasonOf(answer)
+        break
+      }
+      const page = tracksIn(answer.body.events)
+      // A newest page that reaches back to the titles before the loss leaves no gap.
+      const isJoined = isNewest && page.some(({ time }) => time <= (covered.current ?? -Infinity))
       batch(() => {
-        problem.value = isRead ? '' : reasonOf(answer)
-        if (isRead && !isNewest) next.value = typeof answer.body.next === 'number' ? answer.body.next : null
-        add(tracks, tracksIn(answer.body.events))
+        problem.value = ''
+        isRead.value = true
+        if (!isJoined) next.value = typeof answer.body.next === 'number' ? answer.body.next : null
+        add(tracks, page)
       })
-      if (!isRead || isNewest || next.value === null) break
+      if (isJoined || next.value === null) break
     }
     isBusy.value = false
+    // The connection came back during the last request.
+    if (isStale.current && problem.value === '' && connection.peek().state === 'live') void load()
   }
 
   return (
@@ -63,7 +78,7 @@ export function History({ livestream }: { livestream: Livestream }) {
           ))}
         </ol>
       )}
-      {earlier.value.length === 0 && !isBusy.value && !isStranger && problem.value === '' && (
+      {earlier.value.length === 0 && isRead.value && !isBusy.value && !isStranger && problem.value === '' && (
         <p class="muted">Nothing that the hub still has.</p>
       )}
       {isStranger && (
@@ -76,7 +91,7 @@ export function History({ livestream }: { livestream: Livestream }) {
       )}
       {problem.value !== '' && <p class="problem">{problem.value}</p>}
       {(problem.value !== '' || (next.value !== null && tracks.value.length < mostKept)) && (
-        <button type="button" disabled={isBusy.value} onClick={() => void load(false)}>
+        <button type="button" disabled={isBusy.value} onClick={() => void load()}>
           {isBusy.value ? 'Loading…' : problem.value === '' ? 'Show more' : 'Try again'}
         </button>
       )}

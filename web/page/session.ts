@@ -12,6 +12,9 @@ export interface User {
 /** The user who is logged in. Null: there is none. Undefined: not known yet. */
 export const user = signal<User | null | undefined>(undefined)
 
+/** Why the page cannot yet continue the log-in of an earlier visit. Empty: it can, or there is none. */
+export const resumeProblem = signal('')
+
 /** Whether the form to log in is shown: the hub requires a log-in, or the visitor wants one. */
 export const mustLogIn = signal(false)
 /** Whether the visitor may also continue without a log-in. */
@@ -34,10 +37,12 @@ const resumeSeconds = 2
 export async function resume(): Promise<void> {
   for (;;) {
     const answer = isMarked() ? await renew() : undefined
-    // The log-in may still be valid if the hub did not say that it has ended. So try again.
-    if (answer === undefined || answer.status === 200 || answer.status === 403) break
+    // After a failure that passes, the log-in may still be valid: tries again.
+    if (answer === undefined || (answer.status !== 0 && answer.status !== 429 && answer.status < 500)) break
+    resumeProblem.value = `${reasonOf(answer)} Trying again…`
     await new Promise((resolve) => setTimeout(resolve, (answer.retryAfter ?? resumeSeconds) * 1000))
   }
+  resumeProblem.value = ''
   user.value ??= null
 }
 
@@ -62,7 +67,11 @@ export async function logInAt(path: string, body: unknown): Promise<string | und
 export async function logOut(): Promise<string | undefined> {
   const answer = await ask('DELETE', path)
   if (answer.status !== 200) return reasonOf(answer)
-  sessionStorage.clear()
+  try {
+    sessionStorage.clear()
+  } catch {
+    // The browser lets this page store nothing.
+  }
   forget()
   return undefined
 }

@@ -2,7 +2,7 @@ import './base.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { LogIn } from './log-in.tsx'
-import { logOut, mustLogIn, offerLogIn, user } from './session.ts'
+import { logOut, mustLogIn, offerLogIn, resumeProblem, user } from './session.ts'
 
 /** The frame of every page: a head with its name and the user, and the form to log in where that is needed. */
 export function Shell(props: {
@@ -29,6 +29,7 @@ export function Shell(props: {
         <Account />
       </header>
       <main id="main" tabIndex={-1}>
+        {resumeProblem.value !== '' && <p class="problem">{resumeProblem.value}</p>}
         {mustLogIn.value ? <LogIn need={props.need ?? 'subscribe'} /> : props.children}
       </main>
     </>
