@@ -43,7 +43,7 @@ export type Decision =
   | {
       outcome: 'invalid' | 'blocked'
       errors: ErrorItem[]
-      /** The payload as far as it could be read, for the report. */
+      /** The readable part of the payload, for the report. */
       value: unknown
     }
 

@@ -61,7 +61,7 @@ export function judgeRequest(
 
 type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>
 
-/** Returns the event, or its errors. `value`: the payload of a faulty event, as far as it could be read. */
+/** Returns the event, or its errors. `value`: the readable part of a faulty payload. */
 function readEvent(
   payload: Buffer,
   urlEventName: string,

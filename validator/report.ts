@@ -33,7 +33,7 @@ export interface Report {
 }
 
 /**
- * Makes the report of an event. `value` is the payload as far as it could be read. It may be invalid,
+ * Makes the report of an event. `value` is the readable part of the payload. It may be invalid,
  * so a field is copied only if it has the right type.
  */
 export function describeOutcome(
@@ -81,7 +81,7 @@ export function describeOutcome(
  */
 export interface Source {
   payload: Buffer
-  /** The payload as far as it could be read. */
+  /** The readable part of the payload. */
   value: unknown
   /** Services for which the event is not published, although it is published for others. */
   refusedServices?: readonly Service[]

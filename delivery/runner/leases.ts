@@ -51,7 +51,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
-    /** Whether this node holds the lease of a queue, as far as it has heard. */
+    /** Whether this node holds the lease of a queue, by the changes that it has received. */
     holds: (queue: string): boolean => !nodes.isShared || holders.get(queue) === nodes.self,
 
     /** Releases the lease of a queue that this node no longer works off. */

@@ -31,17 +31,15 @@ export function useRecent(
   useEffect(() => {
     events.value = undefined
     problem.value = undefined
-    let askedAt: number | undefined
+    let askedAt = 0
     return repeat(async () => {
       const [newest] = events.peek() ?? []
       const isFirst = events.peek() === undefined
-      const since =
-        newest !== undefined
-          ? newest.position + 1
-          : askedAt !== undefined && new Date(askedAt - overlapMs).toISOString()
-      const asked = { ...args, ...(since !== false && !isFirst && { since }), limit: most }
+      const since = newest ? newest.position + 1 : new Date(askedAt - overlapMs).toISOString()
       const startedAt = now()
-      const answer = await (isFirst ? listPages(asked, most) : operate('events.list', asked))
+      const answer = await (isFirst
+        ? listPages(args, most)
+        : operate('events.list', { ...args, since, limit: most }))
       return () => {
         problem.value = 'problem' in answer ? answer.problem : undefined
         if ('problem' in answer) return answer.retryAfter === undefined ? everyMs : answer.retryAfter * 1000
@@ -62,14 +60,15 @@ export function useRecent(
 
 /** Reads pages until there are `most` events, or no more. */
 async function listPages(
-  asked: Record<string, unknown>,
+  args: Record<string, unknown>,
   most: number,
 ): Promise<Operated<Results['events.list']>> {
   const events: EventRow[] = []
   let next: number | null = null
   for (let pages = 0; pages < mostPages; pages++) {
     const answer: Operated<Results['events.list']> = await operate('events.list', {
-      ...asked,
+      ...args,
+      limit: most,
       ...(next !== null && { before: next }),
     })
     if ('problem' in answer) return answer

@@ -12,13 +12,12 @@ const wanted = 50
 const mostPages = 40
 
 /** Events of the past, the newest first. The search reads backwards until it has found enough. */
-export function Search({
-  args,
-  nth,
-}: {
-  args: Record<string, unknown> /** Searches anew if it changes. */
+export function Search(props: {
+  args: Record<string, unknown>
+  /** The number of the search: another number searches anew, also with the same terms. */
   nth: number
 }) {
+  const { args, nth } = props
   const rows = useSignal<readonly EventRow[]>([])
   const next = useSignal<number | null | undefined>(undefined)
   const isBusy = useSignal(false)
