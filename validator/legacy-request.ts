@@ -28,7 +28,7 @@ export interface Judgeable extends Readable {
 export interface Refused {
   refused: 'invalid' | 'unavailable'
   errors: ErrorItem[]
-  /** The payload, as far as it could be read. */
+  /** The readable part of the payload. */
   value: unknown
   /** Number of livestreams of the event. 0 if the event was refused before they were counted. */
   livestreams: number
