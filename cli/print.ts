@@ -1,5 +1,5 @@
-import Table from 'cli-table3'
 import pc from 'picocolors'
+import stringWidth from 'string-width'
 import { visible, visibleJson } from '../telemetry/visible.ts'
 import { isTime, localTime } from './time/local-time.ts'
 
@@ -75,36 +75,19 @@ export function valueAt(value: unknown, path: string): unknown {
     )
 }
 
-/** Aligns the rows with cli-table3: two spaces between the columns, no borders. */
+/** Aligns the rows: two spaces between the columns. */
 function aligned(rows: readonly (readonly string[])[]): string {
-  const table = new Table({
-    chars: noLines,
-    style: { head: [], border: [], 'padding-left': 0, 'padding-right': 2 },
-  })
-  table.push(...rows.map((row) => [...row]))
-  return table
-    .toString()
-    .split('\n')
-    .map((line) => line.trimEnd())
-    .join('\n')
+  const columns: number[] = []
+  for (const row of rows) {
+    for (const [nth, cell] of row.entries()) columns[nth] = Math.max(columns[nth] ?? 0, widthOf(cell))
+  }
+  const padded = (cell: string, nth: number) => cell + ' '.repeat((columns[nth] ?? 0) - widthOf(cell))
+  return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-const noLines = {
-  top: '',
-  'top-mid': '',
-  'top-left': '',
-  'top-right': '',
-  bottom: '',
-  'bottom-mid': '',
-  'bottom-left': '',
-  'bottom-right': '',
-  left: '',
-  'left-mid': '',
-  mid: '',
-  'mid-mid': '',
-  right: '',
-  'right-mid': '',
-  middle: '',
+/** How many columns of a terminal a text takes. Most texts are ASCII, for which `stringWidth` would be slow. */
+function widthOf(text: string): number {
+  return /^[ -~]*$/.test(text) ? text.length : stringWidth(text)
 }
 
 function show(value: unknown): string {
