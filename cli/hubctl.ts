@@ -57,12 +57,13 @@ async function main(argv: readonly string[]): Promise<number> {
     if (!how.watch) return show(command, input, await door.call(command.operation, args), json)
     process.stdout.once('error', () => process.exit(0))
     let code = 0
+    let hasAnswered = false
     await again(async () => {
       const answer = await door.call(command.operation, args)
       if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
-      code = json && !('error' in answer) ? showLine(command, answer) : show(command, input, answer, json)
-      // Keeps asking a node that does not answer or is busy: a node that restarts comes back.
-      return !('error' in answer) || ['node.unreachable', 'busy'].includes(answer.error.code)
+      code = json ? showLine(command, answer) : show(command, input, answer, false)
+      hasAnswered ||= !('error' in answer)
+      return !('error' in answer) || mayPass(answer.error, hasAnswered)
     })
     return code
   }
@@ -165,9 +166,20 @@ function show(command: Command, input: Input, answer: Answer, json: boolean): nu
   return command.succeeded?.(result) === false ? 1 : 0
 }
 
-function showLine(command: Command, { result }: { result: unknown }): number {
-  console.log(toLine(command.json?.(result) ?? result))
-  return 0
+/** Prints an answer on one line, also a failure, and returns the exit code. */
+function showLine(command: Command, answer: Answer): number {
+  const value = 'error' in answer ? answer : (command.json?.(answer.result) ?? answer.result)
+  console.log(toLine(value))
+  return 'error' in answer ? 1 : 0
+}
+
+/**
+ * Whether `--watch` goes on after a failure. A node that restarts comes back, and a command that was answered before
+ * fails only for a while, unless the log-in has ended.
+ */
+function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
+  if (['node.unreachable', 'busy'].includes(code)) return true
+  return hasAnswered && !code.startsWith('login.') && code !== 'permission'
 }
 
 function toLine(value: unknown): string {

@@ -1,9 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createServer } from 'node:http'
+import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import t from 'tap'
 import { runHubctl } from '../../cli/run-hubctl.ts'
+import { shortDir } from '../../cli/short-dir.ts'
 import { connect } from '../../clients.ts'
 import { institutions } from '../../events.ts'
 import { commandOf } from '../../root.ts'
@@ -54,6 +57,36 @@ t.test('with --watch the answer comes again and again', async (t) => {
   watching.kill()
   await once(watching, 'close')
 })
+
+t.test(
+  'with --watch --json a failure is one line, and the watch goes on if it was answered before',
+  async (t) => {
+    const answers = [
+      { error: { code: 'node.unreachable', message: 'a proxy answers' } },
+      { result: [] },
+      { error: { code: 'refused', message: 'the store does not answer' } },
+      { result: [{ username: 'sub-1' }] },
+    ]
+    let asked = 0
+    const node = createServer((_, response) =>
+      response.end(JSON.stringify(answers[asked++ % answers.length])),
+    )
+    const socketPath = join(await shortDir(t), 'admin.sock')
+    await once(node.listen(socketPath), 'listening')
+    t.teardown(() => node.close())
+    const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+    const argv = ['credentials', 'list', '--watch', '--json', '--socket', socketPath]
+    const watching = spawn(program, [...entry, ...argv])
+    t.teardown(() => watching.kill())
+    const lines = createInterface({ input: watching.stdout })[Symbol.asyncIterator]()
+    for (const answer of answers) {
+      const printed = JSON.parse((await lines.next()).value)
+      t.same(printed, 'error' in answer ? answer : answer.result)
+    }
+    watching.kill()
+    await once(watching, 'close')
+  },
+)
 
 t.test('the status is short, with units; the counters come when they are asked for', async (t) => {
   const hub = await startTestHub(t)
