@@ -139,14 +139,25 @@ async function mayTakeAway(
   if (how.yes) return true
   const { words } = command
   if (isPersonThere()) {
-    const what = [words, ...Object.values(args)].join(' ')
+    const typed = [words, ...Object.entries(args).flatMap(([name, value]) => asTyped(name, value))]
     const where = how.url === undefined ? '' : ` at ${how.url}`
-    const question = `${what}${where}: ${summaryOfCommand(command)}.\nThis cannot be undone. Go on? (y/N) `
+    const flags = command.options?.filter((option) => typed.includes(option.flags)) ?? []
+    const effects = [summaryOfCommand(command), ...flags.map(({ summary }) => summary)].join('; ')
     const printer = createPrinter(process.stderr)
-    return /^y(es)?$/i.test((await askPerson(printer.question(question))).trim())
+    const question = printer.question([`${typed.join(' ')}${where}: ${effects}.`, confirmation])
+    const [answer = ''] = await askPerson([{ text: question }])
+    return /^y(es)?$/i.test(answer.trim())
   }
   if (how.url === undefined) return true
   throw usage(`hubctl ${words} cannot be undone, and nobody can be asked: add --yes`)
+}
+
+const confirmation = 'This cannot be undone. Go on? (y/N) '
+
+/** An argument as a person types it. Empty for a flag that was not given. */
+function asTyped(name: string, value: unknown): string[] {
+  if (typeof value !== 'boolean') return [String(value)]
+  return value ? [`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`] : []
 }
 
 /** Prints an answer, and returns the exit code. */

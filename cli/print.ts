@@ -48,9 +48,9 @@ export function createPrinter(output: { isTTY?: boolean }) {
       return colours.yellow(`warning: ${visible(text)}`)
     },
 
-    /** A question for a person. Its line breaks are kept. */
-    question(text: string): string {
-      return text.split('\n').map(visible).join('\n')
+    /** A question for a person, of several lines. */
+    question(lines: readonly string[]): string {
+      return lines.map(visible).join('\n')
     },
 
     /** Something that went wrong. */

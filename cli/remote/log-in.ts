@@ -63,8 +63,10 @@ export async function readCa(path: string): Promise<string> {
 
 async function readPassword(given: string | undefined): Promise<{ email: string; password: string }> {
   if (isPersonThere()) {
-    const email = given ?? (await askPerson('E-mail address: '))
-    return { email, password: await askPerson('Password: ', { isSecret: true }) }
+    const secret = { text: 'Password: ', isSecret: true }
+    const answers = await askPerson(given === undefined ? [{ text: 'E-mail address: ' }, secret] : [secret])
+    const [email = '', password = ''] = given === undefined ? answers : [given, ...answers]
+    return { email, password }
   }
   const lines = await readInput(2)
   const [email = '', password = ''] = given === undefined ? lines : [given, ...lines]
@@ -75,5 +77,5 @@ async function readPassword(given: string | undefined): Promise<{ email: string;
 }
 
 function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^/@]*@/, '//…@')
+  return text.replace(/\/\/[^/]*@/, '//…@')
 }

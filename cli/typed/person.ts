@@ -1,4 +1,4 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
 import { Writable } from 'node:stream'
 import { usage } from '../command.ts'
 
@@ -7,23 +7,49 @@ export function isPersonThere(): boolean {
   return process.stdin.isTTY === true && process.stderr.isTTY === true
 }
 
-/** Asks a person on the terminal. `isSecret`: the typed text is not shown. */
-export async function askPerson(question: string, { isSecret = false } = {}): Promise<string> {
-  // With `terminal: true`, readline echoes the typed text, in place of the terminal. For a secret, `output` drops it.
-  const output = isSecret ? new Writable({ write: (_chunk, _encoding, done) => done() }) : process.stderr
-  const lines = createInterface({ input: process.stdin, output, terminal: true })
-  // Prints the question only now, because from here on the terminal does not show typed text.
-  if (isSecret) process.stderr.write(question)
-  const given = new Promise<never>((_, reject) => {
-    lines.once('SIGINT', () => reject(usage('given up')))
-    lines.once('close', () => reject(usage('nothing was typed')))
+/** A question to a person. `isSecret`: the typed answer is not shown. */
+export interface Question {
+  text: string
+  isSecret?: boolean
+}
+
+/**
+ * Asks a person on the terminal. Resolves with the answers. An answer that was pasted together with an earlier one
+ * answers the next question: a password manager may type address and password at once.
+ */
+export async function askPerson(questions: readonly Question[]): Promise<string[]> {
+  let isHidden = false
+  // With `terminal: true`, readline echoes the typed text, in place of the terminal. `output` drops a secret.
+  const output = new Writable({
+    write(chunk, _encoding, done) {
+      if (!isHidden) process.stderr.write(chunk)
+      done()
+    },
   })
+  const lines = createInterface({ input: process.stdin, output, terminal: true, historySize: 0 })
   try {
-    return await Promise.race([lines.question(isSecret ? '' : question), given])
+    return await new Promise((resolve, reject) => {
+      const answers: string[] = []
+      lines.once('SIGINT', () => reject(usage('given up')))
+      lines.once('close', () => reject(usage('nothing was typed')))
+      lines.on('line', (line) => {
+        if (isHidden) process.stderr.write('\n')
+        if (answers.push(line) < questions.length) ask()
+        else resolve(answers)
+      })
+      ask()
+
+      function ask(): void {
+        const { text = '', isSecret = false } = questions[answers.length] ?? {}
+        isHidden = isSecret
+        // Prints the question only now, because from here on the terminal does not show typed text.
+        if (isSecret) process.stderr.write(text)
+        lines.setPrompt(isSecret ? '' : text)
+        lines.prompt()
+      }
+    })
   } finally {
-    given.catch(() => undefined)
     lines.close()
-    if (isSecret) process.stderr.write('\n')
   }
 }
 

@@ -163,50 +163,36 @@ t.test('what cannot be undone needs --yes where nobody can be asked', async (t) 
 t.test('a person is asked, on the socket as well', async (t) => {
   const { hub } = await start(t)
   const { username } = await hub.publisher([own])
-  const argv = [...commandOf('cli/hubctl.ts'), 'credentials', 'revoke', username, '--socket', hub.adminSocket]
-  const typed = argv.map((word) => `'${word}'`).join(' ')
+  const socket = ['--socket', hub.adminSocket]
   for (const [answer, code, left] of [
     ['n', 1, 1],
     ['y', 0, 0],
   ] as const) {
-    const terminal = spawn('script', ['-qec', typed, '/dev/null'], { stdio: ['pipe', 'pipe', 'inherit'] })
-    let shown = ''
-    terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
-      const isAsked = shown.includes('(y/N)')
-      shown += text
-      if (!isAsked && shown.includes('(y/N)')) terminal.stdin.write(`${answer}\n`)
-    })
-    const [ended] = await once(terminal, 'close')
-    t.equal(ended, code, shown)
-    t.match(shown, /disconnect everybody who uses it\.\r\nThis cannot be undone\. Go on\? \(y\/N\)/)
+    const revoked = await atTerminal(['credentials', 'revoke', username, ...socket], [['(y/N)', answer]])
+    t.equal(revoked.code, code, revoked.shown)
+    t.match(revoked.shown, /disconnect everybody who uses it\.\r\nThis cannot be undone\. Go on\? \(y\/N\)/)
     t.equal((await hub.ask<object[]>('credentials.list')).length, left)
   }
+  const rotated = await atTerminal(['keys', 'rotate', '--drop-old', ...socket], [['(y/N)', 'n']])
+  t.match(rotated.shown, /keys rotate --drop-old: .*everybody logs in again\.\r\n/, 'what is lost')
+  const dropped = await atTerminal(['sessions', 'drop', 'a\nb', ...socket], [['(y/N)', 'n']])
+  t.match(dropped.shown, 'sessions drop a\\x0ab: ', 'an argument adds no line')
 })
 
-t.test('a password is typed on the terminal, and not shown', async (t) => {
+t.test('a password is typed or pasted on the terminal, and not shown', async (t) => {
   const { hub, url, email, kept } = await start(t)
-  const argv = [...commandOf('cli/hubctl.ts'), 'login', '--url', url, '--ca', hub.caPath]
-  const typed = argv.map((word) => `'${word}'`).join(' ')
-  const terminal = spawn('script', ['-qec', typed, '/dev/null'], {
-    stdio: ['pipe', 'pipe', 'inherit'],
-    env: { ...process.env, ...kept.env },
-  })
-  const answers = [
+  const argv = ['login', '--url', url, '--ca', hub.caPath]
+  const typed = [
     ['E-mail address: ', email],
     ['Password: ', password],
-  ]
-  let shown = ''
-  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
-    shown += text
-    const [question = '', answer = ''] = answers[0] ?? []
-    if (answers.length === 0 || !shown.includes(question)) return
-    answers.shift()
-    terminal.stdin.write(`${answer}\n`)
-  })
-  const [code] = await once(terminal, 'close')
-  t.equal(code, 0, shown)
-  t.match(shown, `Logged in as ${email}`)
-  t.notMatch(shown, password)
+  ] as const
+  const pasted = [['E-mail address: ', `${email}\n${password}`]] as const
+  for (const answers of [typed, pasted]) {
+    const { code, shown } = await atTerminal(argv, answers, kept.env)
+    t.equal(code, 0, shown)
+    t.match(shown, `Logged in as ${email}`)
+    t.notMatch(shown, password)
+  }
 })
 
 t.test('events are followed from elsewhere', async (t) => {
@@ -243,4 +229,28 @@ async function start(t: Test) {
 
 function notePath(kept: { env: { XDG_CONFIG_HOME: string } }): string {
   return join(kept.env.XDG_CONFIG_HOME, 'note')
+}
+
+/** Runs hubctl at a terminal, and types each answer when its question is shown. */
+async function atTerminal(
+  argv: readonly string[],
+  answers: readonly (readonly [question: string, answer: string])[],
+  env: Record<string, string> = {},
+) {
+  const words = [...commandOf('cli/hubctl.ts'), ...argv].map((word) => `'${word}'`).join(' ')
+  const terminal = spawn('script', ['-qec', words, '/dev/null'], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+    env: { ...process.env, ...env },
+  })
+  const left = [...answers]
+  let shown = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+    const [question, answer] = left[0] ?? []
+    if (question === undefined || !shown.includes(question)) return
+    left.shift()
+    terminal.stdin.write(`${answer}\n`)
+  })
+  const [code] = await once(terminal, 'close')
+  return { code, shown }
 }
