@@ -9,7 +9,7 @@ export interface CallFailure {
   message: string
 }
 
-/** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
+/** Longest wait for an answer, or for the next bytes of one, milliseconds: only a refresh of the feed may take long. */
 const timeoutMs = 60_000
 
 /** Sends one command to the node behind the admin socket. Returns its result, or the reason why there is none. */
@@ -60,6 +60,7 @@ export async function openLines(
 ): Promise<{ stream: IncomingMessage; close: () => void } | { error: CallFailure }> {
   try {
     const stream = await ask(socketPath, command, { args: {}, who })
+    stream.setTimeout(timeoutMs, () => stream.destroy(tooLate()))
     if (stream.statusCode === 200) return { stream, close: () => void stream.destroy() }
     return { error: failureOf(JSON.parse(await text(stream))) }
   } catch (error) {
@@ -107,10 +108,22 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
       })
       response.on('error', reject)
     })
-    sending.setTimeout(timeoutMs, () => sending.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)))
-    sending.on('error', reject)
+    sending.setTimeout(timeoutMs, () => sending.destroy(tooLate()))
+    sending.on('error', (error) => reject(sending.writableFinished ? new Unanswered(error.message) : error))
     sending.end(body)
   })
+}
+
+function tooLate(): Error {
+  return new Error(`no answer within ${timeoutMs / 1000} s`)
+}
+
+/** The error of a request that was sent whole, and got no answer. The node may have carried it out. */
+export class Unanswered extends Error {
+  get failure(): CallFailure {
+    const advice = 'hubctl audit shows whether it was carried out'
+    return { code: 'node.unanswered', message: `the request was sent, but ${this.message}: ${advice}` }
+  }
 }
 
 function readAnswer(text: string): { result: unknown } | { error: CallFailure } {
@@ -134,6 +147,7 @@ function isFailure(value: unknown): value is CallFailure {
 }
 
 function describe(socketPath: string, error: unknown): CallFailure {
+  if (error instanceof Unanswered) return error.failure
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   if (code === 'ENOENT' || code === 'ECONNREFUSED') {
     return {

@@ -26,9 +26,13 @@ async function main(argv: readonly string[]): Promise<number> {
     return code
   } catch (error) {
     if (error instanceof CommanderError && error.exitCode === 0) return 0 // help or the release was asked for
-    if (!(error instanceof CommanderError) && !isUsage(error)) throw error
-    fail({ code: 'usage', message: describe(error) }, json)
-    return 2
+    if (error instanceof CommanderError || isUsage(error)) {
+      fail({ code: 'usage', message: describe(error) }, json)
+      return 2
+    }
+    // Such as a file of the log-in that cannot be read or written: the message of Node has its path.
+    fail({ code: 'internal', message: error instanceof Error ? error.message : String(error) }, json)
+    return 1
   }
 
   async function run(command: Command, input: Input, how: GlobalOptions): Promise<number> {
@@ -189,7 +193,7 @@ function showLine(command: Command, answer: Answer): number {
  * fails only for a while, unless the log-in has ended.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
-  if (['node.unreachable', 'busy'].includes(code)) return true
+  if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true
   return hasAnswered && !code.startsWith('login.') && code !== 'permission'
 }
 
@@ -224,6 +228,8 @@ function whoAsks(): string {
 
 // `hubctl … | head` closes the pipe early: that is no failure.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-  if (error.code !== 'EPIPE') throw error
+  if (error.code === 'EPIPE') return
+  console.error(`hubctl: the output cannot be written: ${error.message}`)
+  process.exit(1)
 })
 process.exitCode = await main(process.argv.slice(2))

@@ -1,12 +1,12 @@
 import { createWriteStream } from 'node:fs'
-import { rename, rm, stat } from 'node:fs/promises'
+import { realpath, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { syncDirectory } from '../../admin/audit.ts'
 import { checkFile } from '../../admin/backup/export-file.ts'
-import type { LocalCommand } from '../command.ts'
+import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
 import { sizeText, valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
@@ -26,8 +26,14 @@ export const exportCommand: LocalCommand = {
     ),
 }
 
-async function exportTo(file: string, place: Place): Promise<{ result: unknown } | { error: CallFailure }> {
+async function exportTo(named: string, place: Place): Promise<{ result: unknown } | { error: CallFailure }> {
+  const file = await fileAt(named)
   const draft = `${file}.part`
+  const ended = new AbortController()
+  // The draft holds keys and password hashes, so an interrupted export removes it as well.
+  for (const name of ['SIGINT', 'SIGTERM'] as const) {
+    process.once(name, () => ended.abort(new Error(`ended by ${name}`)))
+  }
   try {
     await rm(draft, { force: true })
     const lines = place.stopped
@@ -36,20 +42,31 @@ async function exportTo(file: string, place: Place): Promise<{ result: unknown }
     if ('error' in lines) return lines
     try {
       const written = createWriteStream(draft, { flags: 'wx', mode: 0o600, flush: true })
-      await pipeline(lines.stream, progress('exported'), createGzip({ level: 4 }), written)
+      await pipeline(lines.stream, progress('exported'), createGzip({ level: 4 }), written, {
+        signal: ended.signal,
+      })
     } finally {
       await lines.close()
     }
     const { records, sha256, at, release, from } = await checkFile(draft)
     const { size: bytes } = await stat(draft)
+    ended.signal.throwIfAborted()
     await rename(draft, file)
     // Some file systems cannot sync a directory. The file is complete all the same.
     await syncDirectory(dirname(file)).catch(() => undefined)
-    return { result: { file, records, bytes, sha256, exportedAt: at, release, from } }
+    return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
     return { error: { code: 'export', message: `nothing was exported: ${reasonOf(error)}` } }
   }
+}
+
+/** The file behind a name, also behind a symbolic link. Throws a `usage` error if the name is one of a device or pipe. */
+async function fileAt(name: string): Promise<string> {
+  const path = await realpath(name).catch(() => name)
+  const found = await stat(path).catch(() => undefined)
+  if (!found || found.isFile()) return path
+  throw usage(`FILE must be a file, or a name that is still free: ${name} is neither`)
 }
 
 /** Reads the store without a node. Loads the code for this only here, so that other commands start sooner. */

@@ -7,7 +7,7 @@ import { syncDirectory } from '../../admin/audit.ts'
 import { offeredName } from '../../admin/backup/backup-commands.ts'
 import { type About, checkFile } from '../../admin/backup/export-file.ts'
 import { waitingName } from '../../admin/backup/importing.ts'
-import type { LocalCommand } from '../command.ts'
+import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, call } from '../connection.ts'
 import { valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
@@ -39,6 +39,9 @@ export const importOfFile: LocalCommand = {
 }
 
 async function importFrom(file: string, place: Place): Promise<Done> {
+  // A pipe can be read only once, and the file is read twice.
+  const found = await stat(file).catch(() => undefined)
+  if (found && !found.isFile()) throw usage(`FILE must be a file of hubctl export: ${file} is no file`)
   try {
     // Checks the file before asking the node, because the node would restart even for a file that it cannot use.
     const about = await checkFile(file)

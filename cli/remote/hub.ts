@@ -65,7 +65,8 @@ export function openRemote(url: string, ca: string | undefined) {
       return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
     }
     const renewed = { ...kept, ...answer.session }
-    await keepLogIn(renewed)
+    // If the new token cannot be kept (read-only directory), the next command exchanges the old one again.
+    await keepLogIn(renewed).catch(() => undefined)
     return renewed
   }
 }

@@ -1,5 +1,5 @@
 import { request } from 'node:https'
-import type { CallFailure } from '../connection.ts'
+import { type CallFailure, Unanswered } from '../connection.ts'
 
 /** An answer of a hub. `body` is undefined where it is no JSON. */
 export interface Answer {
@@ -63,7 +63,7 @@ export async function send(
       sending.setTimeout(timeoutMs, () =>
         sending.destroy(new Error(`no answer within ${timeoutMs / 1000} s`)),
       )
-      sending.on('error', reject)
+      sending.on('error', (error) => reject(sending.writableFinished ? new Unanswered(error.message) : error))
       sending.end(payload)
     })
   } catch (error) {
@@ -89,6 +89,7 @@ function parsed(text: string): unknown {
 }
 
 function describe(url: string, error: unknown): CallFailure {
+  if (error instanceof Unanswered) return error.failure
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
   const reason = error instanceof Error ? error.message || code : String(error)
   if (aboutCertificate.test(code)) {

@@ -1,8 +1,10 @@
+import { execFileSync, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import { copyFile, lstat, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
 import t, { type Test } from 'tap'
@@ -11,6 +13,7 @@ import { importWaiting } from '../../../admin/backup/importing.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { type Change, type Dumpable, keyOf, type Store, type StoredRecord } from '../../../store/store.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
+import { commandOf } from '../../root.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 
 const records = Array.from({ length: 5_000 }, (_, nth) => record(`user/${nth}`, `user ${nth}`))
@@ -149,7 +152,65 @@ t.test('hubctl import', async (t) => {
     const answer = await runHubctl(['--socket', socket, 'import', file])
     t.match(answer, { code: 1, stderr: /has started again without this file/ })
   })
+
+  t.test('refuses a pipe, which it could not read twice', async (t) => {
+    const pipe = await pipeIn(await temporaryDirectory(t))
+    const answer = await runHubctl(['import', pipe, '--stopped'])
+    t.match(answer, { code: 2, stderr: /FILE must be a file of hubctl export/ })
+  })
 })
+
+t.test('hubctl export', async (t) => {
+  const dir = await temporaryDirectory(t)
+  const socket = join(dir, 'admin.sock')
+  const [header = '', ...rest] = gunzipSync(await readFile(await writeExport(t, records)))
+    .toString()
+    .split(/(?<=\n)/)
+  const steps = new EventEmitter()
+  let isStalled = false
+  const node = createServer((_request, response) => {
+    response.write(header)
+    if (isStalled) steps.emit('stalled')
+    else response.end(rest.join(''))
+  })
+  await once(node.listen(socket), 'listening')
+  t.teardown(() => node.close())
+  t.teardown(() => node.closeAllConnections())
+
+  t.test('refuses to replace a pipe, and writes behind a symbolic link', async (t) => {
+    const pipe = await pipeIn(dir)
+    t.match(await runHubctl(['--socket', socket, 'export', pipe]), {
+      code: 2,
+      stderr: /FILE must be a file, or a name that is still free/,
+    })
+    t.ok((await lstat(pipe)).isFIFO())
+    const [target, link] = [join(dir, 'target'), join(dir, 'link')]
+    await writeFile(target, '')
+    await symlink(target, link)
+    t.match(await runHubctl(['--socket', socket, 'export', link]), { code: 0 })
+    t.ok((await lstat(link)).isSymbolicLink())
+    t.match(await checkFile(target), { records: records.length })
+  })
+
+  t.test('that is interrupted leaves no draft, which would hold keys', async (t) => {
+    isStalled = true
+    const file = join(dir, 'interrupted')
+    const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+    const exporting = spawn(program, [...entry, '--socket', socket, 'export', file], { stdio: 'ignore' })
+    await once(steps, 'stalled')
+    while (!existsSync(`${file}.part`)) await nextTurn()
+    exporting.kill('SIGINT')
+    t.same(await once(exporting, 'close'), [1, null])
+    t.notOk(existsSync(`${file}.part`))
+    t.notOk(existsSync(file))
+  })
+})
+
+async function pipeIn(dir: string): Promise<string> {
+  const path = join(dir, 'pipe')
+  execFileSync('mkfifo', [path])
+  return path
+}
 
 const silent = pino({ level: 'silent' })
 

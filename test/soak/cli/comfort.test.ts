@@ -88,6 +88,15 @@ t.test(
   },
 )
 
+t.test('a change without an answer may have been made, and hubctl says so', async (t) => {
+  const node = createServer((request) => void request.resume().on('end', () => request.destroy()))
+  const socketPath = join(await shortDir(t), 'admin.sock')
+  await once(node.listen(socketPath), 'listening')
+  t.teardown(() => node.close())
+  const revoked = await runHubctl(['credentials', 'revoke', 'x', '--socket', socketPath])
+  t.match(revoked, { code: 1, stderr: /the request was sent, but .*: hubctl audit shows whether/ })
+})
+
 t.test('the status is short, with units; the counters come when they are asked for', async (t) => {
   const hub = await startTestHub(t)
   const socket = ['--socket', hub.adminSocket]

@@ -141,6 +141,16 @@ t.test('operators log in as long as there is a hub, also when the track of publi
   t.match(await hubctl(['status']), { code: 0 }, 'and their log-in is renewed')
 })
 
+t.test('a log-in file that cannot be used is named in one line', async (t) => {
+  const { hub, email, hubctl, kept } = await start(t)
+  const { XDG_CONFIG_HOME: home = '' } = kept.env
+  await writeFile(join(home, 'hubctl'), 'a file in place of the directory')
+  const login = await hubctl(['login', '--json', '--ca', hub.caPath], `${email}\n${password}\n`)
+  t.match(login, { code: 1, stderr: '' })
+  t.match(JSON.parse(login.stdout), { error: { code: 'internal', message: join(home, 'hubctl') } })
+  t.match(await hubctl(['status']), { code: 1, stderr: /^hubctl: ENOTDIR: .*\n$/ })
+})
+
 t.test('what cannot be undone needs --yes where nobody can be asked', async (t) => {
   const { hub, email, hubctl } = await start(t)
   await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
