@@ -89,7 +89,7 @@ t.test(
 )
 
 t.test('a change without an answer may have been made, and hubctl says so', async (t) => {
-  const node = createServer((request) => void request.resume().on('end', () => request.destroy()))
+  const node = createServer((request) => void request.resume().on('end', () => request.socket.destroy()))
   const socketPath = join(await shortDir(t), 'admin.sock')
   await once(node.listen(socketPath), 'listening')
   t.teardown(() => node.close())
