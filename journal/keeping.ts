@@ -147,7 +147,9 @@ export function moveWindow(
   let bytes = all.reduce((sum, part) => sum + part.bytes, 0)
   let passed = 0
   for (let oldest = all[0]; oldest; oldest = all[0]) {
-    if (bytes - oldest.bytes < windowBytes && oldest.at > now - maxAgeMs) break
+    // A part that seems to begin later than now began while the clock was ahead. The next part began after it.
+    const began = all.find(({ at }) => at <= now)?.at ?? now
+    if (bytes - oldest.bytes < windowBytes && began > now - maxAgeMs) break
     passed = oldest.upTo
     bytes -= oldest.bytes
     all.shift()
@@ -163,7 +165,7 @@ function withAppended(
 ): WindowPart[] {
   const last = parts.at(-1)
   if (head <= (last?.upTo ?? 0)) return [...parts]
-  if (!last || last.bytes >= partBytes || last.at <= now - maxPartMs)
+  if (!last || last.bytes >= partBytes || Math.abs(now - last.at) >= maxPartMs)
     return [...parts, { upTo: head, bytes, at: now }]
   return [...parts.slice(0, -1), { ...last, upTo: head, bytes: last.bytes + bytes }]
 }

@@ -134,6 +134,7 @@ t.test('without history, control events and reports are kept as before', async (
 t.test('the window holds at least its bytes, and nothing for more than seven days', async (t) => {
   const windowBytes = 6_400
   const part = (upTo: number, bytes: number, at = now) => ({ upTo, bytes, at })
+  const ahead = now + maxAgeMs
   const cases: [
     what: string,
     before: ReturnType<typeof part>[],
@@ -152,6 +153,22 @@ t.test('the window holds at least its bytes, and nothing for more than seven day
     ['not yet more', [part(3, 100), part(9, 6_300)], [1, 10], 0, [3, 9, 10]],
     ['seven days', [part(3, 100, now - maxAgeMs), part(9, 100, now - maxAgeMs + 1)], [1, 10], 3, [9, 10]],
     ['all of it', [part(3, 100, now - maxAgeMs)], [0, 3], 3, []],
+    [
+      'seven days behind a part that began while the clock was ahead',
+      [part(3, 100, ahead), part(6, 100, now - maxAgeMs), part(9, 100, now - maxAgeMs + 1)],
+      [1, 10],
+      6,
+      [9, 10],
+    ],
+    ['a part that began while the clock was ahead is not added to', [part(3, 50, ahead)], [1, 5], 0, [3, 5]],
+    ['the clock is behind', [part(3, 100, ahead), part(9, 100, ahead)], [1, 10], 0, [3, 9, 10]],
+    [
+      'the clock was behind',
+      [part(3, 100), part(9, 100, now - 2 * maxAgeMs), part(12, 100)],
+      [0, 12],
+      0,
+      [3, 9, 12],
+    ],
   ]
   for (const [what, before, [bytes, head], passed, after] of cases) {
     const moved = moveWindow(before, { bytes, head }, { windowBytes }, now)
