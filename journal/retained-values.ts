@@ -21,7 +21,7 @@ export interface RetainedValue {
 }
 
 /** Identifies a value, without its payload. */
-export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time'>
+export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time' | 'position'>
 
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
@@ -186,9 +186,9 @@ export function createRetainedValues(returnable: Returnable) {
     if ((tree.at(topic)?.size ?? 0) <= 1) return
     const settled = [...of(topic)].filter(({ unsettled }) => !unsettled)
     for (const oldest of beyondBounds(settled)) {
-      const { slot, time } = oldest
+      const { slot, time, position } = oldest
       tree.remove(oldest)
-      pushedOut.set(keyOf(oldest), { topic, slot, time })
+      pushedOut.set(keyOf(oldest), { topic, slot, time, position })
     }
   }
 }

@@ -1,6 +1,15 @@
 import type { Message } from '../event/message.ts'
 import { once } from '../store/once.ts'
-import { type Change, digits, keepsStored, type Store, type Told } from '../store/store.ts'
+import {
+  type Change,
+  type Condition,
+  ConditionFailed,
+  digits,
+  digitsOf,
+  keepsStored,
+  type Store,
+  type Told,
+} from '../store/store.ts'
 import type { Journal } from './journal.ts'
 import {
   createRetainedValues,
@@ -109,15 +118,7 @@ export async function openRetained(parts: {
     async sweep(): Promise<void> {
       const over = [...values.expired(clock()), ...values.pushedOut()]
       for (let from = 0; from < over.length; from += removedAtOnce) {
-        // Skips slots that have changed meanwhile, and slots with a commit under way. The next sweep handles these
-        // slots.
-        const still = over.slice(from, from + removedAtOnce).filter(values.isStill)
-        // With this `order`, the store keeps a newer value of the same slot that another node is storing.
-        const removed = still.map(({ topic, slot, time }) => ({
-          ...{ topic, slot },
-          order: { time, horizon: Infinity },
-        }))
-        await remove(removed, { store, values })
+        await removeStill(over.slice(from, from + removedAtOnce), { store, values })
       }
     },
   }
@@ -127,17 +128,39 @@ export async function openRetained(parts: {
   }
 }
 
+/**
+ * Removes those of these values that are still in their slots. Skips slots that have changed meanwhile, on this node or
+ * on another one, and slots with a commit under way. The next sweep handles these slots.
+ */
+async function removeStill(
+  over: readonly (RetainedValue | ValueKey)[],
+  from: { store: Store; values: RetainedValues },
+): Promise<void> {
+  const still = over.filter(from.values.isStill)
+  const removed = still.map(({ topic, slot, position }) => ({
+    ...{ topic, slot },
+    when: { value: digitsOf(position) },
+  }))
+  try {
+    await remove(removed, from)
+  } catch (error) {
+    if (!(error instanceof ConditionFailed)) throw error
+    const others = still.filter((value) => keyOf(value) !== error.key)
+    await removeStill(others, from)
+  }
+}
+
 /** Removes values from the store and from memory. */
 async function remove(
-  removed: readonly Pick<SlotChange, 'topic' | 'slot' | 'order'>[],
+  removed: readonly (Pick<SlotChange, 'topic' | 'slot'> & { when?: Condition })[],
   from: { store: Store; values: RetainedValues; alongside?: readonly Change[] },
 ): Promise<void> {
   const { store, values, alongside = [] } = from
-  const changes = removed.map((slot) => ({ ...slot, by: removed }))
+  const changes = removed.map(({ topic, slot }) => ({ topic, slot, by: removed }))
   const begin = once(() => {
     for (const change of changes) values.begin(change)
   })
-  const deletions = changes.map(({ topic, slot, order }) => ({ del: keyOf({ topic, slot }), order }))
+  const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when, onlyOthers: true as const }))
   let isStored = false
   try {
     await store.commit([...deletions, ...alongside], begin)

@@ -198,6 +198,29 @@ t.test('of states with the same time every node shows the same', async (t) => {
   t.equal(shown(late), 'a-third', 'also one that starts afterwards')
 })
 
+t.test('a state that a node extends stays, while another node removes it as expired', async (t) => {
+  const space = createSharedSpace()
+  const [storeA, storeB] = [space.openFollowed(t), space.openFollowed(t)]
+  let time = now
+  const [a, b] = [await open(storeA, () => time), await open(storeB, () => time)]
+  storeA.start()
+  storeB.start()
+  for (const slot of ['over', 'traffic', 'also over']) await a.publish(state(slot, { expires: now + 1000 }))
+  await settled(storeA, storeB)
+  time = now + 1000
+  await Promise.all([b.publish(state('traffic', { expires: now + 5000 })), a.sweep()])
+  await settled(storeA, storeB)
+  t.same(await keysBelow(storeA, 'retained/'), ['retained/radio/x/control\n"traffic"'])
+  for (const node of [a, b, await open(space.openFollowed(t), () => time)]) {
+    t.match(node.current('radio/x/control'), { slot: 'traffic', expires: now + 5000 })
+  }
+  time = now + 5000
+  await a.sweep()
+  await settled(storeB)
+  t.same(await keysBelow(storeB, 'retained/'), [])
+  for (const node of [a, b]) t.same(node.topics('#'), [])
+})
+
 /** The messages of one event for several livestreams. */
 function messagesOf(payload: Buffer, time = now, livestreams = ['a', 'b', 'c']): Message[] {
   const rules = { qos: 1, retained: { slot: '', time }, queue: { keep: 'latest', time } } as const
