@@ -14,10 +14,9 @@ const maker = 'now-playing hub'
 const fileVersion = 1
 /** Longest line, bytes. A single record may be large, such as a feed of tens of thousands of livestreams. */
 const maxLineBytes = 256 * 1024 * 1024
-/**
- * A usual line has at most this many bytes, because a page ends after a thousand records or a megabyte. A longer line
- * has one large record and few others.
- */
+/** Maximum number of records in a line. */
+const lineRecords = 1_000
+/** A usual line has at most this many bytes. A longer line has large records. */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
@@ -68,7 +67,7 @@ export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
   return key === counterKey && value ? Number(value.toString()) : undefined
 }
 
-/** The lines of an export, as values. The caller writes each value as JSON. */
+/** The lines of an export, as values. The caller writes each value as JSON. A large page becomes several lines. */
 export async function* linesOf(
   about: Pick<Header, 'release' | 'at' | 'from'>,
   pages: AsyncIterable<readonly StoredRecord[]>,
@@ -81,9 +80,10 @@ export async function* linesOf(
   let records = 0
   yield hashed({ export: maker, version: fileVersion, format: presentFormat, ...about })
   for await (const page of pages) {
-    if (page.length === 0) continue
     records += page.length
-    yield hashed(page.map(rowOf))
+    for (let from = 0; from < page.length; from += lineRecords) {
+      yield hashed(page.slice(from, from + lineRecords).map(rowOf))
+    }
   }
   yield { records, sha256: hash.digest('hex') }
 }

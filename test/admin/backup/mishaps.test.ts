@@ -9,6 +9,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { checkFile, linesOf } from '../../../admin/backup/export-file.ts'
+import { exported } from '../../../admin/backup/exporting.ts'
 import { importWaiting } from '../../../admin/backup/importing.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { type Change, type Dumpable, keyOf, type Store, type StoredRecord } from '../../../store/store.ts'
@@ -105,6 +106,26 @@ t.test('a line of more records than memory has room for is refused before it is 
     const file = await writeText(t, gzipSync(`${header.toString().split('\n')[0]}\n[${line}1]\n`))
     await t.rejects(checkFile(file), /a line has too many records/)
   }
+})
+
+t.test('a long audit log is exported a thousand lines at a time, and taken in whole', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  const entries = Array.from({ length: 3_000 }, (_, nth) => {
+    const at = new Date(Date.UTC(2026, 2, 1) + Math.floor(nth / 7)).toISOString()
+    return JSON.stringify({ at, who: 'me', action: 'a', target: `ü\u2028${nth}`, detail: null })
+  })
+  const log = `${entries.join('\n')}\n`
+  await writeFile(join(dataDir, 'audit.log'), log)
+  const exporting = exported({ store, dataDir, release: '1', clock: Date.now })
+  const lines: unknown[] = []
+  for await (const line of exporting) lines.push(line)
+  t.ok(lines.every((line) => !Array.isArray(line) || line.length <= 1_000))
+  t.match(lines.at(-1), { records: entries.length })
+  const other = await emptyStore(t)
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+  await copyFile(await writeText(t, gzipSync(text)), join(other.dataDir, 'import'))
+  await importWaiting(other.store, other.dataDir, silent)
+  t.equal(await readFile(join(other.dataDir, 'audit.log'), 'utf8'), log)
 })
 
 t.test('lines of the audit log stand in the order of their times', async (t) => {
