@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type FileHandle, open, readFile, rename } from 'node:fs/promises'
+import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
 import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
@@ -82,7 +82,9 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     /** All entries that can be read, oldest first. */
     async list(): Promise<AuditEntry[]> {
       if (shared) return (await sharedLines(shared.store)).flatMap(([, line]) => parseEntry(line))
-      return (await readAuditLines(path)).flatMap(parseEntry)
+      const entries: AuditEntry[] = []
+      for await (const lines of readAuditLines(path)) entries.push(...lines.flatMap(parseEntry))
+      return entries
     },
   }
 
@@ -130,21 +132,30 @@ export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): s
   return store.isShared ? undefined : auditPath(dataDir)
 }
 
-/** The readable lines of an audit log, from the file of this node. */
-export async function readAuditLines(path: string): Promise<string[]> {
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return ''
+/** Yields the readable lines of an audit log, from the file of this node, some hundred at a time. */
+export async function* readAuditLines(path: string): AsyncGenerator<string[]> {
+  const file = await open(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined
     throw error
   })
-  return text.split('\n').filter((line) => parseEntry(line).length > 0)
+  if (!file) return
+  let rest = ''
+  for await (const chunk of file.createReadStream({ encoding: 'utf8' })) {
+    const lines = `${rest}${chunk}`.split('\n')
+    rest = lines.pop() ?? ''
+    yield lines.filter(isReadable)
+  }
+  yield [rest].filter(isReadable)
 }
 
 /** Adds audit lines of another hub to the file, sorted by time. Does not repeat lines that the file already has. */
 export async function addAuditLines(path: string, lines: readonly string[]): Promise<void> {
   const times = new Map<string, string>()
-  for (const line of [...lines, ...(await readAuditLines(path))]) {
+  const add = (line: string) => {
     for (const { at } of parseEntry(line)) times.set(line, at)
   }
+  lines.forEach(add)
+  for await (const own of readAuditLines(path)) own.forEach(add)
   const all = [...times].sort(([, a], [, b]) => Number(a > b) - Number(a < b)).map(([line]) => line)
   const draft = `${path}.new`
   const file = await open(draft, 'w', 0o600)
@@ -215,6 +226,10 @@ function parseEntry(line: string): AuditEntry[] {
   } catch {
     return []
   }
+}
+
+function isReadable(line: string): boolean {
+  return parseEntry(line).length > 0
 }
 
 function isEntry(value: unknown): value is AuditEntry {

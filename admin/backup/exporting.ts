@@ -25,10 +25,12 @@ export async function* exported(parts: {
     const auditFile = ownAuditFile(store, dataDir)
     if (auditFile === undefined) return
     // Makes keys like those of a shared audit log. A number in the key keeps lines of the same moment in their order.
-    const lines = await readAuditLines(auditFile)
-    yield lines.map((line, nth) => ({
-      key: `${auditPrefix}${JSON.parse(line).at} ${String(nth).padStart(8, '0')}`,
-      value: Buffer.from(line),
-    }))
+    let nth = 0
+    for await (const lines of readAuditLines(auditFile)) {
+      yield lines.map((line) => ({
+        key: `${auditPrefix}${JSON.parse(line).at} ${String(nth++).padStart(8, '0')}`,
+        value: Buffer.from(line),
+      }))
+    }
   }
 }

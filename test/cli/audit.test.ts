@@ -1,4 +1,4 @@
-import { appendFile, readFile, rename, stat, symlink } from 'node:fs/promises'
+import { appendFile, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { createAudit } from '../../admin/audit.ts'
@@ -36,6 +36,34 @@ t.test('a line a crash cut short stops neither reading nor writing', async (t) =
   t.strictSame(await audit.list(), [stored])
   await audit.record(entry)
   t.strictSame(await audit.list(), [stored, stored])
+})
+
+t.test('a node does other work while it reads a long log', async (t) => {
+  const path = join(t.testdir(), 'audit.log')
+  const lines = Array.from({ length: 20_000 }, (_, nth) =>
+    JSON.stringify({ ...stored, target: `ü\u2028${nth}` }),
+  )
+  await writeFile(path, lines.join('\n'))
+  const { parse } = JSON
+  let parsedInTurn = 0
+  let most = 0
+  JSON.parse = (text) => {
+    most = Math.max(most, ++parsedInTurn)
+    return parse(text)
+  }
+  t.teardown(() => {
+    JSON.parse = parse
+  })
+  let isRead = false
+  const everyTurn = () => {
+    parsedInTurn = 0
+    if (!isRead) setImmediate(everyTurn)
+  }
+  everyTurn()
+  const entries = await createAudit(path, clock).list()
+  isRead = true
+  t.same([entries.length, entries[0]?.target, entries.at(-1)?.target], [20_000, 'ü\u20280', 'ü\u202819999'])
+  t.ok(most < 2_000, `in one turn it parses ${most} lines`)
 })
 
 t.test('line breaks in a value do not forge an entry', async (t) => {
