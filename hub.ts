@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
-import { join, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import { isTemporary, type Principal } from './acl/principal.ts'
@@ -11,7 +11,7 @@ import { createNodeCommands } from './admin/operations/node-commands.ts'
 import { operations } from './admin/operations/operations.ts'
 import { createPerform } from './admin/operations/perform.ts'
 import { shareAnswers } from './admin/operations/share-answers.ts'
-import { startAdminSocket } from './admin/socket.ts'
+import { socketPathIn, startAdminSocket } from './admin/socket.ts'
 import { createHealth, createStoreCheck, registerGauges } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
@@ -276,8 +276,8 @@ async function listen(
     ...{ ...opened, ...parts, dataDir, run: opened.nodes.self },
     restart: options.onImport,
   })
-  const socketPath = join(config.dataDir, 'admin.sock')
-  const admin = await startAdminSocket({ path: socketPath, commands: { ...commands, ...backup }, log })
+  const path = socketPathIn(dataDir)
+  const admin = await startAdminSocket({ path, commands: { ...commands, ...backup }, log })
   open.admin = admin
   const mqttAt = { host: config.host, port: config.mqttPort }
   const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>

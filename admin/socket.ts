@@ -27,7 +27,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
   server.requestTimeout = 10_000
   server.headersTimeout = 10_000
 
-  await checkPath(path)
+  await checkSocketPath(path)
   await listenPrivately(server, path)
   const own = await lstat(path)
 
@@ -91,8 +91,13 @@ function fault(status: number, code: string, message: string): Reply {
   return { status, body: { error: { code, message } } }
 }
 
+/** Path of the admin socket of the node with this data directory. */
+export function socketPathIn(dataDir: string): string {
+  return join(dataDir, 'admin.sock')
+}
+
 /** Checks that the path is free, or holds only the socket of a dead process. */
-async function checkPath(path: string): Promise<void> {
+export async function checkSocketPath(path: string): Promise<void> {
   if (Buffer.byteLength(path) > maxPathBytes) {
     throw new Error(`the path of the admin socket is longer than ${maxPathBytes} bytes: ${path}`)
   }

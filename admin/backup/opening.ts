@@ -2,13 +2,15 @@ import type { Config } from '../../config/config.ts'
 import { openStore } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { checkSocketPath, socketPathIn } from '../socket.ts'
 import { isImporting } from './import-mark.ts'
 import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
  * Opens the store of a node (`openStore`). Before the node reads the store, takes over the data of a former release,
- * and imports the export that waits. `imported`: the outcome of that import.
+ * and imports the export that waits. `imported`: the outcome of that import. Rejects if another node runs in the data
+ * directory.
  */
 export async function openStoreAtStart(
   config: Config,
@@ -20,6 +22,9 @@ export async function openStoreAtStart(
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
+  // On Redis, a node that joins removes the former node of its data directory from the members. So that node must not
+  // be running any more.
+  await checkSocketPath(socketPathIn(config.dataDir))
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {
     onGap: of.onGap,

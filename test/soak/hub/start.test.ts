@@ -10,6 +10,7 @@ import { freePort } from '../../redis-server.ts'
 import { projectFile, root } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onStore } from '../../stores.ts'
 
 t.test('who asks the program something gets an answer, and no node', async (t) => {
   const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
@@ -117,3 +118,19 @@ t.test('a node that cannot start leaves nothing open', async (t) => {
   const hub = await startTestHub(t, env, home)
   t.equal(hub.httpsPort, httpsPort, 'the data directory and the port are free')
 })
+
+onStore(
+  'redis',
+  'a second process with the data directory of a node leaves the node alone',
+  async (t, store) => {
+    const first = await startTestHub(t, store)
+    const idOf = () => readFile(join(first.home, 'data', 'node'), 'utf8')
+    const id = await idOf()
+    await t.rejects(startTestHub(t, store, first.home), {
+      message: `another node is running on the admin socket ${first.adminSocket}`,
+    })
+    t.equal(await idOf(), id)
+    await first.subscriber('radio/#')
+    t.notOk(first.lines.some(({ msg }) => msg === 'the other nodes took this one for dead'))
+  },
+)
