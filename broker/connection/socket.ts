@@ -3,7 +3,10 @@ import { TLSSocket } from 'node:tls'
 import { readAhead } from '../../listener/node-internals.ts'
 import { packetType } from './wire.ts'
 
-/** A peer has stopped reading if its buffer is more than half full, and is not emptied in this time; milliseconds. */
+/**
+ * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
+ * milliseconds.
+ */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
@@ -17,7 +20,11 @@ const pubackBytes = 4
 /**
  * The bounded buffer of the bytes for one peer. `write` never waits. The socket sends the first packet at once. Until
  * the network has taken that packet, the socket collects further packets, and then writes them together. No packet
- * needs a timer, and only a small packet needs a callback. Calls `stuck` with a reason if the peer has stopped reading.
+ * needs a timer. Only a small packet, and a packet that raises the buffer above `paceBytes`, needs a callback. Calls
+ * `stuck` with a reason if the peer has stopped reading.
+ *
+ * Does not use the event `drain`: a stream emits it only if its high-water mark was reached, and this mark differs
+ * between Node versions and kinds of streams.
  *
  * A class, not a closure: one message to thousands of peers uses thousands of instances. The fields of an object lie
  * together in memory. The variables of a closure may lie apart, and fetching them would take longer than the work.
@@ -40,7 +47,6 @@ export class OutgoingBuffer {
     this.#limitBytes = limitBytes
     this.#stuck = stuck
     this.#takesAtOnce = socket instanceof TLSSocket
-    socket.on('drain', () => this.endWaits())
   }
 
   /** Bytes in the buffer: written, and not yet taken by the network. */
@@ -69,10 +75,18 @@ export class OutgoingBuffer {
       this.#smallWrites++
       socket.write(own, () => {
         this.#smallWrites--
+        this.#taken()
       })
+    } else if (before + bytes.length > this.paceBytes) {
+      socket.write(own, () => this.#taken())
     } else {
       socket.write(own)
     }
+  }
+
+  /** When the last packet that raised the buffer above `paceBytes` is taken, at most `paceBytes` are left behind it. */
+  #taken(): void {
+    if (this.#socket.writableLength <= this.paceBytes) this.endWaits()
   }
 
   /** Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. */
@@ -85,13 +99,13 @@ export class OutgoingBuffer {
     }
   }
 
-  /** Call this when the buffer is empty or the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
+  /** Call this when the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
   endWaits(): void {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
-    const waiting = this.#waitingForRoom ?? []
+    const waiting = this.#waitingForRoom
     this.#waitingForRoom = undefined
-    for (const resolve of waiting) resolve()
+    for (const resolve of waiting ?? []) resolve()
   }
 }
 

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer as createTcpServer, type Server, Socket } from 'node:net'
-import { Duplex } from 'node:stream'
+import { Duplex, getDefaultHighWaterMark, setDefaultHighWaterMark } from 'node:stream'
+import { mock } from 'node:test'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import t, { type Test } from 'tap'
 import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
@@ -42,6 +44,64 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
       )
     })
   }
+}
+
+/** As in Node 22: a stream then emits no `drain` for fewer bytes than this. In Node 20 the default is 16 KiB. */
+const highWaterMark = 64 * 1024
+
+for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp, stream })) {
+  t.test(`messages that wait for room go on below the high-water mark: ${name}`, async (t) => {
+    raiseHighWaterMark(t)
+    const { writer, reader } = await open(t)
+    const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
+    fill(outgoing, outgoing.paceBytes)
+    t.ok(outgoing.pendingBytes < highWaterMark)
+    let isOver = false
+    const waiting = outgoing
+      .paced(() => true)
+      .then(() => {
+        isOver = true
+      })
+    await readAll(outgoing, reader)
+    t.ok(isOver)
+    outgoing.endWaits()
+    await waiting
+  })
+
+  t.test(`who reads below the high-water mark is not taken for stuck: ${name}`, async (t) => {
+    raiseHighWaterMark(t)
+    mock.timers.enable({ apis: ['setTimeout'] })
+    t.teardown(() => mock.timers.reset())
+    const stuck: string[] = []
+    const limitBytes = highWaterMark
+    for (const reads of [true, false]) {
+      const { writer, reader } = await open(t)
+      const outgoing = new OutgoingBuffer(writer, limitBytes, (detail) => stuck.push(detail))
+      fill(outgoing, limitBytes / 2)
+      if (reads) await readAll(outgoing, reader)
+      mock.timers.tick(10_000)
+      t.same(stuck, reads ? [] : ['not read for 10000 ms'])
+    }
+  })
+}
+
+function raiseHighWaterMark(t: Test): void {
+  const before = getDefaultHighWaterMark(false)
+  setDefaultHighWaterMark(false, highWaterMark)
+  t.teardown(() => setDefaultHighWaterMark(false, before))
+}
+
+/** Writes packets until more than this many bytes wait for the reader. */
+function fill(outgoing: OutgoingBuffer, bytes: number): void {
+  const publish = preparePublish('topic', payload)
+  while (outgoing.pendingBytes <= bytes) outgoing.write(publish.packet(1, {}, 1))
+}
+
+/** Resolves when the reader has all bytes, and the writer has noticed it. */
+async function readAll(outgoing: OutgoingBuffer, reader: Duplex): Promise<void> {
+  reader.resume()
+  while (outgoing.pendingBytes > 0) await nextTurn()
+  await nextTurn()
 }
 
 /** Collects packet identifiers, and resolves after `count` packets. The caller starts the reading. */
