@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import type { Principal } from '../../../acl/principal.ts'
+import type { Store } from '../../../store/store.ts'
 import {
   openBroker,
   type Peer,
@@ -64,6 +65,34 @@ t.test('a session whose time has run out is not resumed, swept up or not', async
   await late.settled()
   t.same(texts(late), [], 'neither its queue nor its filters are there')
   t.equal(await broker.broker.sessions.sweep(), 0)
+})
+
+t.test('of sessions that run out together, a node removes a part at a time', async (t) => {
+  const { pass, sources } = clocks()
+  let underway = 0
+  let most = 0
+  const counting = (store: Store): Store => ({
+    ...store,
+    async commit(changes, begun) {
+      most = Math.max(most, ++underway)
+      try {
+        return await store.commit(changes, begun)
+      } finally {
+        underway--
+      }
+    },
+  })
+  const broker = await openBroker(t, { ...sources, wrapStore: counting, limits: { sessionExpiryMs: hour } })
+  const count = 250
+  for (let index = 0; index < count; index++) {
+    await leave(await peer(t, broker, `c${index}`, { clean: false }), broker)
+  }
+  while (underway > 0) await new Promise((resolve) => setImmediate(resolve))
+  pass(hour)
+  most = 0
+  t.equal(await broker.broker.sessions.sweep(), count)
+  t.equal(broker.broker.sessionCounts().away, 0)
+  t.ok(most <= 100, `${most} at once`)
 })
 
 t.test('a client id whose session has run out is free for others', async (t) => {
