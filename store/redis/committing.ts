@@ -2,8 +2,7 @@ import { createGroupCommit } from '../group-commit.ts'
 import { createRunningWork } from '../running-work.ts'
 import { type Change, Fenced, OutcomeUnknown } from '../store.ts'
 import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
-import type { EndCommit, LogReader, Outcome } from './log.ts'
-import { start } from './script.ts'
+import type { EndCommit, Known, LogReader, Outcome } from './log.ts'
 import type { createSending } from './sending.ts'
 import { createSentGroups } from './sent.ts'
 import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
@@ -18,8 +17,9 @@ export function createCommitting(parts: {
   timeoutMs: number
   /** The reader of the log. Undefined while the store is not followed. */
   log: () => LogReader | undefined
+  known: Known
 }) {
-  const { sending, timeoutMs, log } = parts
+  const { sending, timeoutMs, log, known } = parts
   const commits = createGroupCommit((group: readonly TimedPending[]) => {
     writing = write(group)
     return writing
@@ -84,10 +84,11 @@ export function createCommitting(parts: {
     try {
       const answer = await sending.send(current, {
         take: () => sent.take(current, group),
-        read: () => log()?.position() ?? start,
+        read: known.id,
         // The commit of `enter` is not fenced, because it makes this node a member.
         fence: group[0]?.membership ? undefined : fence,
       })
+      known.saw(answer.id)
       fence = group[0]?.membership ?? fence
       sent.answered(current, answer)
     } catch (error) {

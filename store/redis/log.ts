@@ -30,6 +30,13 @@ export interface Outcome {
   base: number
 }
 
+/** The newest entry of the log whose changes this node may know. */
+export interface Known {
+  id: () => string
+  /** Redis answered when the log ended with this entry: the answer may show all changes up to there. */
+  saw: (id: string) => void
+}
+
 export type LogReader = ReturnType<typeof followLog>
 
 /**
@@ -42,6 +49,8 @@ export function followLog(parts: {
   /** The name of this node in the log. */
   node: string
   position: string
+  /** The newest entry that an answer of Redis has shown. It may be ahead of what was read here. */
+  seen: () => string
   listener: (changes: readonly Told[]) => void
   /** Called at a gap, before any further commit settles: Redis may have lost data that this node knows. */
   onLost: () => void
@@ -52,7 +61,7 @@ export function followLog(parts: {
    */
   onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
 }) {
-  const { connection, keys, node, listener, onLost, onGap, onOwn } = parts
+  const { connection, keys, node, seen, listener, onLost, onGap, onOwn } = parts
   const passing = createPassing(parts.position)
   let position = parts.position
   let isClosed = false
@@ -101,12 +110,17 @@ export function followLog(parts: {
     }
   }
 
-  /** Calls `leap` if the log no longer has the last entry that was read: Redis removed old entries, or lost data. */
+  /**
+   * Calls `leap` if the log no longer has the last entry that was read, or the newest known one: Redis removed old
+   * entries, or lost data.
+   */
   async function checkPosition(): Promise<void> {
-    if (position === start) return
-    const found = await connection.send('xrange', [keys.log, position, position])
-    if (Array.isArray(found) && found.length > 0) return
-    await leap(new Error(`the log of changes no longer has the entry ${position}`))
+    for (const id of new Set([position, later(position, seen())])) {
+      if (id === start) continue
+      const found = await connection.send('xrange', [keys.log, id, id])
+      if (Array.isArray(found) && found.length > 0) continue
+      return leap(new Error(`the log of changes no longer has the entry ${id}`))
+    }
   }
 
   async function take(entries: readonly Entry[]): Promise<void> {
@@ -255,6 +269,11 @@ function entryOf([id, fields]: [id: Buffer, fields: Buffer[]]): Entry {
 /** The numbers of a list like `3,5`. */
 export function numbersOf(list = ''): number[] {
   return list === '' ? [] : list.split(',').map(Number)
+}
+
+/** The id of the later one of two entries. */
+export function later(left: string, right: string): string {
+  return isBefore(left, right) ? right : left
 }
 
 /** Compares ids of entries. An id is `milliseconds-count`; the count distinguishes entries of the same millisecond. */

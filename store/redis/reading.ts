@@ -2,8 +2,8 @@ import type { Dumpable, SharedStore, StoredRecord } from '../store.ts'
 import { contentOf, counterKey, keysBelow, timeOf } from '../stored-value.ts'
 import { decodeRecords } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { entriesOf, readPosition } from './log.ts'
-import { type Keys, pageScript, start } from './script.ts'
+import { entriesOf, type Known, readPosition } from './log.ts'
+import { type Keys, numberScript, pageScript, start } from './script.ts'
 
 /** Limits of a page: the part of a range that Redis sends in one answer. */
 const pageEntries = 512
@@ -11,10 +11,14 @@ const pageBytes = 1024 * 1024
 /** Maximum number of entries of the log in one answer. */
 const logEntries = 32
 
-/** The reading methods of a store. `ask` sends commands to Redis (`createConnection`). */
+/**
+ * The reading methods of a store. `ask` sends commands to Redis (`createConnection`). Reading a range or a number rejects
+ * if Redis has lost the entry `known`.
+ */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
+  known: Known,
 ): Pick<SharedStore, 'get' | 'lastNumber' | 'range' | 'last'> & Dumpable {
   return {
     async get(key) {
@@ -22,7 +26,12 @@ export function createReading(
       return Buffer.isBuffer(stored) ? contentOf(stored) : undefined
     },
 
-    lastNumber: async () => Number(await ask((send) => send('hget', [keys.head, 'number']))),
+    async lastNumber() {
+      const found = await ask((send) => numberScript(send, [keys.log, keys.head], [known.id()]))
+      const [id, number] = Array.isArray(found) ? found : []
+      known.saw(String(id ?? start))
+      return Number(number)
+    },
 
     async *range(prefix, bounds = {}) {
       const { gte, lt } = keysBelow(prefix, bounds)
@@ -86,8 +95,11 @@ export function createReading(
     { isReverse = false, count = pageEntries } = {},
   ): Promise<Buffer[]> {
     const args = [from, to, Math.min(count, pageEntries), pageBytes, isReverse ? 'REV' : '']
-    const page = await ask((send) => pageScript(send, [keys.values, keys.keys], args))
-    return Array.isArray(page) ? page : []
+    const ofPage = [keys.values, keys.keys, keys.log, keys.head]
+    const found = await ask((send) => pageScript(send, ofPage, [...args, known.id()]))
+    const [id, ...page]: Buffer[] = Array.isArray(found) ? found : []
+    known.saw(String(id ?? start))
+    return page
   }
 }
 

@@ -4,9 +4,9 @@ import type { Dumpable } from '../store.ts'
 import { createClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'
-import { blockMs, followLog, type LogReader, readPosition } from './log.ts'
+import { blockMs, followLog, type Known, type LogReader, later, readPosition } from './log.ts'
 import { createReading } from './reading.ts'
-import { keysOf, logMarks } from './script.ts'
+import { keysOf, logMarks, start } from './script.ts'
 import { createSending } from './sending.ts'
 
 export interface RedisStoreOptions {
@@ -52,8 +52,16 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
   if (options.onConnection) connection.onConnection(options.onConnection)
   const markEvery = Math.ceil(logBytes / logMarks)
   const sending = createSending({ connection, keys, node, markEvery, replicas })
-  const committing = createCommitting({ sending, timeoutMs, log: () => log })
   let log: LogReader | undefined
+  /** The newest entry of the log that an answer of Redis has shown. */
+  let seen = position
+  const known: Known = {
+    id: () => later(seen, log?.position() ?? start),
+    saw(id) {
+      seen = later(seen, id)
+    },
+  }
+  const committing = createCommitting({ sending, timeoutMs, log: () => log, known })
   let closing: Promise<void> | undefined
   const askWhileOpen: Connection['ask'] = (attempt) =>
     closing ? Promise.reject(closedError()) : connection.ask(attempt)
@@ -62,7 +70,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
     driver: 'redis',
     isShared: true,
 
-    ...createReading(askWhileOpen, keys),
+    ...createReading(askWhileOpen, keys, known),
 
     commit(changes) {
       return closing ? Promise.reject(closedError()) : committing.commit(changes)
@@ -85,8 +93,15 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
     follow(listener, onGap) {
       if (log || closing) throw new Error('the store is followed already, or closed')
       const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
-      const { onLost, onOwn } = committing
-      log = followLog({ connection: following, keys, node, position, listener, onLost, onGap, onOwn })
+      log = followLog({
+        ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
+        seen: () => seen,
+        onLost() {
+          // The reader goes on at the end of the log, and no longer misses the lost entry.
+          seen = start
+          committing.onLost()
+        },
+      })
     },
 
     close() {

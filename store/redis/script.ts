@@ -43,6 +43,18 @@ function keysBelow(prefix: string) {
 /** The position before the first entry of the log. */
 export const start = '0-0'
 
+/**
+ * Refuses (LOST) a node that knows the log entry `read` if the log no longer has this entry, because of a failover or a
+ * restored backup. The node may then know data that Redis does not have, until the node starts again.
+ */
+const refuseLua = `
+local function refuse(log, read)
+  if read ~= '${start}' and #redis.call('XRANGE', log, read, read) == 0 then
+    return redis.error_reply('LOST an entry of the log that the node knows')
+  end
+end
+`
+
 /** Maximum number of marks in the log. A further mark removes the oldest mark, and the part of the log before it. */
 export const logMarks = 16
 
@@ -55,14 +67,13 @@ export const logMarks = 16
  * and the first number that the group took, if any. A group without effect has no log entry. Its answer begins with `=`
  * and the id of the last log entry. A node that has read the log up to this id knows why conditions failed.
  *
- * The script refuses the group (LOST) if the log no longer has the last entry that the node has read, because of a
- * failover or a restored backup. The node then knows data that Redis does not have, until the node starts again.
+ * The script refuses the group if the log no longer has the newest entry that the node knows: see `refuseLua`.
  *
  * A node sends a group again under the same number. If Redis has applied the group already, the script returns the same
  * answer. It also writes (EXPIRE), because WAIT on a new connection covers only writes of that connection. If a group
  * has a lower number than the last group of its node, it was given up and arrives too late: the script refuses it.
  */
-const commitLua = `
+const commitLua = `${refuseLua}
 local values, keys, log, head, marks, writer = unpack(KEYS)
 local node, number, changes, markEvery = ARGV[1], tonumber(ARGV[2]), ARGV[3], tonumber(ARGV[4])
 local conditions, taken, read, fenceKey, fenceValue = ARGV[5], tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
@@ -77,9 +88,8 @@ if last then
   if tonumber(lastNumber) > number then return redis.error_reply('ERR overtaken by a later commit') end
 end
 
-if read ~= '${start}' and #redis.call('XRANGE', log, read, read) == 0 then
-  return redis.error_reply('LOST the entry of the log that the node has read')
-end
+local refusal = refuse(log, read)
+if refusal then return refusal end
 
 if fenceKey then
   local stored = redis.call('HGET', values, fenceKey)
@@ -232,12 +242,19 @@ end
 return answer
 `
 
-/** Reads the next entries of a range, forwards or backwards, until a limit of entries or of bytes is reached. */
-const pageLua = `
-local page, bytes = {}, 0
+/**
+ * Reads the next entries of a range, forwards or backwards, until a limit of entries or of bytes is reached. The answer
+ * begins with the id of the last log entry: the page may show all changes up to there. See `refuseLua`.
+ */
+const pageLua = `${refuseLua}
+local values, keys, log, head = unpack(KEYS)
+local refusal = refuse(log, ARGV[6])
+if refusal then return refusal end
+
+local page, bytes = { redis.call('HGET', head, 'id') or '${start}' }, 0
 local command = ARGV[5] == 'REV' and 'ZREVRANGEBYLEX' or 'ZRANGEBYLEX'
-for _, key in ipairs(redis.call(command, KEYS[2], ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
-  local value = redis.call('HGET', KEYS[1], key)
+for _, key in ipairs(redis.call(command, keys, ARGV[1], ARGV[2], 'LIMIT', 0, ARGV[3])) do
+  local value = redis.call('HGET', values, key)
   page[#page + 1] = key
   page[#page + 1] = value
   bytes = bytes + #key + #value
@@ -246,8 +263,14 @@ end
 return page
 `
 
+/** Reads the id of the last log entry, and the last number that a commit took. See `refuseLua`. */
+const numberLua = `${refuseLua}
+return refuse(KEYS[1], ARGV[1]) or redis.call('HMGET', KEYS[2], 'id', 'number')
+`
+
 export const commitScript = createScript(commitLua)
 export const pageScript = createScript(pageLua)
+export const numberScript = createScript(numberLua)
 
 /** Runs a script by its hash. If Redis does not know the hash, as after a restart, sends the text of the script. */
 export function createScript(lua: string) {

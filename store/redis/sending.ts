@@ -28,8 +28,8 @@ export function createSending(parts: {
 
     /**
      * Sends a group, again if needed, until Redis answers. Resolves with the id of a log entry and the outcome. `take`
-     * returns the commits. It is called once, when there is a connection. `read` returns the id of the log entry up to
-     * which this node has read. It is called at each attempt.
+     * returns the commits. It is called once, when there is a connection. `read` returns the id of the newest log entry
+     * that this node knows. It is called at each attempt.
      */
     async send(
       number: number,

@@ -19,7 +19,7 @@ t.test('a gap is reported also if Redis does not answer at first', async (t) => 
         },
         close: () => undefined,
       } as never,
-      ...{ keys: keysOf('hub:test'), node: 'a', position: '0-0' },
+      ...{ keys: keysOf('hub:test'), node: 'a', position: '0-0', seen: () => '0-0' },
       listener: () => undefined,
       onLost: () => undefined,
       onGap(reason) {

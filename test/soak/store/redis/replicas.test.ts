@@ -87,25 +87,26 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
         while (!String(await asking.call('SENTINEL', 'REPLICAS', 'hub')).includes(String(replica.port)))
           await delay(20)
         const server = { sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'hub' }
-        const store = await openRedisStore({
-          server,
-          project: 'hub',
-          stage: 'test',
-          replicas,
-          timeoutMs: 20_000,
-        })
-        t.teardown(() => store.close())
+        const open = async () => {
+          const space = { project: 'hub', stage: 'test' }
+          const store = await openRedisStore({ server, ...space, replicas, timeoutMs: 20_000 })
+          t.teardown(() => store.close())
+          return store
+        }
+        const store = await open()
         let count = 0
         let isOver = false
         const acknowledged: string[] = []
-        const committing = Array.from({ length: 8 }, async () => {
-          while (!isOver) {
-            const key = `n/${count++}`
-            await store.commit([put(key)])
-            acknowledged.push(key)
-            await delay(10)
-          }
-        })
+        const committing = Promise.allSettled(
+          Array.from({ length: 8 }, async () => {
+            while (!isOver) {
+              const key = `n/${count++}`
+              await store.commit([put(key)])
+              acknowledged.push(key)
+              await delay(10)
+            }
+          }),
+        )
         const until = async (isReached: () => boolean) => {
           while (!isReached()) await delay(5)
         }
@@ -118,15 +119,22 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
         while (!String(await onReplica.info('replication')).includes('role:master')) await delay(20)
         // The new master has no replica. If commits must reach one, start one.
         t.comment(`${before} acknowledged before the failover`)
-        if (replicas > 0) await startRedis(t, [`replicaof 127.0.0.1 ${replica.port}`])
-        await until(() => acknowledged.length >= before + 50)
-        isOver = true
-        await Promise.all(committing)
-        const found = await entries(store, 'n/')
+        if (replicas > 0) {
+          await startRedis(t, [`replicaof 127.0.0.1 ${replica.port}`])
+          await until(() => acknowledged.length >= before + 50)
+          isOver = true
+        }
+        const outcomes = await committing
+        const found = await entries(await open(), 'n/')
         const lost = acknowledged.filter((key) => !found.has(key))
         t.comment(`${lost.length} of ${acknowledged.length} lost`)
-        if (replicas === 0) t.ok(lost.length > 0)
-        else t.strictSame(lost, [])
+        if (replicas === 0) {
+          t.ok(lost.length > 0)
+          for (const outcome of outcomes) t.match(outcome, { reason: { message: /must start again/ } })
+        } else {
+          t.strictSame(lost, [])
+          for (const outcome of outcomes) t.match(outcome, { status: 'fulfilled' })
+        }
       },
     )
   }
