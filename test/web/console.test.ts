@@ -69,7 +69,7 @@ t.test(
   },
 )
 
-t.test('the same search asks again', { skip }, async (t) => {
+t.test('the same search asks again, and a number is an item before it is a position', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
   const { page } = await openConsole(t, hub, browser, '/console/trace')
@@ -80,6 +80,26 @@ t.test('the same search asks again', { skip }, async (t) => {
   // The node gives equal answers to equal questions for a second.
   const row = page.getByRole('row').filter({ hasText: 'Late' })
   while (!(await row.isVisible())) await page.getByRole('button', { name: 'Search', exact: true }).click()
+
+  const { events } = await hub.ask<{ events: { position: number }[] }>('events.list')
+  const position = String(events[0]?.position)
+  const event = playing(station(), { title: 'Numbered', playlistItemId: position })
+  const { id } = await publisher.publish(event)
+  await page.getByLabel('playlistItemId').fill(position)
+  await page.getByRole('button', { name: 'Search', exact: true }).click()
+  await page.getByRole('row').filter({ hasText: 'Numbered' }).waitFor()
+  await page.getByRole('link', { name: `Event at position ${position}` }).click()
+  await page.getByRole('heading', { name: 'Late', level: 1 }).waitFor()
+
+  await page.goBack()
+  await page.getByLabel('playlistItemId').fill(String(id))
+  await page.getByRole('button', { name: 'Search', exact: true }).click()
+  await page.getByRole('heading', { name: 'Numbered', level: 1 }).waitFor()
+  await page.goBack()
+  await page.getByLabel('playlistItemId').fill(String(id))
+  await page.getByLabel('Livestream or institution').fill(station(0, 1).title)
+  await page.getByRole('button', { name: 'Search', exact: true }).click()
+  await page.getByText('Nothing was found.').waitFor()
 })
 
 t.test(

@@ -35,15 +35,19 @@ export function Trace() {
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
-    const name = (looked.value.item ?? '').trim()
+    const { item = '', whose = '', outcome = '' } = looked.value
+    const name = item.trim()
+    const mayBeId = name !== '' && name.length <= 500 && whose.trim() === '' && outcome === ''
     isBusy.value = true
     // The typed text may be the id of an event as well as of an item.
-    const shown = name === '' || name.length > 500 ? undefined : await operate('events.show', { id: name })
+    const shown = mayBeId ? await operate('events.show', { id: name }) : undefined
     isBusy.value = false
     // The person has gone to another view meanwhile.
     if (isLeft.current) return
     nth.value++
-    if (shown && 'result' in shown) return go(`/console/trace/${encodeURIComponent(name)}`)
+    // The node takes a short number for a position. A playlistItemId may be the same number.
+    const isId = shown !== undefined && 'result' in shown && shown.result.id === name
+    if (isId) return go(`/console/trace/${encodeURIComponent(name)}`)
     go(searchAt(looked.value))
   }
 
@@ -75,8 +79,31 @@ export function Trace() {
           </button>
         </div>
       </form>
+      {searched?.item && <AtPosition name={searched.item.trim()} />}
       {searched ? <Search args={argsOf(searched)} nth={nth.value} /> : <Tail args={argsOf(looked.value)} />}
       <DryRun />
     </>
+  )
+}
+
+/** A link to the event at a position, if the text of a search is the position of an event. */
+function AtPosition({ name }: { name: string }) {
+  const isThere = useSignal(false)
+  useEffect(() => {
+    let isOver = false
+    isThere.value = false
+    if (/^[0-9]+$/.test(name))
+      void operate('events.show', { id: name }).then((answer) => {
+        if (!isOver) isThere.value = 'result' in answer && String(answer.result.position) === name
+      })
+    return () => {
+      isOver = true
+    }
+  }, [name])
+  if (!isThere.value) return null
+  return (
+    <p>
+      <a href={`/console/trace/${name}`}>Event at position {name}</a>
+    </p>
   )
 }
