@@ -2,7 +2,7 @@ import t from 'tap'
 import { addUser, openApi, password } from '../bridge-https/api.ts'
 import { institutions, station } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
-import { createBrowser, skip } from './browser.ts'
+import { createBrowser, logIn, skip } from './browser.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
@@ -46,6 +46,11 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
     0,
     'a restart of the node ends no log-in',
   )
+
+  const { email: other } = await addUser(hub, api, own, { permissions: ['publish'] })
+  const { page: refused } = await browser.open(t, hub)
+  await logIn(refused, other)
+  await refused.getByText('The user lacks the permission for this').waitFor()
 
   failing = 1
   await page.getByLabel(`Logged in as ${email}`).click()

@@ -158,6 +158,19 @@ t.test('strangers do not see what was on before', { skip }, async (t) => {
   t.equal(await page.getByText('Long ago').count(), 0)
 })
 
+t.test('a user without the permission sees no less than a stranger', { skip }, async (t) => {
+  await other.publish(playing(station(1, 2), { title: 'For everybody' }))
+  const user = await addUser(hub, await openApi(t, hub), own, { permissions: ['operate'] })
+  const { page } = await browser.open(t, hub, pageOf(station(1, 2)))
+  await page.getByText('For everybody', { exact: true }).waitFor()
+  await logIn(page, user.email)
+  await page.getByText('Live', { exact: true }).waitFor()
+  await page.getByText('For everybody', { exact: true }).waitFor()
+  await page.getByText('is for users with the permission to subscribe').waitFor()
+  await page.getByRole('link', { name: 'All livestreams' }).click()
+  await page.getByRole('heading', { name: station(2).title, exact: true }).waitFor()
+})
+
 t.test('a cover over https is shown, and its initials where it does not load', { skip }, async (t) => {
   const media = [
     { type: 'cover', url: 'https://media.example/stand-in.png', description: '', isFallback: true },

@@ -1,6 +1,6 @@
 import { reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
-import { askAsUser, user } from '../page/session.ts'
+import { askAsReader, user } from '../page/session.ts'
 
 /** The credential with which a page logs in to MQTT, for an hour. */
 export interface Credential {
@@ -26,7 +26,7 @@ const storageKey = 'hub-mqtt'
 export async function takeCredential(isFresh = false): Promise<Credential | NoCredential> {
   const kept = isFresh ? undefined : keptCredential()
   if (kept) return kept
-  const answer = await askAsUser('POST', '/auth/mqtt')
+  const answer = await askAsReader('POST', '/auth/mqtt')
   const { username, password, expiresAt } = answer.body
   if (answer.status !== 200 || typeof username !== 'string' || typeof password !== 'string') {
     const isRefused = answer.status === 401 || answer.status === 403

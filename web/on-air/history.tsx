@@ -20,7 +20,7 @@ export function History({ livestream }: { livestream: Livestream }) {
   const isStale = useRef(true)
   /** All titles up to this time are here. Undefined: none was read. */
   const covered = useRef<number | undefined>(undefined)
-  const isStranger = user.value === null
+  const mayRead = user.value?.permissions.includes('subscribe') ?? false
   const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
 
   useSignalEffect(() => {
@@ -34,8 +34,8 @@ export function History({ livestream }: { livestream: Livestream }) {
       isStale.current = true
       covered.current = isRead.value ? tracks.value[0]?.time : undefined
     }
-    if (!isStranger && (isLive || !isRead.value)) void load()
-  }, [isStranger, isLive])
+    if (mayRead && (isLive || !isRead.value)) void load()
+  }, [mayRead, isLive])
 
   /** Reads pages of the history until enough titles are found: most events of a livestream may be radiotext. */
   async function load(): Promise<void> {
@@ -78,15 +78,22 @@ export function History({ livestream }: { livestream: Livestream }) {
           ))}
         </ol>
       )}
-      {earlier.value.length === 0 && isRead.value && !isBusy.value && !isStranger && problem.value === '' && (
+      {earlier.value.length === 0 && isRead.value && !isBusy.value && mayRead && problem.value === '' && (
         <p class="muted">Nothing that the hub still has.</p>
       )}
-      {isStranger && (
+      {!mayRead && (
         <p class="muted">
-          What was on before this page was opened is for users of the hub.{' '}
-          <button type="button" class="link" onClick={offerLogIn}>
-            Log in
-          </button>
+          What was on before this page was opened is for users{' '}
+          {user.value ? (
+            'with the permission to subscribe.'
+          ) : (
+            <>
+              of the hub.{' '}
+              <button type="button" class="link" onClick={offerLogIn}>
+                Log in
+              </button>
+            </>
+          )}
         </p>
       )}
       {problem.value !== '' && <p class="problem">{problem.value}</p>}

@@ -3,7 +3,7 @@ import { type ConnectionState, connect } from '../live/connection.ts'
 import { after, controlsOn, type NowPlaying, nothing } from '../live/now-playing.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
-import { askAsUser } from '../page/session.ts'
+import { askAsReader } from '../page/session.ts'
 
 /** A livestream as the pages show it. */
 export interface Livestream {
@@ -111,7 +111,7 @@ function unlisted(id: string): Livestream {
 
 /** Reads the list of livestreams. Events that the page already has stay with their livestreams. */
 async function list(): Promise<void> {
-  const answer = await askAsUser('GET', '/livestreams')
+  const answer = await askAsReader('GET', '/livestreams')
   if (answer.status !== 200) {
     clearTimeout(listing)
     listing = setTimeout(() => void list(), (answer.retryAfter ?? retrySeconds) * 1000)

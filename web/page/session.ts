@@ -89,6 +89,14 @@ export async function askAsUser(method: string, path: string, body?: unknown): P
   return withLogInIfRefused(await ask(method, path, { body, token }))
 }
 
+/** Asks for what strangers may see at some nodes. There, a user without the permission sees no less than a stranger. */
+export async function askAsReader(method: string, path: string): Promise<Answer> {
+  const answer = await askAsUser(method, path)
+  if (codeOf(answer) !== 'authorization.permission') return answer
+  const asStranger = await ask(method, path)
+  return asStranger.status === 401 ? answer : asStranger
+}
+
 function withLogInIfRefused(answer: Answer): Answer {
   if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') {
     isLogInOptional.value = false
