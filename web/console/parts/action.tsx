@@ -1,9 +1,12 @@
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Results } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
+
+/** What the hub answered to a command, in words. */
+export type Outcome = { text: string; isProblem: boolean } | undefined
 
 /** A button that carries out a command. The answer of the hub is shown beside it. */
 export function Action<Name extends OperationName>(props: {
@@ -16,13 +19,16 @@ export function Action<Name extends OperationName>(props: {
   loss?: ComponentChildren
   /** The text that is shown when the command is done. */
   said?: (result: Results[Name]) => string
+  /** Gets the outcome, in place of the text beside the button: for a button that the command removes. */
+  outcome?: Signal<Outcome>
   done?: (result: Results[Name]) => void
   isStrong?: boolean
 }) {
   const { name, args = {}, label, about, loss, said, done } = props
   const isBusy = useSignal(false)
   const isAsking = useSignal(false)
-  const answer = useSignal<{ text: string; isProblem: boolean } | undefined>(undefined)
+  const own = useSignal<Outcome>(undefined)
+  const answer = props.outcome ?? own
   if (loses(name) && loss === undefined) throw new Error(`${name} must say what is lost`)
 
   async function perform(): Promise<void> {
@@ -65,13 +71,13 @@ export function Action<Name extends OperationName>(props: {
           {loss}
         </Confirm>
       )}
-      <Said answer={answer.value} />
+      {!props.outcome && <Said answer={own.value} />}
     </span>
   )
 }
 
 /** The outcome of a command. Screen readers announce it. */
-export function Said({ answer }: { answer: { text: string; isProblem: boolean } | undefined }) {
+export function Said({ answer }: { answer: Outcome }) {
   return (
     <span class={answer?.isProblem ? 'said problem' : 'said'} role={answer?.isProblem ? 'alert' : 'status'}>
       {answer?.text}

@@ -1,8 +1,8 @@
-import { useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import { go } from '../../page/location.ts'
 import type { Queue, Subscription } from '../answers.ts'
 import { institutionName } from '../names.ts'
-import { Action } from '../parts/action.tsx'
+import { Action, type Outcome, Said } from '../parts/action.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
@@ -49,6 +49,8 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
     props.changed()
     for (const asked of [shown, letters, attempts]) asked.refresh()
   }
+  /** The last outcome is kept here, because new answers of the node may remove the button that was pressed. */
+  const outcome = useSignal<Outcome>(undefined)
   const { paused = null, disabled = null, createdBy } = shown.value.value ?? {}
   return (
     <>
@@ -82,67 +84,11 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
           ]}
         />
         <Problem text={shown.problem.value} />
-        <div class="buttons">
-          {deadLetters > 0 && (
-            <Action
-              name="queues.replay"
-              args={{ name }}
-              label="Replay all dead letters"
-              said={({ replayed }) => `Sending ${amount(replayed, 'message')} once more.`}
-              done={changed}
-              isStrong
-            />
-          )}
-          {subscription && (
-            <Action
-              name="subscriptions.test"
-              args={{ name }}
-              label="Send a test message"
-              said={({ delivered, delivery }) =>
-                delivered
-                  ? `Acknowledged with ${delivery.status} after ${delivery.duration} ms.`
-                  : `Not acknowledged: ${delivery.reason}.`
-              }
-              done={changed}
-            />
-          )}
-          {subscription && paused === null && (
-            <Action
-              name="subscriptions.pause"
-              args={{ name }}
-              label="Pause"
-              said={() => 'Paused: its events are collected.'}
-              done={changed}
-            />
-          )}
-          {subscription && paused !== null && (
-            <Action
-              name="subscriptions.resume"
-              args={{ name }}
-              label="Resume"
-              said={() => 'Resumed.'}
-              done={changed}
-            />
-          )}
-          {subscription && (
-            <Action
-              name="subscriptions.remove"
-              args={{ name }}
-              label="Remove"
-              about={queue.target ?? name}
-              loss={
-                <p>
-                  The subscription of {subscription.institutionId} is lost, with {amount(pending, 'message')}{' '}
-                  that wait and {amount(deadLetters, 'dead letter')}. Its webhook gets nothing more.
-                </p>
-              }
-              done={() => go('/console/webhooks')}
-            />
-          )}
-        </div>
+        <Buttons {...{ queue, subscription, isPaused: paused !== null, outcome, changed }} />
+        <Said answer={outcome.value} />
       </section>
       {subscription && <ReplaySince name={name} changed={changed} />}
-      <DeadLetters name={name} letters={letters} changed={changed} />
+      <DeadLetters name={name} letters={letters} outcome={outcome} changed={changed} />
       <section class="panel">
         <h2>Last deliveries</h2>
         <Problem text={attempts.problem.value} />
@@ -168,6 +114,66 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
   )
 }
 
+function Buttons(props: {
+  queue: Queue
+  subscription: Subscription | undefined
+  isPaused: boolean
+  outcome: Signal<Outcome>
+  changed: () => void
+}) {
+  const { queue, subscription, isPaused, outcome, changed } = props
+  const { name, pending, deadLetters } = queue
+  const shared = { args: { name }, outcome, done: changed }
+  return (
+    <div class="buttons">
+      {deadLetters > 0 && (
+        <Action name="queues.replay" {...shared} label="Replay all dead letters" said={onceMore} isStrong />
+      )}
+      {subscription && (
+        <>
+          <Action
+            name="subscriptions.test"
+            {...shared}
+            label="Send a test message"
+            said={({ delivered, delivery }) =>
+              delivered
+                ? `Acknowledged with ${delivery.status} after ${delivery.duration} ms.`
+                : `Not acknowledged: ${delivery.reason}.`
+            }
+          />
+          {isPaused ? (
+            <Action name="subscriptions.resume" {...shared} label="Resume" said={() => 'Resumed.'} />
+          ) : (
+            <Action
+              name="subscriptions.pause"
+              {...shared}
+              label="Pause"
+              said={() => 'Paused: its events are collected.'}
+            />
+          )}
+          <Action
+            name="subscriptions.remove"
+            args={{ name }}
+            label="Remove"
+            about={queue.target ?? name}
+            loss={
+              <p>
+                The subscription of {subscription.institutionId} is lost, with {amount(pending, 'message')}{' '}
+                that wait and {amount(deadLetters, 'dead letter')}. Its webhook gets nothing more.
+              </p>
+            }
+            done={() => go('/console/webhooks')}
+          />
+        </>
+      )}
+    </div>
+  )
+}
+
+function onceMore({ replayed }: { replayed: number }): string {
+  return `Sending ${amount(replayed, 'message')} once more.`
+}
+
 function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
   const since: Typed = useSignal({})
   const said = useSignal('')
@@ -183,8 +189,8 @@ function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
           name,
           since: isLocal(time) ? new Date(time).toISOString() : time,
         })}
-        done={({ replayed }) => {
-          said.value = `Sending ${amount(replayed, 'message')} once more.`
+        done={(result) => {
+          said.value = onceMore(result)
           changed()
         }}
       >
@@ -202,9 +208,10 @@ function isLocal(time: string): boolean {
 function DeadLetters(props: {
   name: string
   letters: CommandAnswer<{ messageId: string; givenUpAt: string; tries: number; reason: string | null }[]>
+  outcome: Signal<Outcome>
   changed: () => void
 }) {
-  const { name, letters, changed } = props
+  const { name, letters, outcome, changed } = props
   const rows = letters.value.value
   if (rows?.length === 0) return null
   return (
@@ -221,7 +228,14 @@ function DeadLetters(props: {
           { title: 'Given up', cell: ({ givenUpAt }) => <When at={givenUpAt} /> },
           { title: 'Why', cell: ({ reason }) => reason ?? '–' },
           { title: 'Tries', isNumber: true, cell: ({ tries }) => tries },
-          { title: 'Message', cell: ({ messageId }) => <span class="id">{messageId}</span> },
+          {
+            title: 'Message',
+            cell: ({ messageId }) => (
+              <a href={`/console/trace/${encodeURIComponent(messageId)}`} class="id">
+                {messageId}
+              </a>
+            ),
+          },
           {
             title: 'Actions',
             isUntitled: true,
@@ -231,6 +245,8 @@ function DeadLetters(props: {
                 args={{ name, messageId }}
                 label="Replay"
                 about={messageId}
+                said={onceMore}
+                outcome={outcome}
                 done={changed}
               />
             ),
