@@ -12,6 +12,11 @@ export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
+/**
+ * A visible page that has heard nothing for two of these intervals asks the hub for a sign of life. It waits one more for
+ * the answer. The keep alive of MQTT must be longer, because a browser slows down the timers of a hidden page.
+ */
+const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]
 
@@ -76,6 +81,7 @@ export function connect(parts: {
       if ('code' in error && credentialCodes.includes(Number(error.code))) forgetCredential()
     })
     client.on('connect', () => {
+      endWhenDead(client)
       if (isClosed) return void client.end(true)
       client.subscribe([...filters], { qos: 1 }, (error) => {
         if (error || isClosed) return void client.end(true)
@@ -112,4 +118,18 @@ export function connect(parts: {
     clearTimeout(timer)
     timer = setTimeout(() => void begin(), wait)
   }
+}
+
+/** Ends a connection over which nothing comes any more: the node hangs, or the line is dead. */
+function endWhenDead(client: MqttClient): void {
+  let quiet = 0
+  const timer = setInterval(() => {
+    quiet = document.visibilityState === 'visible' ? quiet + 1 : 0
+    if (quiet === 2) client.sendPing()
+    if (quiet === 3) client.end(true)
+  }, quietMs)
+  client.on('packetreceive', () => {
+    quiet = 0
+  })
+  client.once('close', () => clearInterval(timer))
 }

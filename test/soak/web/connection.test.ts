@@ -25,6 +25,41 @@ t.test('the page says when the node is away, and catches up when it is back', { 
   await page.getByText('While nobody looked').waitFor()
 })
 
+t.test('a line over which nothing comes any more is noticed', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await browser.open(t, hub, '/docs/')
+  let isDead = false
+  let answered = () => {}
+  await page.routeWebSocket('**/mqtt', (line) => {
+    const server = line.connectToServer()
+    line.onMessage((message) => {
+      if (!isDead) server.send(message)
+    })
+    server.onMessage((message) => {
+      if (!isDead) line.send(message)
+      answered()
+    })
+  })
+  await page.clock.install()
+  await page.goto(`https://localhost:${hub.httpsPort}/`)
+  const states = page.locator('.connection')
+  await states.getByText('Live').waitFor()
+  await page.evaluate(watchForLoss)
+  for (let nth = 0; nth < 3; nth++) {
+    const sign = new Promise<void>((resolve) => {
+      answered = resolve
+    })
+    for (let jump = 0; jump < 2; jump++) await page.clock.fastForward(10_000)
+    await sign
+  }
+  t.equal(await page.evaluate('window.wasLost'), undefined, 'a quiet line is no dead one')
+  isDead = true
+  for (let seconds = 0; seconds < 40; seconds += 10) await page.clock.fastForward(10_000)
+  await states.getByText('Connection lost').waitFor()
+  isDead = false
+  await states.getByText('Live').waitFor()
+})
+
 t.test('a credential that was revoked is replaced', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
