@@ -209,6 +209,19 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })
   const { page } = await openConsole(t, first, browser)
   await page.getByText('Kept').or(page.getByText('No event yet')).waitFor()
+  // A node that hangs takes questions, and answers none. The time of the page runs fifty times as fast.
+  await page.evaluate(`{
+    const real = AbortSignal.timeout.bind(AbortSignal)
+    AbortSignal.timeout = (ms) => real(ms / 50)
+  }`)
+  await page.route('**/operate/**', () => {})
+  await page.getByText('The hub did not answer within 15 s.').first().waitFor()
+  await page.getByText('Does not answer').waitFor()
+  await page.locator('.tiles[data-stale=true]').waitFor()
+  await page.unroute('**/operate/**')
+  await page.getByText('Answers', { exact: true }).waitFor()
+  await page.locator('.tiles[data-stale=false]').waitFor()
+
   await first.close()
   await page.getByText('Does not answer').waitFor()
   await page.getByText('The hub cannot be reached.').first().waitFor()

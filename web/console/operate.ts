@@ -7,6 +7,9 @@ import type { OperationName } from './operations.ts'
 /** The result of a command, or why there is none, in the words of the hub. */
 export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
 
+/** A person who gave a command waits longer than a view: for the answer of a webhook, or for the feed. Milliseconds. */
+export const commandPatienceMs = 60_000
+
 /** Whether the node answers; undefined: nothing was asked yet. */
 export const isReached = signal<boolean | undefined>(undefined)
 
@@ -14,8 +17,10 @@ export const isReached = signal<boolean | undefined>(undefined)
 export async function operate<Name extends OperationName>(
   name: Name,
   args: Record<string, unknown> = {},
+  /** How long to wait for the answer, if not as long as usual. */
+  patience: { patienceMs?: number } = {},
 ): Promise<Operated<Results[Name]>> {
-  const answer = await askAsUser('POST', `/operate/${name}`, args)
+  const answer = await askAsUser('POST', `/operate/${name}`, { body: args, ...patience })
   // A proxy between browser and node answers 502, 503 or 504 when it does not reach the node.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }

@@ -10,11 +10,18 @@ export interface Answer {
   retryAfter: number | undefined
 }
 
+/** How long a page waits for an answer, milliseconds. Without an end, a hung node or a dead line would look well. */
+const usualPatienceMs = 15_000
+
 /** Sends a request to the hub. Never rejects. */
 export async function ask(
   method: string,
   path: string,
-  { body, token }: { body?: unknown; token?: string | undefined } = {},
+  {
+    body,
+    token,
+    patienceMs = usualPatienceMs,
+  }: { body?: unknown; token?: string | undefined; patienceMs?: number | undefined } = {},
 ): Promise<Answer> {
   try {
     const response = await fetch(path, {
@@ -25,6 +32,7 @@ export async function ask(
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
         ...(body !== undefined && { 'content-type': 'application/json' }),
       },
+      signal: AbortSignal.timeout(patienceMs),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
     setClock(response)
@@ -35,14 +43,17 @@ export async function ask(
       body: isRecord(answer) ? answer : {},
       retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
     }
-  } catch {
-    return { status: 0, body: {}, retryAfter: undefined }
+  } catch (error) {
+    const isLate = error instanceof DOMException && error.name === 'TimeoutError'
+    const message = isLate
+      ? `The hub did not answer within ${patienceMs / 1000} s.`
+      : 'The hub cannot be reached.'
+    return { status: 0, body: { message }, retryAfter: undefined }
   }
 }
 
 /** The reason of a failure, in the words of the hub. */
 export function reasonOf({ status, body }: Answer): string {
-  if (status === 0) return 'The hub cannot be reached.'
   const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
   return String(first?.message ?? body.message ?? `The hub answered ${status}.`)
 }

@@ -77,8 +77,12 @@ export async function logOut(): Promise<string | undefined> {
 }
 
 /** Sends a request as the user, or as a stranger if nobody is logged in. Renews the token if the hub refuses it. */
-export async function askAsUser(method: string, path: string, body?: unknown): Promise<Answer> {
-  const answer = await ask(method, path, { body, token })
+export async function askAsUser(
+  method: string,
+  path: string,
+  sent: { body?: unknown; patienceMs?: number } = {},
+): Promise<Answer> {
+  const answer = await ask(method, path, { ...sent, token })
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
   const isMissing = answer.status === 401 && user.value !== null
   if (!isExpired && !isMissing) return withLogInIfRefused(answer)
@@ -86,7 +90,7 @@ export async function askAsUser(method: string, path: string, body?: unknown): P
   // Without an answer of the hub to the renewal, the log-in may still be valid: then this is a failure that passes.
   if (renewed.status !== 200 && renewed.status !== 403) return renewed
   // After the end of a log-in, a stranger may still be welcome.
-  return withLogInIfRefused(await ask(method, path, { body, token }))
+  return withLogInIfRefused(await ask(method, path, { ...sent, token }))
 }
 
 /** Asks for what strangers may see at some nodes. There, a user without the permission sees no less than a stranger. */

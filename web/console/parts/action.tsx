@@ -2,7 +2,7 @@ import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Results } from '../answers.ts'
-import { operate } from '../operate.ts'
+import { commandPatienceMs, operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
 
 /** What the hub answered to a command, in words. */
@@ -35,7 +35,7 @@ export function Action<Name extends OperationName>(props: {
     isAsking.value = false
     isBusy.value = true
     answer.value = undefined
-    const operated = await operate(name, args)
+    const operated = await operate(name, args, { patienceMs: commandPatienceMs })
     isBusy.value = false
     if ('problem' in operated) {
       answer.value = { text: operated.problem, isProblem: true }

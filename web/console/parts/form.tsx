@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Results } from '../answers.ts'
 import { institutions } from '../names.ts'
-import { operate } from '../operate.ts'
+import { commandPatienceMs, operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
 import { Said } from './action.tsx'
 
@@ -24,9 +24,11 @@ export function CommandForm<Name extends OperationName>(props: {
   wrong?: (typed: Readonly<Record<string, string>>) => string | undefined
   done: (result: Results[Name]) => void
   cancelled?: () => void
+  /** How long to wait for the answer, milliseconds, if not as long as usual. */
+  patienceMs?: number
   children: ComponentChildren
 }) {
-  const { name, typed, args, done } = props
+  const { name, typed, args, done, patienceMs = commandPatienceMs } = props
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const form = useRef<HTMLFormElement>(null)
@@ -42,7 +44,7 @@ export function CommandForm<Name extends OperationName>(props: {
     problem.value = props.wrong?.(typed.value)
     if (problem.value !== undefined) return
     isBusy.value = true
-    const operated = await operate(name, args(typed.value))
+    const operated = await operate(name, args(typed.value), { patienceMs })
     isBusy.value = false
     if ('problem' in operated) {
       problem.value = operated.problem

@@ -98,6 +98,9 @@ function Keys() {
   )
 }
 
+/** An Aedes broker may have a hundred thousand sessions. */
+const importPatienceMs = 10 * 60 * 1000
+
 /** Imports the data of an Aedes broker in Redis. */
 function FromAedes() {
   const typed = useSignal<Readonly<Record<string, string>>>({ dryRun: 'yes' })
@@ -108,6 +111,7 @@ function FromAedes() {
         name="import.aedes-redis"
         title="From an Aedes broker on Redis"
         label="Import"
+        patienceMs={importPatienceMs}
         typed={typed}
         args={({ url = '', users = '', dryRun }) => ({
           ...{ url: url.trim(), dryRun: dryRun === 'yes' },

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Queue, Status, TrendSample } from '../answers.ts'
 import { nodeState, rateOf, stateProblem } from '../node-state.ts'
+import { isReached } from '../operate.ts'
 import { Chart } from '../parts/chart.tsx'
 import { needsAttention } from '../parts/queue-state.tsx'
 import { Badge, Head, Problem, type Tone, When } from '../parts/shown.tsx'
@@ -74,7 +75,7 @@ function Tiles({
     .reduce((sum, one) => sum + one)
   const deliveries = rateOf('hub_deliveries_total') ?? perSecond(last, last?.deliveries)
   return (
-    <ul class="tiles">
+    <ul class="tiles" data-stale={isReached.value === false}>
       <Tile
         title={`Budget ${budgetMs} ms`}
         tone={budget.count === 0 ? 'plain' : isKept ? 'good' : 'bad'}
