@@ -111,6 +111,7 @@ t.test(
     await page.getByRole('button', { name: 'Pause' }).click()
     await page.getByRole('button', { name: 'Resume' }).waitFor()
     await page.getByText('Paused: its events are collected.').waitFor()
+    t.equal(await page.evaluate('document.activeElement.textContent'), 'Resume', 'the focus stays')
     t.same(problems, [])
   },
 )

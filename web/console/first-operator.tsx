@@ -48,7 +48,7 @@ export function FirstOperator() {
           maxLength={1024}
         />
       </label>
-      <button type="submit" class="strong" disabled={isBusy.value}>
+      <button type="submit" class="strong" aria-disabled={isBusy.value}>
         {isBusy.value ? 'Making it…' : 'Make the account'}
       </button>
       <p class="problem" role="alert">

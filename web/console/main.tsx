@@ -5,6 +5,7 @@ import './styles/forms.css'
 import './styles/narrow.css'
 import { render } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { focusContent } from '../page/focus.ts'
 import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
@@ -34,7 +35,7 @@ function isOperator(): boolean {
 
 /** Focuses the content and scrolls to its top. Focusing alone would scroll the heading behind the bar of the page. */
 function showFromItsTop(): void {
-  document.getElementById('main')?.focus({ preventScroll: true })
+  focusContent()
   window.scrollTo(0, 0)
 }
 

@@ -98,7 +98,7 @@ export function History({ livestream }: { livestream: Livestream }) {
       )}
       {problem.value !== '' && <p class="problem">{problem.value}</p>}
       {(problem.value !== '' || (next.value !== null && tracks.value.length < mostKept)) && (
-        <button type="button" disabled={isBusy.value} onClick={() => void load()}>
+        <button type="button" aria-disabled={isBusy.value} onClick={() => void load()}>
           {isBusy.value ? 'Loading…' : problem.value === '' ? 'Show more' : 'Try again'}
         </button>
       )}

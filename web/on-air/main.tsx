@@ -1,6 +1,7 @@
 import './on-air.css'
 import { render } from 'preact'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
+import { focusContent } from '../page/focus.ts'
 import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
@@ -19,6 +20,16 @@ function OnAir() {
   useEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
   useEffect(() => {
     if (id === undefined) document.title = 'On air'
+  }, [id])
+  const shown = useRef(id)
+  useEffect(() => {
+    const former = shown.current
+    shown.current = id
+    if (former === id) return
+    // Moves the focus, for people who do not see that the page has changed. On the way back they go on where they were.
+    const card = id === undefined && document.querySelector(`.card a[href="/livestreams/${former}"]`)
+    if (card instanceof HTMLElement) card.focus()
+    else focusContent()
   }, [id])
   return (
     <Shell

@@ -1,3 +1,5 @@
+import { useRef } from 'preact/hooks'
+import { useFocusOnHeading } from './focus.ts'
 import { isLogInOptional, logIn, mustLogIn } from './session.ts'
 import { useSubmission } from './submission.ts'
 
@@ -7,8 +9,11 @@ export function LogIn({ need }: { need: string }) {
     logIn(String(fields.get('email')), String(fields.get('password'))),
   )
 
+  const form = useRef<HTMLFormElement>(null)
+  useFocusOnHeading(form)
+
   return (
-    <form class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
+    <form ref={form} class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
       <h1 id="log-in-title">Log in</h1>
       <p class="muted">With your user of the hub. It needs the permission to {need}.</p>
       <label>
@@ -19,7 +24,7 @@ export function LogIn({ need }: { need: string }) {
         Password
         <input type="password" name="password" autocomplete="current-password" required />
       </label>
-      <button type="submit" class="strong" disabled={isBusy.value}>
+      <button type="submit" class="strong" aria-disabled={isBusy.value}>
         {isBusy.value ? 'Logging in…' : 'Log in'}
       </button>
       {isLogInOptional.value && (

@@ -1,6 +1,8 @@
 import './base.css'
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import { currentPath } from './location.ts'
 import { LogIn } from './log-in.tsx'
 import { logOut, mustLogIn, offerLogIn, resumeProblem, user } from './session.ts'
 
@@ -49,6 +51,10 @@ function Mark() {
 function Account() {
   const who = user.value
   const problem = useSignal<string | undefined>(undefined)
+  const menu = useRef<HTMLDetailsElement>(null)
+  useEffect(() => {
+    if (menu.current) menu.current.open = false
+  }, [currentPath.value])
   if (who === undefined || (who === null && mustLogIn.value)) return null
   if (who === null) {
     return (
@@ -58,7 +64,15 @@ function Account() {
     )
   }
   return (
-    <details class="account">
+    <details
+      ref={menu}
+      class="account"
+      onKeyDown={({ key, currentTarget }) => {
+        if (key !== 'Escape' || !currentTarget.open) return
+        currentTarget.open = false
+        currentTarget.querySelector('summary')?.focus()
+      }}
+    >
       <summary aria-label={`Logged in as ${who.email}`}>
         <span aria-hidden="true">{who.email.slice(0, 1).toUpperCase()}</span>
       </summary>

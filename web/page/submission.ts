@@ -7,7 +7,7 @@ export function useSubmission(send: (fields: FormData) => Promise<string | undef
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
-    if (!(event.target instanceof HTMLFormElement)) return
+    if (isBusy.value || !(event.target instanceof HTMLFormElement)) return
     const fields = new FormData(event.target)
     isBusy.value = true
     problem.value = await send(fields)

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { useFocusOnHeading } from '../../page/focus.ts'
 import type { Results } from '../answers.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
@@ -25,6 +26,8 @@ export function Action<Name extends OperationName>(props: {
   isStrong?: boolean
 }) {
   const { name, args = {}, label, about, loss, said, done } = props
+  const element = useRef<HTMLSpanElement>(null)
+  useFocusOnHeading(element)
   const isBusy = useSignal(false)
   const isAsking = useSignal(false)
   const own = useSignal<Outcome>(undefined)
@@ -46,13 +49,14 @@ export function Action<Name extends OperationName>(props: {
   }
 
   return (
-    <span class="action">
+    <span ref={element} class="action">
       <button
         type="button"
         class={props.isStrong ? 'strong' : loss === undefined ? '' : 'danger'}
         aria-label={about === undefined ? undefined : `${label}: ${about}`}
-        disabled={isBusy.value}
+        aria-disabled={isBusy.value}
         onClick={() => {
+          if (isBusy.value) return
           if (loss === undefined) void perform()
           else isAsking.value = true
         }}
@@ -112,10 +116,10 @@ function Confirm(props: {
 /** A dialog that is open as long as it is rendered. */
 export function Dialog(props: { title: string; closed: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  useEffect(() => {
+  // A layout effect ends while the dialog is still in the page: closing it gives the focus back to its opener.
+  useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
-    // Gives the focus back to the button that opened the dialog.
     return () => element?.close()
   }, [])
   return (

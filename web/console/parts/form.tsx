@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useLayoutEffect, useRef } from 'preact/hooks'
 import type { Results } from '../answers.ts'
 import { institutions } from '../names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
@@ -33,14 +33,20 @@ export function CommandForm<Name extends OperationName>(props: {
   const problem = useSignal<string | undefined>(undefined)
   const form = useRef<HTMLFormElement>(null)
   // A button opens forms that can be cancelled, and it may be far down.
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!props.cancelled) return
+    const opener = document.activeElement
     form.current?.scrollIntoView({ block: 'nearest' })
     form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
+    return () => {
+      const hadFocus = form.current?.contains(document.activeElement)
+      if (hadFocus && opener instanceof HTMLElement) opener.focus()
+    }
   }, [])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
+    if (isBusy.value) return
     problem.value = props.wrong?.(typed.value)
     if (problem.value !== undefined) return
     isBusy.value = true
@@ -58,7 +64,7 @@ export function CommandForm<Name extends OperationName>(props: {
       <h2>{props.title}</h2>
       <div class="fields">{props.children}</div>
       <div class="buttons">
-        <button type="submit" class="strong" disabled={isBusy.value}>
+        <button type="submit" class="strong" aria-disabled={isBusy.value}>
           {props.label}
         </button>
         {props.cancelled && (

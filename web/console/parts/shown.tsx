@@ -59,13 +59,19 @@ export function Problem({ text }: { text: string | undefined }) {
   )
 }
 
-/** A panel with something that is shown only once. It scrolls into view, because its button may be far down. */
+/**
+ * A panel with something that is shown only once. It scrolls into view and gets the focus, because its button may be far
+ * down.
+ */
 export function ShownOnce(props: { name: string; title: string; children: ComponentChildren }) {
   const panel = useRef<HTMLElement>(null)
-  useEffect(() => panel.current?.scrollIntoView({ block: 'nearest' }), [])
+  useEffect(() => {
+    panel.current?.scrollIntoView({ block: 'nearest' })
+    panel.current?.querySelector('h2')?.focus({ preventScroll: true })
+  }, [])
   return (
     <section ref={panel} class="panel issued" role="status" aria-label={props.name}>
-      <h2>{props.title}</h2>
+      <h2 tabIndex={-1}>{props.title}</h2>
       {props.children}
     </section>
   )

@@ -35,6 +35,7 @@ export function Trace() {
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
+    if (isBusy.value) return
     const { item = '', whose = '', outcome = '' } = looked.value
     const name = item.trim()
     const mayBeId = name !== '' && name.length <= 500 && whose.trim() === '' && outcome === ''
@@ -71,7 +72,7 @@ export function Trace() {
           <Choice typed={looked} name="outcome" label="Outcome" choices={outcomes} />
         </div>
         <div class="buttons">
-          <button type="submit" class="strong" disabled={isBusy.value}>
+          <button type="submit" class="strong" aria-disabled={isBusy.value}>
             Search
           </button>
           <button type="button" aria-pressed={searched === undefined} onClick={() => go(tailAt)}>
