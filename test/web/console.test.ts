@@ -180,6 +180,16 @@ t.test('what the tail left out is said', { skip }, async (t) => {
   )
   await page.getByRole('link', { name: 'Trace', exact: true }).click()
   await page.getByText(/^9,800 events were left out here: too many at once/).waitFor()
+
+  const asked: string[] = []
+  page.on('request', (request) => {
+    const { livestream } = request.url().endsWith('/events.tail') ? request.postDataJSON() : {}
+    if (livestream) asked.push(livestream)
+  })
+  const filtered = page.waitForRequest((request) => request.postData()?.includes('Küstenwelle') ?? false)
+  await page.getByLabel('Livestream or institution').pressSequentially('Küstenwelle 1')
+  await filtered
+  t.same(asked, ['Küstenwelle 1'], 'it asks when the typing pauses')
 })
 
 t.test('of thousands of rows some are in the page, and the filter finds the others', { skip }, async (t) => {
@@ -200,7 +210,10 @@ t.test('of thousands of rows some are in the page, and the filter finds the othe
   const table = page.getByRole('table', { name: 'Connected clients' })
   await table.getByText('client-99', { exact: true }).waitFor()
   t.equal(await table.getByRole('row').count(), 101)
+  const said = page.getByRole('status').filter({ hasText: 'rows' })
+  t.equal(await said.count(), 0, 'the number of rows changes by itself: only who filters is told')
   await page.getByLabel('Filter: Connected clients').fill('client-4999')
+  await said.getByText('1 of 5,000 rows').waitFor()
   await table.getByText('client-4999', { exact: true }).waitFor()
   t.equal(await table.getByRole('row').count(), 2)
 })

@@ -54,6 +54,8 @@ export function Table<Row>(props: {
         })
       : rows
   const hasFilter = textOf !== undefined && (rows.length > worthFilter || sought.value !== '')
+  const counted =
+    found.length === rows.length ? count(rows.length) : `${count(found.length)} of ${count(rows.length)}`
   return (
     <div class="listing">
       {(hasFilter || props.tools) && (
@@ -71,10 +73,10 @@ export function Table<Row>(props: {
             />
           )}
           {props.tools}
-          <span class={hasFilter ? 'muted count' : 'unseen'} role="status">
-            {found.length === rows.length
-              ? count(rows.length)
-              : `${count(found.length)} of ${count(rows.length)}`}
+          {hasFilter && <span class="muted count">{counted}</span>}
+          {/* The number changes with each answer of the node. Screen readers tell it only to who filters. */}
+          <span class="unseen" role="status">
+            {sought.value === '' ? '' : `${counted} rows`}
           </span>
         </div>
       )}

@@ -19,6 +19,9 @@ const outcomes = [
   ['dry-run', 'dry run'],
 ] as const
 
+/** So long after a letter the typing counts as paused, milliseconds. */
+const pauseMs = 600
+
 /** The live tail of events, and the search for past ones. */
 export function Trace() {
   const isBusy = useSignal(false)
@@ -32,6 +35,14 @@ export function Trace() {
     [],
   )
   const searched = searchOf(query.value)
+  /** The terms of the tail. They follow the fields when the typing pauses, so that no half word is asked for. */
+  const settled = useSignal(looked.value)
+  useEffect(() => {
+    const timer = setTimeout(() => {
+      settled.value = looked.value
+    }, pauseMs)
+    return () => clearTimeout(timer)
+  }, [looked.value])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
@@ -81,7 +92,7 @@ export function Trace() {
         </div>
       </form>
       {searched?.item && <AtPosition name={searched.item.trim()} />}
-      {searched ? <Search args={argsOf(searched)} nth={nth.value} /> : <Tail args={argsOf(looked.value)} />}
+      {searched ? <Search args={argsOf(searched)} nth={nth.value} /> : <Tail args={argsOf(settled.value)} />}
       <DryRun />
     </>
   )
