@@ -209,29 +209,36 @@ async function readIfThere(path: string): Promise<string | undefined> {
 
 /** Creates a file with its whole content at once. A file that is there already stays. */
 async function createFile(path: string, content: string, mode: number): Promise<void> {
-  const draft = await writeDraft(path, content, mode)
   try {
-    await link(draft, path)
+    await fromDraft(path, content, mode, link)
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error
-  } finally {
-    await rm(draft, { force: true })
   }
 }
 
 /** Replaces the content at once: a reader sees the old file or the new one. */
-async function replaceFile(path: string, content: string, mode: number): Promise<void> {
-  await rename(await writeDraft(path, content, mode), path)
+function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  return fromDraft(path, content, mode, rename)
 }
 
-async function writeDraft(path: string, content: string, mode: number): Promise<string> {
+/** Writes a draft beside the file, and puts it in place with `place`. Leaves no draft behind, also if that fails. */
+async function fromDraft(
+  path: string,
+  content: string,
+  mode: number,
+  place: (draft: string, path: string) => Promise<void>,
+): Promise<void> {
   const draft = join(dirname(path), `.${randomBytes(6).toString('hex')}.tmp`)
-  const file = await open(draft, 'wx', mode)
   try {
-    await file.writeFile(content)
-    await file.sync()
+    const file = await open(draft, 'wx', mode)
+    try {
+      await file.writeFile(content)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
+    await place(draft, path)
   } finally {
-    await file.close()
+    await rm(draft, { force: true })
   }
-  return draft
 }

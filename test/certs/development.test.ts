@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { X509Certificate } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
@@ -56,6 +56,20 @@ t.test('keys are for the owner alone, and no drafts stay behind', async (t) => {
   t.equal((await stat(join(dir, 'ca-key.pem'))).mode & 0o777, 0o600)
   const { stdout } = await run('ls', ['-A', dir])
   t.strictSame(stdout.trim().split('\n').sort(), ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem'])
+})
+
+t.test('a certificate that cannot be written leaves no draft behind', async (t) => {
+  const { dir } = await make(t)
+  const before = await readAll(dir)
+  // The limit allows new files, but not a byte in them.
+  const late = `new Date(Date.now() + ${368 * day})`
+  const script = `import { ensureDevelopmentCertificates } from ${JSON.stringify(moduleUrl)}
+    await ensureDevelopmentCertificates(${JSON.stringify(dir)}, [], ${late})`
+  const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', script]
+  const env = { ...process.env, TSX_DISABLE_CACHE: '1' } // the limit would also cut short the files of that cache
+  await t.rejects(run('sh', ['-c', 'ulimit -f 0; exec "$@"', 'sh', ...node], { env }), { message: /EFBIG/ })
+  t.strictSame((await readdir(dir)).sort(), ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem'])
+  t.strictSame(await readAll(dir), before)
 })
 
 t.test('a TLS client that trusts the CA connects', async (t) => {
