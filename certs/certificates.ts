@@ -14,8 +14,8 @@ interface KeyPair {
 
 /**
  * Holds the certificate and key in use. When the files are replaced, takes the new pair without a restart (design.md
- * §3), but only if certificate and key fit together. Until then the old pair stays in use. Throws an error of one line
- * if the files cannot be used at the start.
+ * §3), but only if certificate and key fit together, and if two looks in a row find the same content. Until then the
+ * old pair stays in use. Throws an error of one line if the files cannot be used at the start.
  */
 export function createCertificates(parts: {
   certPath: string
@@ -28,8 +28,8 @@ export function createCertificates(parts: {
   const listeners = new Set<(pair: KeyPair) => void>()
   let current = check(readPair())
   warnAboutValidity()
-  // The last content that could not be used, or why the files could not be read, and whether this was logged.
-  let wrong: { seen: string; logged: boolean } | undefined
+  // What the last look found, and whether the node has acted on it.
+  let last = { found: contentOf(current.pair), isDone: true }
   let looking = false
   // Compares content: modification times and inotify both miss a swapped symlink (mosquitto#524).
   const timer = setInterval(() => void look(), intervalMs).unref()
@@ -47,6 +47,9 @@ export function createCertificates(parts: {
       return () => listeners.delete(listener)
     },
 
+    /** Looks at the files now. The node also does so by itself, once in each interval. */
+    look,
+
     /** Stops looking at the files. */
     close(): void {
       clearInterval(timer)
@@ -58,22 +61,33 @@ export function createCertificates(parts: {
     if (looking) return
     looking = true
     try {
-      const pair = await readAgain()
-      if (pair === undefined) return
-      if (pair.cert.equals(current.pair.cert) && pair.key.equals(current.pair.key)) wrong = undefined
-      else take(pair)
+      judge(await readAgain())
     } finally {
       looking = false
     }
   }
 
-  async function readAgain(): Promise<KeyPair | undefined> {
+  /**
+   * Acts only if two looks in a row find the same: an operator cannot replace two files at the same instant, and a chain
+   * that is being written is already a certificate before its intermediates are there.
+   */
+  function judge(files: KeyPair | { reason: string }): void {
+    const found = 'reason' in files ? files.reason : contentOf(files)
+    if (found !== last.found) {
+      last = { found, isDone: found === contentOf(current.pair) }
+    } else if (!last.isDone) {
+      last.isDone = true
+      if ('reason' in files) keepOld(files.reason)
+      else take(files)
+    }
+  }
+
+  async function readAgain(): Promise<KeyPair | { reason: string }> {
     try {
       const [cert, key] = await Promise.all([readFile(certPath), readFile(keyPath)])
       return { cert, key }
     } catch (error) {
-      keepOld(reasonOf(error), reasonOf(error))
-      return undefined
+      return { reason: reasonOf(error) }
     }
   }
 
@@ -81,10 +95,9 @@ export function createCertificates(parts: {
     try {
       current = check(pair)
     } catch (error) {
-      keepOld(`${pair.cert.toString('latin1')}\n${pair.key.toString('latin1')}`, reasonOf(error))
+      keepOld(reasonOf(error))
       return
     }
-    wrong = undefined
     log.info({ certPath, notAfter: current.certificate.validTo }, 'certificate replaced')
     warnAboutValidity()
     for (const listener of listeners) handOn(listener)
@@ -98,17 +111,8 @@ export function createCertificates(parts: {
     }
   }
 
-  /**
-   * Keeps the old pair. Logs the fault once, and only if the next look at the files finds it again: an operator cannot
-   * replace two files at the same instant.
-   */
-  function keepOld(seen: string, reason: string): void {
-    if (wrong?.seen !== seen) {
-      wrong = { seen, logged: false }
-    } else if (!wrong.logged) {
-      wrong.logged = true
-      log.error({ certPath, keyPath, reason }, 'the replaced certificate cannot be used, the old one stays')
-    }
+  function keepOld(reason: string): void {
+    log.error({ certPath, keyPath, reason }, 'the replaced certificate cannot be used, the old one stays')
   }
 
   function warnAboutValidity(): void {
@@ -132,6 +136,10 @@ export function createCertificates(parts: {
     parse(`TLS cannot use ${certPath}`, () => createSecureContext(pair))
     return { pair, certificate }
   }
+}
+
+function contentOf({ cert, key }: KeyPair): string {
+  return `${cert.toString('latin1')}\n${key.toString('latin1')}`
 }
 
 function readPem(what: string, path: string): Buffer {

@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
 import { EventEmitter, once } from 'node:events'
-import { copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, copyFile, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import type { AddressInfo } from 'node:net'
 import { dirname, join } from 'node:path'
 import { connect, createServer } from 'node:tls'
@@ -79,6 +79,27 @@ t.test('a swapped symlink counts as a replaced file', async (t) => {
   await rename(`${live}.new`, live)
   const [pair] = await changed
   t.strictSame(pair, { cert: await readFile(other.cert), key: await readFile(other.key) })
+})
+
+t.test('a chain that is still being written is not taken', async (t) => {
+  const { files, other } = await pairs(t)
+  const { cert: certPath, key: keyPath } = files
+  const certificates = createCertificates({ certPath, keyPath, ...collectingLog(), intervalMs: 3_600_000 })
+  t.teardown(() => certificates.close())
+  const before = certificates.current()
+  const taken: unknown[] = []
+  certificates.onChange((pair) => taken.push(pair))
+
+  await copyFile(other.key, keyPath)
+  await copyFile(other.cert, certPath)
+  await certificates.look()
+  t.equal(certificates.current(), before, 'the intermediates may follow')
+  await appendFile(certPath, await readFile(other.ca))
+  await certificates.look()
+  t.equal(certificates.current(), before, 'more may follow')
+  await certificates.look()
+  const chain = Buffer.concat([await readFile(other.cert), await readFile(other.ca)])
+  t.strictSame(taken, [{ cert: chain, key: await readFile(other.key) }])
 })
 
 t.test('a bad pair is logged once and the old one stays, until a good one comes', async (t) => {
