@@ -1,4 +1,3 @@
-import { mkdir } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
@@ -30,7 +29,7 @@ import { createTakeOver } from './broker/take-over.ts'
 import { openCertificates } from './certs/open.ts'
 import { brokerLimits } from './config/broker-limits.ts'
 import { type Config, isSampleFeed, trialSettings } from './config/config.ts'
-import { expected, listening } from './config/expected.ts'
+import { ensureDataDirectory, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
 import { formerWork } from './delivery/queue/former-work.ts'
@@ -100,9 +99,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const metrics = createMetrics()
   const trend = startTrend({ metrics, clock })
   open.trend = trend
-  await expected('HUB_DATA_DIR', config.dataDir, 'a directory that the node may write to', () =>
-    mkdir(config.dataDir, { recursive: true, mode: 0o700 }),
-  )
+  await ensureDataDirectory(config.dataDir)
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
   const { certificates, caPath } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)

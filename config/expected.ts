@@ -1,3 +1,4 @@
+import { access, constants, mkdir } from 'node:fs/promises'
 import { show } from './mask.ts'
 
 /**
@@ -18,6 +19,14 @@ export async function expected<T>(
   }
 }
 
+/** Makes the data directory, unless it is there already. */
+export function ensureDataDirectory(path: string): Promise<void> {
+  return expected('HUB_DATA_DIR', path, 'a directory that the node may write to', async () => {
+    await mkdir(path, { recursive: true, mode: 0o700 })
+    await access(path, constants.W_OK | constants.X_OK)
+  })
+}
+
 /** Opens a listener. If its port or address is not available, the error names the setting. */
 export async function listening<T>(
   portSetting: string,
@@ -31,9 +40,10 @@ export async function listening<T>(
     const fail = () => Promise.reject(cause)
     if (code === 'EADDRINUSE') return expected(portSetting, port, 'a port that is free', fail)
     if (code === 'EACCES') return expected(portSetting, port, 'a port that this user may open', fail)
-    if (code === 'EADDRNOTAVAIL' || code === 'ENOTFOUND') {
-      return expected('HUB_HOST', host, 'an address of this machine', fail)
-    }
+    if (codesOfHost.has(code)) return expected('HUB_HOST', host, 'an address of this machine', fail)
     throw cause
   }
 }
+
+/** The codes with which the system refuses an address. Example: EINVAL for a link-local one without its interface. */
+const codesOfHost = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND'])

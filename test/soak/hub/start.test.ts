@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
@@ -72,6 +72,7 @@ t.test('a node that cannot start names the setting, its value and what was expec
       { HUB_HOST: '192.0.2.1' },
       'HUB_HOST: "192.0.2.1", expected an address of this machine: listen EADDRNOTAVAIL',
     ],
+    [{ HUB_HOST: 'fe80::1' }, 'HUB_HOST: "fe80::1", expected an address of this machine: listen E'],
     [
       { HUB_TLS_CERT: missing, HUB_TLS_KEY: missing },
       `HUB_TLS_CERT: "${missing}", expected a certificate in PEM, and in HUB_TLS_KEY its key: cannot read`,
@@ -96,6 +97,21 @@ t.test('a node that cannot start names the setting, its value and what was expec
     t.ok(failure.includes(`ended with 1: the hub cannot start: ${said}`), `${said} | ${failure}`)
     t.equal(failure.trim().split('\n').length, 1, 'one line')
   }
+})
+
+t.test('a data directory that the node may not write to is named', async (t) => {
+  const home = await temporaryDirectory(t)
+  const dataDir = join(home, 'data')
+  await mkdir(dataDir, { mode: 0o500 })
+  const node = [process.execPath, await compiledServer()]
+  // Root may write everywhere, except without this right.
+  const limited = ['setpriv', '--bounding-set', '-dac_override', ...node]
+  const [program = '', ...args] = process.getuid?.() === 0 ? limited : node
+  const env = { PATH: process.env.PATH, HUB_DATA_DIR: dataDir, HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }
+  const { status, stderr } = spawnSync(program, args, { cwd: home, env, encoding: 'utf8' })
+  const named = `HUB_DATA_DIR: "${dataDir}", expected a directory that the node may write to: EACCES`
+  t.ok(stderr.startsWith(`the hub cannot start: ${named}`), stderr)
+  t.equal(status, 1)
 })
 
 t.test('a node that wants PROXY headers prints no commands to paste', async (t) => {
