@@ -201,6 +201,11 @@ t.test('a wrong variable is refused with its name, its value and what was expect
     ['HUB_MQTT_PORT', '1.5', 'HUB_MQTT_PORT: "1.5", expected a whole number, from 0 to 65535'],
     ['HUB_MQTT_PORT', '0x10', 'HUB_MQTT_PORT: "0x10", expected a whole number, from 0 to 65535'],
     ['HUB_FEED_INTERVAL', '0', 'HUB_FEED_INTERVAL: 0, expected a whole number, from 1 to 86400'],
+    [
+      'HUB_SESSION_EXPIRY',
+      '3153600001',
+      'HUB_SESSION_EXPIRY: 3153600001, expected a whole number, from 1 to 3153600000',
+    ],
     ['HUB_MAX_CONNECTIONS', '0', 'HUB_MAX_CONNECTIONS: 0, expected a whole number, 1 or greater'],
     ['HUB_PUSH_ALLOW_PRIVATE', 'yes', 'HUB_PUSH_ALLOW_PRIVATE: "yes", expected true or false'],
     [
