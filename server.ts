@@ -6,6 +6,7 @@ import { loadConfig } from './config/config.ts'
 import { version } from './config/version.ts'
 import { type Hub, startHub } from './hub.ts'
 import { createLog } from './telemetry/log.ts'
+import { reasonOf } from './telemetry/reason.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
 const shutdownMs = 9_500
@@ -138,11 +139,4 @@ Its settings are environment variables (HUB_HOST, HUB_MQTT_PORT, HUB_HTTPS_PORT,
 or in the JSON file that HUB_CONFIG names. All of them: docs/operators.md, Configuration.
 hubctl operates a running node: hubctl --help
 `
-}
-
-/** The messages of an error and of its causes, in one line. */
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const cause = error.cause === undefined ? '' : `: ${reasonOf(error.cause)}`
-  return `${error.message}${cause}`.replaceAll('\n', ' ')
 }

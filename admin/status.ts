@@ -8,6 +8,7 @@ import type { StoreState } from '../store/open.ts'
 import type { Replacement } from '../store/repair.ts'
 import type { Store } from '../store/store.ts'
 import { daysUntil, type Metrics } from '../telemetry/metrics.ts'
+import { reasonOf } from '../telemetry/reason.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
@@ -152,10 +153,9 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
   }
 
   function ask(): Promise<string | undefined> {
-    return store.commit([{ put: 'health/probe', value: new Date().toISOString() }]).then(
-      () => undefined,
-      (error: unknown) => (error instanceof Error ? error.message : String(error)),
-    )
+    return store
+      .commit([{ put: 'health/probe', value: new Date().toISOString() }])
+      .then(() => undefined, reasonOf)
   }
 }
 

@@ -14,6 +14,7 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
+import { reasonOf } from '../telemetry/reason.ts'
 import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
@@ -214,9 +215,4 @@ function exists(path: string): Promise<boolean> {
     () => true,
     () => false,
   )
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  return error.cause === undefined ? error.message : `${error.message}: ${reasonOf(error.cause)}`
 }

@@ -20,3 +20,11 @@ t.test('the store is asked anew every few seconds, however the clock is set', as
   time.now += 1
   t.match(await check(1_000), { ok: false, problem: 'disk full' })
 })
+
+t.test('the problem of the store is told with its cause', async (t) => {
+  const cause = new Error('IO error: /data/store/000012.log: No space left on device')
+  const commit = () => Promise.reject(new Error('Database failed to open', { cause }))
+  const check = createStoreCheck({ store: { ...createMemoryStore().store, commit }, state: sound })
+  const { problem } = await check(1_000)
+  t.equal(problem, 'Database failed to open: IO error: /data/store/000012.log: No space left on device')
+})
