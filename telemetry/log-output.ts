@@ -57,7 +57,8 @@ export function createLogOutput(
 /** Writes to a pipe only as fast as its reader reads. Writes to a file at once: no reader can hold the node up. */
 function sender(descriptor: number): Send {
   const target = fstatSync(descriptor)
-  return target.isFIFO() || target.isSocket() ? sendToPipe() : (text) => sendToFile(descriptor, text)
+  if (target.isFIFO() || target.isSocket()) return sendToPipe()
+  return sendToFile((bytes) => writeSync(descriptor, bytes))
 }
 
 function sendToPipe(): Send {
@@ -73,10 +74,22 @@ function sendToPipe(): Send {
   }
 }
 
-function sendToFile(descriptor: number, text: string): boolean {
-  try {
-    return writeSync(descriptor, text) === Buffer.byteLength(text)
-  } catch {
-    return false // most likely the disk is full: a later write may succeed
+/**
+ * `write` writes bytes and returns how many it could write. It throws if it could write none. After a write that was cut
+ * short in a line, the next one begins with a line end, so that its first line can be read.
+ */
+export function sendToFile(write: (bytes: Buffer) => number): Send {
+  let isTorn = false
+  return (text) => {
+    const bytes = Buffer.from(isTorn ? `\n${text}` : text)
+    try {
+      const written = write(bytes)
+      isTorn = bytes[written - 1] !== lineEnd
+      return written === bytes.length
+    } catch {
+      return false // most likely the disk is full: a later write may succeed
+    }
   }
 }
+
+const lineEnd = '\n'.charCodeAt(0)

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { call } from '../../../cli/connection.ts'
-import { createLogOutput } from '../../../telemetry/log-output.ts'
+import { createLogOutput, sendToFile } from '../../../telemetry/log-output.ts'
 import { connectPublisher } from '../../clients.ts'
 import { compiledServer } from '../../compiled-server.ts'
 import { playing, station } from '../../events.ts'
@@ -67,6 +67,33 @@ t.test(
     t.same(told, [3])
   },
 )
+
+t.test('a line that a full disk cut short stands alone', async (t) => {
+  const disk = { content: '', room: 0 }
+  const output = createLogOutput(
+    () => {},
+    sendToFile((bytes) => {
+      const part = bytes.subarray(0, disk.room)
+      if (part.length === 0) throw new Error('ENOSPC')
+      disk.content += part
+      disk.room -= part.length
+      return part.length
+    }),
+  )
+  const log = (line: string, room: number) => {
+    disk.room = room
+    output.write(line)
+    output.flushSync()
+  }
+  log('cut short\n', 3)
+  log('lost\n', 0)
+  log('cut short again\n', 4)
+  log('whole\n', 100)
+  log('only its last byte is missing\n', 29)
+  log('only the end of the line before\n', 1)
+  log('next\n', 100)
+  t.equal(disk.content, 'cut\ncut\nwhole\nonly its last byte is missing\nnext\n')
+})
 
 t.test('a log that nobody reads holds up nobody', async (t) => {
   const hub = await startWithLog(t, 'pipe')
