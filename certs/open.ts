@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
-import { expected } from '../config/expected.ts'
+import { expected, readCa } from '../config/expected.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createCertificates } from './certificates.ts'
 import { ensureDevelopmentCertificates } from './development.ts'
@@ -8,9 +7,7 @@ import { ensureDevelopmentCertificates } from './development.ts'
 /** Opens the configured certificate. Without one, opens a development certificate, which the first start makes. */
 export async function openCertificates(config: Config, certsDir: string, log: Log) {
   const { tlsCert, tlsKey, tlsCa } = config
-  if (tlsCa !== undefined) {
-    await expected('HUB_TLS_CA', tlsCa, 'a certificate in PEM', () => readFile(tlsCa))
-  }
+  if (tlsCa !== undefined) await readCa('HUB_TLS_CA', tlsCa)
   const makeOwn = () => ensureDevelopmentCertificates(certsDir, [config.host])
   const { cert, key, ca } =
     tlsCert !== undefined && tlsKey !== undefined

@@ -1,4 +1,5 @@
-import { access, constants, mkdir } from 'node:fs/promises'
+import { X509Certificate } from 'node:crypto'
+import { access, constants, mkdir, readFile } from 'node:fs/promises'
 import { show } from './mask.ts'
 
 /**
@@ -26,6 +27,26 @@ export function ensureDataDirectory(path: string): Promise<void> {
     await access(path, constants.W_OK | constants.X_OK)
   })
 }
+
+/** Reads the PEM file with one or several CA certificates that a setting names. */
+export function readCa(setting: string, path: string): Promise<string> {
+  return expected(setting, path, 'a certificate in PEM', async () => {
+    const pem = await readFile(path, 'utf8')
+    const [, ...certificates] = pem.split(beginning)
+    if (certificates.length === 0) throw new Error('it has none')
+    // TLS would ignore a certificate that cannot be read, without a word.
+    for (const [index, rest] of certificates.entries()) {
+      try {
+        new X509Certificate(`${beginning}${rest}`)
+      } catch (cause) {
+        throw new Error(`certificate ${index + 1} of ${certificates.length} is broken`, { cause })
+      }
+    }
+    return pem
+  })
+}
+
+const beginning = '-----BEGIN CERTIFICATE-----'
 
 /** Opens a listener. If its port or address is not available, the error names the setting. */
 export async function listening<T>(

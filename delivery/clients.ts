@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import type { Config } from '../config/config.ts'
-import { expected } from '../config/expected.ts'
+import { readCa } from '../config/expected.ts'
 import { type CreateDriver, loadDriver } from './plugins/driver.ts'
 import { attemptMs } from './plugins/plugins.ts'
 import type { PluginTarget } from './plugins/targets.ts'
@@ -18,9 +17,7 @@ export async function createClients(parts: {
 }) {
   const { config, maxKept, version, tokenFor } = parts
   const { pushCa, serviceAccount } = config
-  const readCa = (path: string) =>
-    expected('HUB_PUSH_CA', path, 'a certificate in PEM', () => readFile(path, 'utf8'))
-  const ca = pushCa === undefined ? {} : { ca: await readCa(pushCa) }
+  const ca = pushCa === undefined ? {} : { ca: await readCa('HUB_PUSH_CA', pushCa) }
   const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
   // Private addresses are allowed, because the operator chooses these URLs and may run the services in-house.

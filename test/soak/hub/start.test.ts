@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t from 'tap'
@@ -57,8 +57,14 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
 })
 
 t.test('a node that cannot start names the setting, its value and what was expected', async (t) => {
-  const { httpsPort, mqttPort } = await startTestHub(t)
+  const { httpsPort, mqttPort, caPath } = await startTestHub(t)
   const missing = '/nowhere/file.pem'
+  const home = await temporaryDirectory(t)
+  const noCa = join(home, 'text.pem')
+  await writeFile(noCa, 'root:x:0:0:root:/root:/bin/bash\n')
+  const brokenCa = join(home, 'broken.pem')
+  const certificate = await readFile(caPath, 'utf8')
+  await writeFile(brokenCa, certificate + certificate.slice(0, -200))
   const cases: [Record<string, string>, string][] = [
     [
       { HUB_HTTPS_PORT: `${httpsPort}` },
@@ -79,6 +85,13 @@ t.test('a node that cannot start names the setting, its value and what was expec
     ],
     [{ HUB_TLS_CA: missing }, `HUB_TLS_CA: "${missing}", expected a certificate in PEM: ENOENT`],
     [{ HUB_PUSH_CA: missing }, `HUB_PUSH_CA: "${missing}", expected a certificate in PEM: ENOENT`],
+    ...['HUB_TLS_CA', 'HUB_PUSH_CA'].flatMap((name): [Record<string, string>, string][] => [
+      [{ [name]: noCa }, `${name}: "${noCa}", expected a certificate in PEM: it has none`],
+      [
+        { [name]: brokenCa },
+        `${name}: "${brokenCa}", expected a certificate in PEM: certificate 2 of 2 is broken`,
+      ],
+    ]),
     [
       { HUB_DATA_DIR: '/dev/null' },
       'HUB_DATA_DIR: "/dev/null", expected a directory that the node may write to: EEXIST',
@@ -88,7 +101,6 @@ t.test('a node that cannot start names the setting, its value and what was expec
       'HUB_REDIS_URL: "redis://***@127.0.0.1:1", expected a Redis that answers: the Redis on 127.0.0.1:1 cannot be used: ',
     ],
   ]
-  const home = await temporaryDirectory(t)
   for (const [env, said] of cases) {
     const failure = await spawnHub(t, home, env).then(
       () => '',
