@@ -23,6 +23,11 @@ export const alertCases: readonly AlertCase[] = [
   gauge('HubRestarts', `process_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),
   gauge('HubStoreFails', 'hub_store_ok', '1x50 0x10', '1x60'),
   gauge('HubEventsNotStored', 'hub_store_failures_total', '0x55 3x5', '3x60'),
+  {
+    alert: 'HubFeedMissing',
+    fires: { [`hub_feed_ok{${hub}}`]: '0x60' },
+    quiet: { [`hub_feed_ok{${hub}}`]: '0x60', [`hub_feed_age_seconds{${hub}}`]: '3600+60x60' },
+  },
   gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
   gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x60'),
   { alert: 'HubBudgetBroken', fires: { ...slow, ...all }, quiet: { ...quick, ...all } },
