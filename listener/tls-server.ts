@@ -1,6 +1,7 @@
 import type { Socket } from 'node:net'
 import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
+import type { RefusedReason } from '../telemetry/labelled-counters.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
@@ -149,7 +150,7 @@ export function guardServer(
 
   function refuse(
     socket: Socket,
-    reason: string,
+    reason: RefusedReason,
     about: { remoteAddress?: string; detail?: string } = {},
   ): void {
     metrics.connectionsRefused.inc({ reason })

@@ -1,6 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
 import { budgetMs, createBudget } from './budget.ts'
 import { createHistogram } from './histogram.ts'
+import { createLabelledCounters } from './labelled-counters.ts'
 import { processMetrics } from './process-metrics.ts'
 import { createStages } from './stages.ts'
 
@@ -53,21 +54,13 @@ export function createMetrics() {
       observeStored?.(stored)
       observeWritten?.(written)
     }),
-    events: counter('hub_events_total', 'Events by outcome', ['outcome']),
+    ...createLabelledCounters(registry),
     eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
-    publishesDenied: counter('hub_publishes_denied_total', 'Publishes and wills dropped by the ACL', [
-      'code',
-    ]),
     subscriptionsDenied: counter('hub_subscriptions_denied_total', 'Topic filters answered with 0x80'),
     connections: gauge('hub_connections', 'Open MQTT connections'),
-    connectionsRefused: counter('hub_connections_refused_total', 'Connections refused', ['reason']),
-    connectionsCut: counter('hub_connections_cut_total', 'Connections closed by the hub', ['reason']),
     budgetExceeded,
     deliveries: counter('hub_deliveries_total', 'Messages written to subscribers'),
-    messagesDropped: counter('hub_messages_dropped_total', 'Messages a subscriber did not get', ['reason']),
     httpsRequests: counter('hub_https_requests_total', 'HTTPS requests answered', ['route', 'status']),
-    logins: counter('hub_logins_total', 'Log-ins of users over HTTPS', ['outcome']),
-    workAttempts: counter('hub_work_attempts_total', 'Deliveries to webhooks and plugin targets', ['result']),
     workSeconds: new Histogram({
       name: 'hub_work_attempt_seconds',
       help: 'Time until a webhook or plugin target had answered',

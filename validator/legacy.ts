@@ -1,5 +1,6 @@
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/schema.ts'
+import type { EventOutcome } from '../telemetry/labelled-counters.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Way } from '../telemetry/stages.ts'
@@ -130,7 +131,7 @@ export function createLegacy(parts: LegacyParts) {
   }
 
   /** Counts and logs an event of which no service has a verdict of its own. */
-  function refused(outcome: string, errors: readonly ErrorItem[], request: LegacyRequest): void {
+  function refused(outcome: EventOutcome, errors: readonly ErrorItem[], request: LegacyRequest): void {
     const { eventName: event, institutionId, dryRun = false } = request
     metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
     if (dryRun) return

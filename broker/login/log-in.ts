@@ -2,6 +2,7 @@ import { isTemporary, type Principal } from '../../acl/principal.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { createRunningWork } from '../../store/running-work.ts'
+import type { RefusedReason } from '../../telemetry/labelled-counters.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
@@ -169,7 +170,12 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     return connackCode.serverUnavailable
   }
 
-  function refuse(client: Client, reason: string, returnCode: number, username: string | undefined): number {
+  function refuse(
+    client: Client,
+    reason: RefusedReason,
+    returnCode: number,
+    username: string | undefined,
+  ): number {
     metrics.connectionsRefused.inc({ reason })
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }

@@ -40,7 +40,7 @@ async function refusals(hub: TestHub): Promise<Record<string, number>> {
   return Object.fromEntries(
     Object.entries(counters).flatMap(([name, value]) => {
       const [, reason] = /^hub_connections_refused_total\{reason=(max-.+)\}$/.exec(name) ?? []
-      return reason === undefined ? [] : [[reason, value]]
+      return reason === undefined || value === 0 ? [] : [[reason, value]]
     }),
   )
 }

@@ -93,7 +93,9 @@ t.test('the first event of a livestream creates its topic, the second is publish
   })
   t.same(distributed, [])
   const outcomes = async () =>
-    Object.keys(await counters()).filter((name) => name.startsWith('hub_events_total'))
+    Object.entries(await counters())
+      .filter(([name, count]) => name.startsWith('hub_events_total') && count > 0)
+      .map(([name]) => name)
   t.same(await outcomes(), ['hub_events_total{outcome=topic-created}'], 'nobody was refused')
   const second = await publish(event)
   t.match(second, {

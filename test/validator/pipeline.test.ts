@@ -293,7 +293,7 @@ t.test('what could not be stored has failed, and nothing claims otherwise', asyn
   )
   t.match(bodyOf(announced[0]), expected)
   t.match(await metrics.snapshot(), { hub_store_failures_total: 1, 'hub_events_total{outcome=failed}': 1 })
-  t.equal((await metrics.snapshot())['hub_events_total{outcome=published}'], undefined)
+  t.equal((await metrics.snapshot())['hub_events_total{outcome=published}'], 0)
   t.match(lines, [{ level: 50, err: { message: 'disk full' } }])
 })
 

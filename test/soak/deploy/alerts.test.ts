@@ -85,6 +85,12 @@ t.test('Prometheus scrapes a node, draws the dashboard and raises alerts', { ski
     )
     await prometheus.query(expr)
   }
+  for (const [series] of rules.flatMap(({ expr }) => [...expr.matchAll(/hub_\w+_total(?:{.*?})?/g)])) {
+    t.ok(
+      (await prometheus.query(series)).length > 0,
+      `counted from 0, so that the first burst shows: ${series}`,
+    )
+  }
   t.strictSame(await prometheus.firing(), [], 'nothing is wrong with it')
 
   await writeFile(feed, '{}')
