@@ -1,6 +1,6 @@
 /**
  * An alert of `deploy/prometheus/alerts.yml`, with series for which it fires, and series for which it stays quiet.
- * Series are in the notation of promtool, with a value for each minute.
+ * Series are in the notation of promtool, with a value for each minute. `_`: the node does not run yet.
  */
 export interface AlertCase {
   alert: string
@@ -17,7 +17,7 @@ const all = {
   'hub_budget_seconds_bucket{le="+Inf",instance="a"}': '0+1000x60',
 }
 
-/** One case for each alert. promtool evaluates each case after 60 minutes. */
+/** Cases for each alert, in the order of the alerts. promtool evaluates each case after 60 minutes. */
 export const alertCases: readonly AlertCase[] = [
   gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
   gauge('HubRestarts', `process_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),
@@ -31,12 +31,18 @@ export const alertCases: readonly AlertCase[] = [
   gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
   gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x60'),
   { alert: 'HubBudgetBroken', fires: { ...slow, ...all }, quiet: { ...quick, ...all } },
-  gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '0+60x60', '0+1x60'),
+  gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '_x50 0x5 150x5', '0+1x60'),
   gauge('HubLogInsRefused', 'hub_connections_refused_total{reason="credentials"}', '0+120x60', '0+6x60'),
   gauge(
     'HubConnectionsRefused',
     'hub_connections_refused_total{reason="max-connections"}',
-    '0x50 5x10',
+    '_x50 0x5 5x5',
+    '5x60',
+  ),
+  gauge(
+    'HubConnectionsRefused',
+    'hub_connections_refused_total{reason="too-many-wills"}',
+    '_x50 0x5 5x5',
     '5x60',
   ),
   gauge('HubWorkLate', 'hub_work_oldest_seconds', '5000x60', '30x60'),
