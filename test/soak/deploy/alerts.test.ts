@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
+import { eventLoopTimerMs } from '../../../telemetry/process-metrics.ts'
 import { connect } from '../../clients.ts'
 import { anchorsOf } from '../../documentation.ts'
 import { rawClient } from '../../raw-client.ts'
@@ -50,6 +51,27 @@ t.test('each alert fires when it should, and is quiet otherwise', { skip }, asyn
     expecting(alert, fires, [{ labels: '{}', value: 1 }]),
     expecting(alert, quiet, []),
   ])
+  const path = join(await temporaryDirectory(t), 'tests.yml')
+  await writeFile(path, JSON.stringify({ rule_files: [rulesPath], evaluation_interval: '1m', tests }))
+  await promisify(execFile)('promtool', ['test', 'rules', path])
+  t.pass('promtool agrees')
+})
+
+t.test('the lag of an idle event loop is 0', { skip }, async (t) => {
+  const [expr = ''] = queries.filter((query) => query.includes('eventloop_lag'))
+  const seconds = eventLoopTimerMs / 1000
+  const tests = [
+    { measured: seconds, lag: 0 },
+    { measured: seconds + 0.5, lag: 0.5 },
+  ].map(({ measured, lag }) => ({
+    interval: '1m',
+    input_series: [
+      { series: 'nodejs_eventloop_lag_p99_seconds{instance="a",job="hub"}', values: `${measured}` },
+    ],
+    promql_expr_test: [
+      { expr, eval_time: '0m', exp_samples: [{ labels: '{instance="a",job="hub"}', value: lag }] },
+    ],
+  }))
   const path = join(await temporaryDirectory(t), 'tests.yml')
   await writeFile(path, JSON.stringify({ rule_files: [rulesPath], evaluation_interval: '1m', tests }))
   await promisify(execFile)('promtool', ['test', 'rules', path])
