@@ -39,6 +39,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const { publisherId: given, externalId } = service
   const publisherId = isPublisherUrn(given) ? given : derivePublisherId(given)
   const isOwn = ({ institution }: Livestream) => institution.id === institutionId
+  const isOfPublisher = ({ publisher }: Livestream) => publisher.id === publisherId
   const isOwnPublisher = by.feed.byPublisher(publisherId).some(isOwn)
   if (service.institutionId !== undefined && service.institutionId !== institutionId) {
     const detail = `${service.institutionId}, expected ${institutionId}`
@@ -48,20 +49,19 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const known = by.feed.byExternalId(externalId)
   if (known.length > 0) {
     const own = known.filter(isOwn)
-    const named = own.filter(({ publisher }) => publisher.id === publisherId)
-    // Several livestreams may have the same external id; then only the id tells them apart (design.md §6).
-    const [first] = [...named.filter(({ id }) => id === service.id), ...named]
-    return first ? accept(first.id) : wrongPublisher(own)
+    const named = own.filter(isOfPublisher)
+    return named.length > 0 ? choose(named) : wrongPublisher(own)
   }
   // For a former external id, take the livestream as the feed lists it now, or else as a feed listed it last.
   const asListed = (former: Livestream) => by.feed.byId(former.id) ?? by.former.byId(former.id) ?? former
   const dropped = by.former.byExternalId(externalId).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
+    if (own.length === 0) return foreign()
     // The livestream's last publisher is accepted too, because it may have dropped out of the feed as well.
-    const named = own.find(({ publisher }) => publisher.id === publisherId) ?? own[0]
-    if (!named) return foreign()
-    return isOwnPublisher || named.publisher.id === publisherId ? accept(named.id) : wrongPublisher(own)
+    const named = own.filter(isOfPublisher)
+    if (named.length > 0) return choose(named)
+    return isOwnPublisher ? choose(own) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
@@ -69,7 +69,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   // check all types.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
-    return ambiguous('.externalId', externalId)
+    return ambiguous('.externalId', quote(externalId))
   const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId).map(asListed)]
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
@@ -79,14 +79,27 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (owner !== undefined && owner !== institutionId) return foreign()
   return accept(livestreamId, true)
 
+  /**
+   * Accepts the one of these livestreams that the service names. They have the same external id, so only the id tells
+   * them apart, or the type if just one of them has it.
+   */
+  function choose(named: readonly Livestream[]): Verdict {
+    const fits = ({ id, type }: Livestream) =>
+      service.id === undefined ? type === service.type : id === service.id
+    const [only, another] = named.length === 1 ? named : named.filter(fits)
+    if (only && !another) return accept(only.id)
+    if (service.id !== undefined) return ambiguous('.id', quote(service.id))
+    return ambiguous('.externalId', `${externalId} names ${named.length} livestreams, expected an id as well`)
+  }
+
   /** Accepts the service. If the publisher gave an id, it must be the id of the livestream. */
   function accept(livestreamId: string, isUnlisted = false): Verdict {
-    if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', service.id)
+    if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', quote(service.id))
     return { livestreamId, publisherId, isUnlisted }
   }
 
-  function ambiguous(at: string, value: string): Verdict {
-    return { blocked: errorItem('service.ambiguous', path + at, quote(value)) }
+  function ambiguous(at: string, detail: string): Verdict {
+    return { blocked: errorItem('service.ambiguous', path + at, detail) }
   }
 
   /** The answer reveals nothing about livestreams of other institutions. */

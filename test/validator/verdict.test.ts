@@ -21,10 +21,13 @@ const feed = feedOf(
   item(12, 1, { publisher: shared }),
   item(13, 2, { publisher: shared, externalId: 'crid://example/shared' }),
   ...[4, 14].map((id) => item(id, 1, { publisher: one.publisher, externalId: 'crid://example/twin' })),
+  item(15, 1, { publisher: one.publisher, externalId: 'crid://example/typed' }),
+  item(16, 1, { publisher: one.publisher, externalId: 'crid://example/typed', type: 'Event' }),
 )
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
 const former: Livestreams = feedOf(
   ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
+  ...[17, 18].map((id) => item(id, 1, { publisher: gone, externalId: 'crid://example/dropped twin' })),
   // Former external ids of livestreams that the feed lists. One of these belongs to another institution now.
   item(2, 1, { externalId: 'crid://example/before' }),
   item(3, 1, { externalId: 'crid://example/before it moved' }),
@@ -62,6 +65,36 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
       'one of two with the same external id, by its id',
       service({ externalId: 'crid://example/twin', id: 'urn:org:permanent-livestream:14' }),
       { livestreamId: 'urn:org:permanent-livestream:14' },
+    ],
+    [
+      'one of two with the same external id, by nothing else',
+      service({ externalId: 'crid://example/twin' }),
+      blocked('service.ambiguous', '.externalId'),
+    ],
+    [
+      'one of two with the same external id, by the id of a third',
+      service({ externalId: 'crid://example/twin', id: one.id }),
+      blocked('service.ambiguous', '.id'),
+    ],
+    [
+      'one of two with the same external id, alone of its type',
+      service({ externalId: 'crid://example/typed', type: 'Event' }),
+      { livestreamId: 'urn:org:permanent-livestream:16' },
+    ],
+    [
+      'one of two with the same external id, of the type of neither',
+      service({ externalId: 'crid://example/typed', type: 'Livestream' }),
+      blocked('service.ambiguous', '.externalId'),
+    ],
+    [
+      'one of two that dropped out with the same external id, by its id',
+      service({ externalId: 'crid://example/dropped twin', id: 'urn:org:permanent-livestream:18' }),
+      { livestreamId: 'urn:org:permanent-livestream:18' },
+    ],
+    [
+      'one of two that dropped out with the same external id, by nothing else',
+      service({ externalId: 'crid://example/dropped twin' }),
+      blocked('service.ambiguous', '.externalId'),
     ],
     [
       'external publisher id',
@@ -195,6 +228,18 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
   for (const [why, given, verdict] of table) {
     t.match(judgeService(given, '.services.0', institutionId, by), verdict, why)
   }
+})
+
+t.test('of several livestreams with one external id the hub picks none', async (t) => {
+  const verdict = judgeService(
+    service({ externalId: 'crid://example/twin' }),
+    '.services.0',
+    institutionId,
+    by,
+  )
+  t.match(verdict, {
+    blocked: { message: /: crid:\/\/example\/twin names 2 livestreams, expected an id as well$/ },
+  })
 })
 
 t.test('nobody is told whose a livestream is', async (t) => {
