@@ -32,7 +32,7 @@ export const errorTable = {
     outcome: 'blocked',
   },
   'service.publisher.mismatch': {
-    sentence: 'The feed lists another publisher for the livestream',
+    sentence: 'The publisher may not publish for the livestream',
     outcome: 'blocked',
   },
   'topic.created': {

@@ -49,6 +49,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const known = by.feed.byExternalId(externalId)
   if (known.length > 0) {
     const own = known.filter(isOwn)
+    if (own.length === 0) return foreign()
     const named = own.filter(isOfPublisher)
     return named.length > 0 ? choose(named) : wrongPublisher(own)
   }
@@ -108,10 +109,11 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
   }
 
+  /** `own`: the livestreams of the institution with this external id. Empty: the livestream is not in the feed. */
   function wrongPublisher(own: readonly Livestream[]): Verdict {
-    const expected = own.length > 0 ? own.map(({ publisher }) => publisher.id) : [`one of ${institutionId}`]
-    const detail = `${quote(given)}, expected ${expected.join(' or ')}`
-    return { blocked: errorItem('service.publisher.mismatch', `${path}.publisherId`, detail) }
+    const expected = own.map(({ publisher }) => publisher.id).join(' or ')
+    const why = own.length > 0 ? `, expected ${expected}` : ` is unknown, or not one of ${institutionId}`
+    return { blocked: errorItem('service.publisher.mismatch', `${path}.publisherId`, quote(given) + why) }
   }
 }
 

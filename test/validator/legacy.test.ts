@@ -146,7 +146,7 @@ t.test('what did not go out is explained, service by service', async (t) => {
     statuses: { published: 0, blocked: 2, failed: 1 },
     errors: [
       { path: '.services.0', errorCode: 'topic.created', message: /send the event again/ },
-      { path: '.services.1.publisherId', errorCode: 'service.publisher.mismatch' },
+      { path: '.services.1', errorCode: 'service.institution.mismatch' },
       { path: '.services.2', errorCode: 'service.institution.mismatch' },
     ],
   })

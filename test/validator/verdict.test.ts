@@ -59,7 +59,7 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
     [
       'listed under a publisher that two institutions have, for the other one',
       service({ externalId: 'crid://example/shared', publisherId: shared.id }),
-      blocked('service.publisher.mismatch', '.publisherId'),
+      blocked('service.institution.mismatch'),
     ],
     [
       'one of two with the same external id, by its id',
@@ -129,6 +129,21 @@ t.test('the verdict on a service (design.md §9)', async (t) => {
     [
       "a foreign livestream under one's own publisher",
       service({ externalId: foreign.externalId }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      'a foreign livestream under its publisher',
+      service({ externalId: foreign.externalId, publisherId: foreign.publisher.id }),
+      blocked('service.institution.mismatch'),
+    ],
+    [
+      "one's own livestream under another of one's own publishers",
+      service({ publisherId: '282310' }),
+      blocked('service.publisher.mismatch', '.publisherId'),
+    ],
+    [
+      'unknown to the feed, of a foreign publisher',
+      service({ externalId: unknown, publisherId: foreign.publisher.id }),
       blocked('service.publisher.mismatch', '.publisherId'),
     ],
     [
@@ -240,6 +255,21 @@ t.test('of several livestreams with one external id the hub picks none', async (
   t.match(verdict, {
     blocked: { message: /: crid:\/\/example\/twin names 2 livestreams, expected an id as well$/ },
   })
+})
+
+t.test('the message says which publisher is expected', async (t) => {
+  for (const [given, message] of [
+    [service({ publisherId: '282310' }), /: "282310", expected urn:org:publisher:1$/],
+    [service({ externalId: dropped.externalId, publisherId: 'x' }), /: "x", expected urn:org:publisher:1$/],
+    [
+      service({ externalId: unknown, publisherId: 'x' }),
+      /: "x" is unknown, or not one of urn:org:institution:1$/,
+    ],
+  ] as const) {
+    const verdict = judgeService(given, '.services.0', institutionId, by)
+    t.match(verdict, { blocked: { message } })
+    t.notMatch(JSON.stringify(verdict), /feed lists/, 'the feed lists not all of these livestreams')
+  }
 })
 
 t.test('nobody is told whose a livestream is', async (t) => {

@@ -111,12 +111,13 @@ t.test('publishing over HTTPS (service.md §4.1)', async (t) => {
     const theirs = station(1)
     const publisher = { path: '.body.services.0.publisherId', errorCode: 'service.publisher.mismatch' }
     const institution = { path: '.body.services.0.institutionId', errorCode: 'service.institution.claim' }
+    const livestream = { path: '.body.services.0', errorCode: 'service.institution.mismatch' }
     for (const [service, why] of [
       [serviceOf(theirs), institution],
       [{ ...minimum.services[0], publisherId: theirs.publisher.id }, publisher],
       [{ ...minimum.services[0], publisherId: 'nobody' }, publisher],
       [{ ...minimum.services[0], publisherId: derivePublisherId('nobody') }, publisher],
-      [{ ...serviceOf(theirs), publisherId: station().publisher.id, institutionId: own }, publisher],
+      [{ ...serviceOf(theirs), publisherId: station().publisher.id, institutionId: own }, livestream],
       [{ ...minimum.services[0], institutionId: foreign }, institution],
     ] as const) {
       const { status, json } = await publish({ ...minimum, title: 'blocked', services: [service] })
