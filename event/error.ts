@@ -13,7 +13,7 @@ export const errorTable = {
   'payload.size': { sentence: 'The payload is too large', outcome: 'invalid' },
   'event.name': { sentence: 'The event name is not allowed here', outcome: 'invalid' },
   'event.class': { sentence: 'The event class is not permitted here', outcome: 'blocked' },
-  'event.expired': { sentence: 'The control state has already expired', outcome: 'invalid' },
+  'event.expired': { sentence: 'The control state would never be valid', outcome: 'invalid' },
   'identifier.urn': {
     sentence: 'The identifier is not a URN of the right kind',
     outcome: 'invalid',

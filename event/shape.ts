@@ -148,12 +148,9 @@ function checkExpiry(
   { time, expires, now }: { time: number | undefined; expires: number | undefined; now: number },
 ): ErrorItem | undefined {
   if (expires === undefined) return undefined
-  const expected = (later: string) => {
-    const detail = `${quote(event.validUntil)}, expected later than ${later}`
-    return errorItem('event.expired', '.validUntil', detail)
-  }
-  if (expires <= now) return expected(new Date(now).toISOString())
-  if (time !== undefined && expires <= time) return expected(`time, ${quote(event.time)}`)
+  const refuse = (why: string) => errorItem('event.expired', '.validUntil', quote(event.validUntil) + why)
+  if (expires <= now) return refuse(` has passed, expected later than ${new Date(now).toISOString()}`)
+  if (time !== undefined && expires <= time) return refuse(`, expected later than time, ${quote(event.time)}`)
   return undefined
 }
 

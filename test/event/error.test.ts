@@ -33,7 +33,7 @@ t.test('schema errors are invalid, and so is a code nobody knows', async (t) => 
 t.test('an item is the sentence of its code and the detail', async (t) => {
   t.strictSame(errorItem('event.expired', '.validUntil'), {
     path: '.validUntil',
-    message: 'The control state has already expired',
+    message: 'The control state would never be valid',
     errorCode: 'event.expired',
   })
   t.equal(errorItem('payload.size', '.', '5 bytes').message, 'The payload is too large: 5 bytes')
