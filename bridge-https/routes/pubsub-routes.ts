@@ -21,6 +21,8 @@ export interface PubsubParts {
   tokens: Tokens
   publicUrl: () => string
   deliveries: {
+    /** The messages of a subscription that the hub gave up. */
+    deadLetters(subscription: string): readonly { messageId: string }[]
     /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
     /**
@@ -57,7 +59,10 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       body: [ReplayBody],
       answers: {
         200: { description: 'They are on their way', schema: ReplayAnswer },
-        404: { description: 'The institution has no such subscription', schema: PlainError },
+        404: {
+          description: 'The institution has no such subscription, or the subscription no such dead letter',
+          schema: PlainError,
+        },
         409: {
           description: 'The operator has paused the subscription: nothing is sent, and nothing replayed',
           schema: PlainError,
@@ -80,6 +85,10 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
         if (!found) return refuse(404, undefined, 'Subscription not found')
         if (found.pausedAt !== undefined) {
           return refuse(409, undefined, 'The operator has paused the subscription')
+        }
+        const ids = deliveries.deadLetters(subscription).map((letter) => letter.messageId)
+        if (messageId !== undefined && !ids.includes(messageId)) {
+          return refuse(404, undefined, 'Dead letter not found')
         }
         const letters = await deliveries.replay(subscription, messageId)
         const earlier = from === undefined ? 0 : await deliveries.replaySince(subscription, from)

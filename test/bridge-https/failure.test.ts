@@ -74,6 +74,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     ...pubsubRoutes({
       ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },
       deliveries: {
+        deadLetters: () => [],
         replay: async () => 2,
         replaySince: async () => 0,
         work: async (messageId, item) =>

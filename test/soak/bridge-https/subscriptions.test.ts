@@ -1,8 +1,10 @@
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { deadLetterChange } from '../../../delivery/queue/work-records.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { startTestHub } from '../../start-hub.ts'
-import { onEachStore } from '../../stores.ts'
+import { onEachStore, openStoreOf } from '../../stores.ts'
 
 const [own = '', foreign = ''] = institutions
 const { id } = station()
@@ -14,6 +16,20 @@ const request = {
   url: 'https://203.0.114.9/hook',
   contact: 'studio@kuestenfunk.example',
   topic: id,
+}
+
+/** A message that the hub gave up. */
+const letter = {
+  ...{
+    sequence: 1,
+    messageId: '1',
+    details: {},
+    enqueuedAt: Date.now(),
+    tries: 1,
+    refusals: 0,
+    attempts: [],
+  },
+  ...{ givenUpAt: new Date().toISOString(), reason: 'answered 500' },
 }
 
 async function start(t: Test, env: Record<string, string> = {}) {
@@ -125,10 +141,20 @@ onEachStore('the life of a subscription (service.md §4.1)', async (t, store) =>
   t.same(foreignReplay.json, absent)
 
   await hub.close()
+  const opened = await openStoreOf(store, join(hub.home, 'data'))
+  await opened.commit([deadLetterChange(String(json.name), letter, Buffer.from('{}'))])
+  await opened.close()
   const again = await startTestHub(t, { ...store, HUB_PUBLIC_URL: 'https://hub.example' }, hub.home)
   const api2 = await openApi(t, again)
   const { token: later } = await addUser(again, api2, own)
   t.same((await api2.call('GET', one, { token: later })).json, json, 'it survives a restart as it was made')
+  const replayOne = (messageId: string) =>
+    api2.call('PUT', '/pubsub', { token: later, body: { ...replay, messageId } })
+  const noLetter = await replayOne('2')
+  t.equal(noLetter.status, 404)
+  t.same(noLetter.json, { message: 'Dead letter not found', trace: null })
+  t.same((await replayOne('1')).json, { replayed: 1, trace: null })
+  t.equal((await replayOne('1')).status, 404, 'it is none any more')
   const deleted = await api2.call('DELETE', one, { token: later })
   t.equal(deleted.status, 200)
   t.same(deleted.json, { valid: true, trace: null })

@@ -64,7 +64,7 @@ onEachStore('after an hour of 410 it is disabled, collects, and sends all in ord
 })
 
 onEachStore('a replay enables it too, and what waited goes first', async (t, store) => {
-  const { receiver, publish, until, restart, call, name } = await start(t, store)
+  const { receiver, publish, until, restart, call, name, shown } = await start(t, store)
   receiver.behave(() => 410)
   await publish('One')
   await until(({ state }) => state === 'retrying')
@@ -72,6 +72,8 @@ onEachStore('a replay enables it too, and what waited goes first', async (t, sto
   await until(({ state }) => state === 'disabled')
   await publish('Two')
   receiver.behave(() => 201)
+  t.equal((await call('PUT', '/pubsub', { subscription: name, messageId: 'none' })).status, 404)
+  t.match(await shown(), { state: 'disabled' }, 'by nothing that is not there')
   t.match((await call('PUT', '/pubsub', { subscription: name })).json, { replayed: 0 })
   await receiver.until((received) => titles(received).includes('Two'))
   t.same(titles(receiver.received).slice(-2), ['One', 'Two'])
