@@ -162,12 +162,14 @@ t.test('numbers', async (t) => {
   if ('problems' in loaded) throw new Error(loaded.problems.join())
   const { ageMs, deadLetterAgeMs, deadLettersPerQueue } = workLimits
   const text = page.replaceAll('\n', ' ')
+  const between = (failures: number) =>
+    [0, 1].map((part) => backOff(failures, () => part) / 1_000).join(' to ')
   for (const sentence of [
     `not acknowledged for ${ageMs / dayMs} days`,
     `kept for ${deadLetterAgeMs / dayMs} days, ${deadLettersPerQueue.toLocaleString('en')} for each`,
     `At most ${loaded.config.workQueueLimit.toLocaleString('en')} messages wait`,
     `last ${keptAttempts} tries`,
-    `after ${backOff(1, () => 1) / 1_000} second, then ${[2, 3, 4].map((tries) => backOff(tries, () => 1) / 1_000).join(', ')} …`,
+    `tries again after ${between(1)} seconds, then ${between(2)}, ${between(3)} …`,
     `up to ${backOff(30, () => 1) / 60_000} minutes`,
   ]) {
     t.ok(text.includes(sentence), sentence)

@@ -15,7 +15,7 @@ import { onEachStore } from '../../../stores.ts'
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
-/** Longest pause before the hub tries again, milliseconds. In the outage, attempts fail after 0, 1, 3, 7 and 15 s. */
+/** Longest pause before the hub tries again, milliseconds. Attempts fail after 0, 1, 3, 7 and 15 s at the earliest. */
 const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
