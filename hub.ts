@@ -73,7 +73,8 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   const open: Open = {}
   const close = () => closeAll(open, log)
   try {
-    const reached = { publicUrl: config.publicUrl ?? '', mqttPort: config.mqttPort }
+    const { publicUrl = '', mqttPort, httpsPort } = config
+    const reached = { publicUrl, mqttPort, httpsPort }
     const parts = await openParts(open, config, log, options, reached)
     return { ...(await listen(open, parts, reached, options)), close }
   } catch (error) {
@@ -85,10 +86,11 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
 /** How long the last use of a credential is remembered, milliseconds. */
 const keptUsesMs = 400 * 24 * 3600 * 1000
 
-/** Where clients reach a node. `listen` sets the real port, and the URL if none is configured. */
+/** Where clients reach a node. `listen` sets the real ports, and the URL if none is configured. */
 interface Reached {
   publicUrl: string
   mqttPort: number
+  httpsPort: number
 }
 
 /** Opens all parts except the listeners. Notes each part in `open`: if a later part fails, `closeAll` closes it. */
@@ -102,7 +104,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await ensureDataDirectory(config.dataDir)
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
-  const { certificates, caPath } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
+  const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
   const takeOver = createTakeOver(formerWork)
@@ -204,7 +206,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   return {
     ...{ config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },
     ...{ audit, credentials, calls, lastUses },
-    ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, caPath },
+    ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, paths },
   }
 }
 
@@ -225,6 +227,7 @@ async function listen(
   const mqttBounds = createConnectionBounds(bounds)
   const commands = createNodeCommands({
     ...{ ...parts, ...accounts, node: parts.nodeName, store: storeState, catchUp: opened.catchUp },
+    inEffect: () => ({ ...config, ...parts.paths, ...reached }),
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
   })
@@ -240,9 +243,7 @@ async function listen(
       ...httpsAt,
       history: broker.history,
       ...{ credentials: parts.credentials, clock: parts.clock, store, webFiles },
-      isPagePublic: config.publicPage,
-      firstOperator,
-      ...{ stage: config.stage, project: config.project },
+      ...{ stage: config.stage, project: config.project, isPagePublic: config.publicPage, firstOperator },
       ...{ operations, perform: shareAnswers(createPerform({ commands, log })) },
       bounds: createConnectionBounds(bounds),
       mqttBounds,
@@ -250,21 +251,19 @@ async function listen(
       // No HSTS with a development certificate: browsers would refuse all servers on localhost without valid TLS.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
-      publicUrl: () => reached.publicUrl,
-      mqttPort: () => reached.mqttPort,
-      accept: broker.accept,
+      ...{ publicUrl: () => reached.publicUrl, mqttPort: () => reached.mqttPort, accept: broker.accept },
       ...{ maxPacketBytes: config.maxPacket, maxConnectBytes: config.maxConnectPacket },
       feed: feed.current,
       logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
       resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => reached.publicUrl }),
-      subscriptions: deliveries.subscriptions,
-      deliveries,
+      ...{ subscriptions: deliveries.subscriptions, deliveries },
       checkUrl: (url) =>
         checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: reached.publicUrl }),
       health: createHealth({ checkStore, state: storeState, feed }),
     }),
   )
   open.bridge = bridge
+  reached.httpsPort = bridge.port
   reached.publicUrl ||= `https://localhost:${bridge.port}`
   await deliveries.start()
 
@@ -296,7 +295,7 @@ async function listen(
     httpsPort: bridge.port,
     adminSocket: admin.path,
     /** Path of the CA certificate that clients must be told to trust, PEM. Undefined: they trust the CA already. */
-    caPath: parts.caPath,
+    caPath: parts.paths.tlsCa,
     /** Token of the link for the first operator. Undefined: an operator exists, or a certificate is configured. */
     firstOperatorToken: firstOperator?.token(),
     /** A livestream of the feed, for the examples in the welcome text. */

@@ -4,14 +4,24 @@ import type { Log } from '../telemetry/log.ts'
 import { createCertificates } from './certificates.ts'
 import { ensureDevelopmentCertificates } from './development.ts'
 
+/** Paths of the certificate in use and its key, and of the CA that clients are told to trust, if they need one. */
+interface TlsPaths {
+  tlsCert: string
+  tlsKey: string
+  tlsCa?: string
+}
+
 /** Opens the configured certificate. Without one, opens a development certificate, which the first start makes. */
 export async function openCertificates(config: Config, certsDir: string, log: Log) {
   const { tlsCert, tlsKey, tlsCa } = config
   if (tlsCa !== undefined) await readCa('HUB_TLS_CA', tlsCa)
-  const makeOwn = () => ensureDevelopmentCertificates(certsDir, [config.host])
-  const { cert, key, ca } =
+  const makeOwn = async () => {
+    const { cert, key, ca } = await ensureDevelopmentCertificates(certsDir, [config.host])
+    return { tlsCert: cert, tlsKey: key, tlsCa: ca }
+  }
+  const paths: TlsPaths =
     tlsCert !== undefined && tlsKey !== undefined
-      ? { cert: tlsCert, key: tlsKey, ca: tlsCa }
+      ? { tlsCert, tlsKey, ...(tlsCa !== undefined && { tlsCa }) }
       : await expected(
           'HUB_TLS_CERT',
           tlsCert,
@@ -22,7 +32,7 @@ export async function openCertificates(config: Config, certsDir: string, log: Lo
     'HUB_TLS_CERT',
     tlsCert,
     'a certificate in PEM, and in HUB_TLS_KEY its key',
-    () => createCertificates({ certPath: cert, keyPath: key, log }),
+    () => createCertificates({ certPath: paths.tlsCert, keyPath: paths.tlsKey, log }),
   )
-  return { certificates, caPath: ca }
+  return { certificates, paths }
 }

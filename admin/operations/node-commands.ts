@@ -18,6 +18,8 @@ export function createNodeCommands(
     Parameters<typeof createKnownEvents>[0] &
     Parameters<typeof createStatus>[0] & {
       config: Config
+      /** The configuration with what the node chose itself: its ports, its URL and its development certificate. */
+      inEffect: () => Config
       broker: Broker
       deliveries: Deliveries
       trend: Trend
@@ -26,13 +28,13 @@ export function createNodeCommands(
       log: Log
     },
 ): Commands {
-  const { config, broker, deliveries, pipeline, node, trend, credentials, feed, clock, log } = parts
+  const { config, inEffect, broker, deliveries, pipeline, node, trend, credentials, feed, clock, log } = parts
   return createCommands({
     ...parts,
     ...brokerParts(broker),
     status: createStatus(parts),
     trend: () => ({ node, everySeconds: trend.everySeconds, samples: trend.samples() }),
-    config: () => maskedConfig(config),
+    config: () => maskedConfig(inEffect()),
     check: ({ payload, institution, cls }) =>
       pipeline.check({ payload, institutionId: institution, topicClass: cls, allowedClasses: [] }),
     queues: deliveries,

@@ -27,6 +27,24 @@ t.test('stage prod warns about what is only for trying out', async (t) => {
   t.same(await warned({ HUB_STAGE: 'prod', HUB_FEED: feed, ...own }), [])
 })
 
+t.test('hubctl config shows the ports, the URL and the certificate that are in effect', async (t) => {
+  const hub = await startTestHub(t)
+  const certs = join(hub.home, 'certs')
+  t.match(await hub.ask('config'), {
+    mqttPort: hub.mqttPort,
+    httpsPort: hub.httpsPort,
+    publicUrl: `https://localhost:${hub.httpsPort}`,
+    tlsCert: join(certs, 'server.pem'),
+    tlsKey: join(certs, 'server-key.pem'),
+    tlsCa: join(certs, 'ca.pem'),
+  })
+  const { cert, key } = await ensureDevelopmentCertificates(t.testdir())
+  const env = { HUB_TLS_CERT: cert, HUB_TLS_KEY: key, HUB_PUBLIC_URL: 'https://hub.example' }
+  const configured = await (await startTestHub(t, env)).ask<object>('config')
+  t.match(configured, { publicUrl: 'https://hub.example', tlsCert: cert, tlsKey: key })
+  t.notOk('tlsCa' in configured, 'clients need no CA of their own')
+})
+
 t.test('without any good feed events are blocked, and a refresh mends it', async (t) => {
   const home = await temporaryDirectory(t)
   const feed = join(home, 'feed.json')
