@@ -12,14 +12,10 @@ import { originOf } from './origin.ts'
 import { createPacing } from './pacing.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
+import { tlsSettings } from './tls-settings.ts'
 
 /** Milliseconds that a client may take for its ClientHello, and again for the rest of the handshake. */
 const handshakeTimeout = 10_000
-/**
- * The TLS settings of all listeners. The default groups of OpenSSL include finite fields: any client could choose one
- * of them, and its handshake would cost the node 180 ms. With the groups listed here a handshake costs 1 to 6 ms.
- */
-const tlsSettings = { minVersion: 'TLSv1.2', ecdhCurve: 'X25519:P-256:P-384' } as const
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
 /** The options of every TLS server of the hub. */

@@ -46,7 +46,7 @@ const folders: Record<string, string[]> = {
   delivery: ['event', 'store', 'telemetry', 'config', 'journal', 'validator', 'listener'],
   'delivery/runner': ['store', 'telemetry', 'listener', 'delivery'],
   'delivery/queue': ['store', 'telemetry', 'journal', 'delivery'],
-  'delivery/webhook': ['event', 'store', 'telemetry', 'delivery'],
+  'delivery/webhook': ['event', 'store', 'telemetry', 'listener', 'delivery'],
   'delivery/plugins': ['event', 'telemetry', 'delivery'],
   'bridge-https': belowBridge,
   'bridge-https/routes': [...belowBridge, 'bridge-https'],

@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, rootCertificates } from 'node:tls'
+import { tlsSettings } from '../../listener/tls-settings.ts'
 import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
@@ -55,8 +56,11 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // Parses the list of CAs once. With the option `ca` of an agent, Node would parse the list for every connection.
-    ...(ca !== undefined && { secureContext: createSecureContext({ ca: [...rootCertificates, ca] }) }),
+    // One context for all connections parses the list of CAs once. Node ignores the TLS settings beside a context.
+    secureContext: createSecureContext({
+      ...tlsSettings,
+      ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
+    }),
   })
 
   const post: Post = async (call) => {

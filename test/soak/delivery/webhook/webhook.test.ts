@@ -1,10 +1,13 @@
+import { execFile } from 'node:child_process'
 import { subscribe, unsubscribe } from 'node:diagnostics_channel'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ClientRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createServer as createPlainServer, type Socket } from 'node:net'
-import { createServer, type TLSSocket } from 'node:tls'
+import { join } from 'node:path'
+import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
 import { createWebhooks } from '../../../../delivery/webhook/webhook.ts'
@@ -16,6 +19,7 @@ import { temporaryDirectory } from '../../../start-hub.ts'
 
 type Serve = (socket: TLSSocket, request: string) => void
 
+const run = promisify(execFile)
 const deadlineMs = 700
 
 /** Starts a server, and the client under test. The server calls the test's `serve` for every request. */
@@ -289,6 +293,35 @@ t.test('a certificate that nobody vouches for, or of another name', async (t) =>
   const { post, port } = await start(t)
   const named = await post(undefined, `https://other.localhost:${port}/`)
   t.match(named, { result: 'failed', status: null, reason: /altnames|ENOTFOUND|cannot be resolved/ })
+})
+
+t.test('a server that wants an expensive key exchange', async (t) => {
+  const { post } = await start(t)
+  const untrusting = await start(t, { trusted: false })
+  const dir = t.testdir()
+  const openssl = (command: string) => run('openssl', command.split(' '), { cwd: dir })
+  await openssl('req -x509 -subj /CN=localhost -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem')
+  await openssl('genpkey -genparam -algorithm DH -pkeyopt group:ffdhe2048 -out dh.pem')
+  const [key, cert, dhparam] = ['key.pem', 'cert.pem', 'dh.pem'].map((name) => readFileSync(join(dir, name)))
+  const servers: [what: string, options: TlsOptions][] = [
+    ['ffdhe8192', { ecdhCurve: 'ffdhe8192', minVersion: 'TLSv1.3' }],
+    ['a field of its own', { dhparam, ciphers: 'DHE:@SECLEVEL=0', maxVersion: 'TLSv1.2' }],
+  ]
+  for (const [what, options] of servers) {
+    const server = createServer({ key, cert, ...options })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    for (const one of [post, untrusting.post]) {
+      const ended = new Promise<string>((resolve) => {
+        server.once('secureConnection', () => resolve('agreed'))
+        server.once('tlsClientError', ({ code = '' }: NodeJS.ErrnoException) => resolve(code))
+      })
+      t.match(await one(undefined, `https://localhost:${port}/`), { result: 'failed', status: null }, what)
+      t.match(await ended, /^ERR_SSL_NO_(SHARED_CIPHER|SUITABLE_KEY_SHARE|SUITABLE_GROUPS)/, what)
+    }
+  }
 })
 
 t.test('a handshake that never ends', async (t) => {
