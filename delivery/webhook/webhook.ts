@@ -12,6 +12,11 @@ import { problemOf, type Resolve } from './webhook-url.ts'
  * after it has read the body.
  */
 const maxAnswerBytes = 64 * 1024
+/**
+ * The hub reads at most this many interim answers (1xx) to a message. They are no part of the body, and an endless row
+ * of them would keep the hub parsing.
+ */
+const maxInterimAnswers = 10
 /** Maximum size of the header fields of an answer, bytes. */
 const maxHeaderBytes = 16 * 1024
 /** The hub keeps an unused connection for this time, milliseconds: shorter than most servers keep it. */
@@ -100,8 +105,12 @@ export function createWebhooks(options: {
       let timer = setTimeout(late, deadlineAt - performance.now())
       const abort = () => end(failed('the hub is stopping'))
       signal.addEventListener('abort', abort, { once: true })
+      let interimAnswers = 0
       sent.on('information', ({ statusCode }) => {
+        interimAnswers++
         if (acknowledging.has(statusCode)) settle(toOutcomeOf(statusCode))
+        if (interimAnswers > maxInterimAnswers)
+          end(failed(`sent more than ${maxInterimAnswers} interim answers`))
       })
       sent.on('response', (answer) => {
         settle(toOutcomeOf(answer.statusCode ?? 0, answer))

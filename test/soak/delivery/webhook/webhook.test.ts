@@ -115,6 +115,7 @@ const repeat =
     socket.on('close', () => clearInterval(timer))
   }
 
+const early = 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'
 const ok = 'HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n'
 const late = { result: 'failed', status: null, reason: 'no answer within 0.7 s' }
 const acknowledged = (status: number) => ({ result: 'acknowledged', status, reason: null })
@@ -139,7 +140,8 @@ t.test(
         { status: null, reason: /Header overflow/i },
       ],
       ['no HTTP', say('220 mail.example ESMTP\r\n'), { status: null, reason: /Parse Error/ }],
-      ['1xx without end', repeat('', 'HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n'), late],
+      ['10 interim answers', say(`${early.repeat(10)}${ok}`), acknowledged(200)],
+      ['1xx without end', repeat('', early), { status: null, reason: 'sent more than 10 interim answers' }],
       ['102, and then nothing', say('HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
       ['102 without end', repeat('', 'HTTP/1.1 102 Processing\r\n\r\n'), acknowledged(102)],
       [
