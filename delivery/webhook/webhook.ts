@@ -12,6 +12,8 @@ import { problemOf, type Resolve } from './webhook-url.ts'
  * after it has read the body.
  */
 const maxAnswerBytes = 64 * 1024
+/** A piece of a body counts as at least this many bytes: one byte in a piece of its own costs the hub as much. */
+const leastPieceBytes = 64
 /**
  * The hub reads at most this many interim answers (1xx) to a message. They are no part of the body, and an endless row
  * of them would keep the hub parsing.
@@ -195,7 +197,7 @@ function readRetryAfter(value: string | undefined): number | undefined {
 function discard(answer: IncomingMessage, sent: ClientRequest): void {
   let bytes = 0
   answer.on('data', (chunk: Buffer) => {
-    bytes += chunk.length
+    bytes += Math.max(chunk.length, leastPieceBytes)
     if (bytes > maxAnswerBytes) sent.destroy()
   })
   answer.on('error', () => undefined) // the status has decided the outcome already

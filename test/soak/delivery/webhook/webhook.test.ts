@@ -367,6 +367,17 @@ t.test('a kept connection that the server has closed is no failure; a second tim
   t.match(always, { result: 'failed', status: null })
 })
 
+t.test('a short body in thousands of pieces ends its connection', async (t) => {
+  const { to, connections } = await start(t)
+  const inPieces = (count: number) =>
+    say(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n${'1\r\nx\r\n'.repeat(count)}0\r\n\r\n`)
+  t.match(await to(inPieces(1_000)), acknowledged(200))
+  t.match(await to(inPieces(1_100)), acknowledged(200))
+  t.equal(connections(), 1)
+  t.match(await to(say(ok)), acknowledged(200))
+  t.equal(connections(), 2)
+})
+
 t.test('both tries on kept connections share the deadline', async (t) => {
   const { to } = await start(t)
   await to(say(ok))
