@@ -207,8 +207,13 @@ function isStale(sent: ClientRequest, error: Error): boolean {
   return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
 }
 
+/** In the message of an OpenSSL error, the reason stands behind codes and a function, and before a file and a line. */
+const openSslError = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/
+
 /** Why no answer came: a short text without internal data of the hub. */
 function describe(error: Error): string {
+  const [, tlsReason] = openSslError.exec(error.message) ?? []
+  if (tlsReason !== undefined) return `TLS: ${tlsReason}`
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
   return `${code}${error.message}`.slice(0, 200)
 }

@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { ClientRequest } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { createServer as createPlainServer, type Socket } from 'node:net'
+import { createServer as createPlainServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createServer, type TLSSocket, type TlsOptions } from 'node:tls'
 import { promisify } from 'node:util'
@@ -33,7 +33,8 @@ async function start(
   let serve: Serve = () => undefined
   let connections = 0
   let changed = () => {}
-  const server = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) }, (socket) => {
+  const pair = { key: readFileSync(tls.key), cert: readFileSync(tls.cert) }
+  const server = createServer(pair, (socket) => {
     connections++
     open.add(socket)
     socket.on('error', () => undefined)
@@ -71,6 +72,7 @@ async function start(
     post,
     stopping,
     webhooks,
+    pair,
     port,
     connections: () => connections,
     serve(next: Serve): void {
@@ -323,6 +325,32 @@ t.test('a server that wants an expensive key exchange', async (t) => {
       t.match(await one(undefined, `https://localhost:${port}/`), { result: 'failed', status: null }, what)
       t.match(await ended, /^ERR_SSL_NO_(SHARED_CIPHER|SUITABLE_KEY_SHARE|SUITABLE_GROUPS)/, what)
     }
+  }
+})
+
+t.test('why a handshake failed, without internals of OpenSSL', async (t) => {
+  const { post, pair } = await start(t)
+  const alert = Buffer.from([0x15, 3, 3, 0, 2, 2, 40])
+  const servers: [reason: RegExp, server: Server][] = [
+    [
+      /^TLS: [\w/]+ alert handshake failure$/,
+      createPlainServer((socket) => socket.once('data', () => socket.end(alert))),
+    ],
+    [
+      /^TLS: wrong version number$/,
+      createPlainServer((socket) => socket.once('data', () => socket.end('HTTP/1.1 400 x'))),
+    ],
+    [
+      /^TLS: [\w/]+ alert certificate required$/,
+      createServer({ ...pair, requestCert: true, minVersion: 'TLSv1.3' }),
+    ],
+  ]
+  for (const [reason, server] of servers) {
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    t.match(await post(undefined, `https://localhost:${port}/`), { result: 'failed', status: null, reason })
   }
 })
 
