@@ -1,6 +1,9 @@
 import type { ErrorItem } from '../event/error.ts'
 
-/** The answer of a route. `body` undefined: the answer has no body, or `file` is the body. */
+/**
+ * The answer of a route. `body` is a text, JSON as bytes, or a value to be sent as JSON. Many answers may share the same
+ * bytes. `body` undefined: the answer has no body, or `file` is the body.
+ */
 export interface Answer {
   status: number
   body: unknown

@@ -2,13 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { errorItem, pathOf } from '../event/error.ts'
+import { createHalfReceived, type HalfReceived } from '../listener/half-received.ts'
 import type { Store } from '../store/store.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
-import { inPieces } from './pieces.ts'
+import { inPieces, pieceBytes } from './pieces.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
 import { createStrangers, isStranger, type Strangers } from './users/strangers.ts'
@@ -20,6 +21,12 @@ type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseL
 
 /** Maximum number of bytes that all half-received bodies have together. `open`: bodies of routes that need no token. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
+
+/**
+ * Maximum number of bytes that all answers have together which clients have not read. Above it, the connections of the
+ * oldest answers end: a client that reads at a usual pace has got its answer long before.
+ */
+const maxUnreadBytes = 64 * 1024 * 1024
 
 /** Maximum number of unknown parameters that an answer names, so that the answer is not larger than the request. */
 const maxNamedParameters = 10
@@ -43,9 +50,9 @@ export function serveRoutes(
   const strangers = createStrangers(parts)
   const users = new WeakMap<FastifyRequest, KnownUser>()
   const matched = new WeakMap<FastifyRequest, Route>()
-
   const withToken = createBodyRoom(maxBodiesBytes.withToken)
   const open = createBodyRoom(maxBodiesBytes.open)
+  const unread = createHalfReceived(maxUnreadBytes, 0)
 
   // These parsers only receive the bytes of a body. The body is checked later, by the schemas of its route.
   app.removeAllContentTypeParsers()
@@ -130,7 +137,7 @@ export function serveRoutes(
           started: performance.now(),
           ...{ count, isStillUser: () => isStillUser(request) },
         }
-        return send(reply, await answer(route, call, users.get(request)))
+        return send(reply, await answer(route, call, users.get(request)), unread)
       },
     })
 
@@ -221,14 +228,30 @@ async function answer(route: Route, call: Call, user: KnownUser | undefined): Pr
   return route.handle(call, user)
 }
 
-/** Sends an answer: a file, a text, JSON as bytes, or any other value, which this function turns into JSON. */
-export function send(reply: FastifyReply, { status, body, headers = {}, file }: Answer): FastifyReply {
+/**
+ * Sends an answer: a file, a text, JSON as bytes, or any other value, which this function turns into JSON. Counts the
+ * bytes in `unread` until the client has read them, unless other answers share these bytes.
+ */
+export function send(
+  reply: FastifyReply,
+  { status, body, headers = {}, file }: Answer,
+  unread?: HalfReceived,
+): FastifyReply {
   if (file) return reply.code(status).headers(headers).sendFile(file.name, file.directory)
-  if (typeof body === 'string') return reply.code(status).headers(headers).send(body)
-  const json = reply.code(status).header('content-type', 'application/json; charset=utf-8').headers(headers)
-  return Buffer.isBuffer(body)
-    ? json.header('content-length', body.length).send(inPieces(body))
-    : json.serializer(JSON.stringify).send(body)
+  reply.code(status)
+  if (typeof body !== 'string') reply.header('content-type', 'application/json; charset=utf-8')
+  reply.headers(headers)
+  const isMade = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
+  const whole = isMade ? body : JSON.stringify(body)
+  if (whole === undefined || whole.length <= pieceBytes) return reply.send(whole)
+  const bytes = Buffer.isBuffer(whole) ? whole : Buffer.from(whole)
+  const pieces = inPieces(bytes)
+  if (unread && bytes !== whole) {
+    const held = unread.countBytes(() => reply.raw.destroy())
+    held.grow(bytes.length)
+    pieces.once('close', held.free)
+  }
+  return reply.header('content-length', bytes.length).send(pieces)
 }
 
 /** The headers Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). */

@@ -9,7 +9,7 @@ import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
 import { describeMqtt } from './description/asyncapi.ts'
 import { descriptionRoutes } from './description/description-routes.ts'
-import { keptText } from './description/kept-text.ts'
+import { keptDocument } from './description/kept-document.ts'
 import { describeApi } from './description/openapi.ts'
 import { createLegacyNames } from './legacy-names.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
@@ -83,12 +83,12 @@ export async function startBridge(
   const temporary = createTemporaryCredentials(parts)
   const counted: AuthParts['counted'] = (outcome) => metrics.logins.inc({ outcome })
   const background = new Set<Promise<void>>()
-  const openapi = keptText(
+  const openapi = keptDocument(
     () => [publicUrl(), ...tracks.map((track) => lifecycle.of(track).state)].join(' '),
     () =>
       describeApi(routes, { version, publicUrl: publicUrl(), stateOf: (track) => lifecycle.of(track).state }),
   )
-  const asyncapi = keptText(
+  const asyncapi = keptDocument(
     () => `${publicUrl()} ${mqttPort()}`,
     () => describeMqtt({ version, publicUrl: publicUrl(), mqttPort: mqttPort() }),
   )

@@ -20,7 +20,7 @@ import { guardServer, tlsOptions } from '../listener/tls-server.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { httpsError, jsonText, refuse } from './answer.ts'
+import { httpsError, refuse } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
@@ -74,7 +74,7 @@ export async function listenHttps(parts: {
   strictTransport: boolean
   routes: readonly Route[]
   /** The API description, as JSON text. */
-  openapi: () => string
+  openapi: () => Buffer
   lifecycle: Lifecycle
   tokens: Tokens
   /** The store through which nodes tell each other of requests without a log-in. Absent: there are no other nodes. */
@@ -208,7 +208,7 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 }
 
 /** Serves the page of the API description. */
-async function serveDescription(app: FastifyInstance<Server>, openapi: () => string): Promise<void> {
+async function serveDescription(app: FastifyInstance<Server>, openapi: () => Buffer): Promise<void> {
   // The plugin gets an empty document, because it would turn a real one into text anew for every request.
   // `answerDocument` sends the text that the hub has made.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
@@ -224,7 +224,7 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => str
     reply: FastifyReply,
   ): Promise<FastifyReply | undefined> {
     const { url } = request.routeOptions
-    if (url === '/docs/json') return send(reply, jsonText(openapi()))
+    if (url === '/docs/json') return send(reply, { status: 200, body: openapi() })
     return url === '/docs/yaml' ? send(reply, refuse(404)) : undefined
   }
 }

@@ -1,6 +1,7 @@
 import { Readable } from 'node:stream'
 
-const pieceBytes = 32 * 1024
+/** An answer with more bytes than this is sent in pieces. */
+export const pieceBytes = 32 * 1024
 
 /**
  * Bytes as a stream of pieces. TLS encrypts all bytes of a write at once. With pieces, a client that does not read

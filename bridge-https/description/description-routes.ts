@@ -1,13 +1,12 @@
 import type { SigningKeys } from '../../certs/signing-keys.ts'
-import { jsonText } from '../answer.ts'
 import { resetPage, resetScript } from '../reset-page.ts'
 import type { Route } from '../routes/route.ts'
 
 /** Routes that describe the hub: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
   /** The API descriptions as JSON text: `openapi` of the HTTPS API, `asyncapi` of MQTT. */
-  openapi: () => string
-  asyncapi: () => string
+  openapi: () => Buffer
+  asyncapi: () => Buffer
   keys: Pick<SigningKeys, 'jwks'>
   publicUrl: () => string
 }): Route[] {
@@ -20,7 +19,7 @@ export function descriptionRoutes(parts: {
       id: 'openapi',
       summary: 'This description (OpenAPI 3.1)',
       answers: { 200: { description: 'OpenAPI', mediaType: 'application/json' } },
-      handle: () => jsonText(openapi()),
+      handle: () => ({ status: 200, body: openapi() }),
     },
     {
       ...base,
@@ -28,7 +27,7 @@ export function descriptionRoutes(parts: {
       id: 'asyncapi',
       summary: 'Description of the MQTT side (AsyncAPI 3.0)',
       answers: { 200: { description: 'AsyncAPI', mediaType: 'application/json' } },
-      handle: () => jsonText(asyncapi()),
+      handle: () => ({ status: 200, body: asyncapi() }),
     },
     {
       ...base,

@@ -106,7 +106,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     mqttBounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
     proxyProtocol: false,
     strictTransport: true,
-    openapi: () => '{}',
+    openapi: () => Buffer.from('{}'),
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
     maxConnectBytes: 1024,

@@ -1,8 +1,12 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { get } from 'node:https'
 import { join } from 'node:path'
+import { buffer } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import pino from 'pino'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { listenHttps } from '../../bridge-https/listener.ts'
@@ -20,7 +24,73 @@ import { openClient } from './api.ts'
 import { secured } from './raw.ts'
 import { quickPasswords } from './users/quick-passwords.ts'
 
+const textBytes = 8 * 1024 * 1024
+const shared = Buffer.alloc(textBytes, 'x')
+
 t.test('who does not read an answer does not keep the connection', async (t) => {
+  const hub = await startListener(t, { maxConnections: 1, stalledMs: 200 })
+  const options = { host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) }
+
+  const stalled = await secured(connect(options))
+  t.teardown(() => stalled.destroy())
+  stalled.pause()
+  stalled.write('GET /text HTTP/1.1\r\nHost: localhost\r\n\r\n')
+  await t.rejects(secured(connect(options)), 'it has the only place')
+  let next: Awaited<ReturnType<typeof secured>> | undefined
+  while (!next) next = await secured(connect(options)).catch(() => undefined)
+  t.pass('the place is free again')
+  next.destroy()
+
+  const send = openClient(t, hub)
+  let answer: Awaited<ReturnType<typeof send>> | undefined
+  while (!answer) answer = await send('GET', '/text').catch(() => undefined)
+  t.equal(answer.text.length, textBytes, 'who reads gets all of it')
+})
+
+t.test('of many answers that nobody reads, the oldest end', async (t) => {
+  const hub = await startListener(t, { maxConnections: 30, stalledMs: 60_000 })
+  /** Sends requests, each on its own connection. Resolves with the answers, of which nothing has been read. */
+  const ask = async (path: string, count: number): Promise<IncomingMessage[]> => {
+    const answers: IncomingMessage[] = []
+    for (let number = 0; number < count; number++) {
+      const sent = get({
+        host: 'localhost',
+        port: hub.httpsPort,
+        ca: readFileSync(hub.caPath),
+        path,
+        agent: false,
+      })
+      const [answer] = await once(sent, 'response')
+      answers.push(answer)
+    }
+    return answers
+  }
+  const isWhole = (answer: IncomingMessage) =>
+    buffer(answer).then(
+      ({ length }) => length === textBytes,
+      () => false,
+    )
+
+  // All that is not read may have 64 MiB: eight of these answers.
+  const texts = await ask('/text', 10)
+  const values = await ask('/value', 1)
+  const same = await ask('/shared', 10)
+  t.same(await Promise.all(texts.map(isWhole)), [false, false, false, ...Array(7).fill(true)])
+  t.same(await Promise.all(values.map(({ headers }) => headers['content-type'])), [
+    'application/json; charset=utf-8',
+  ])
+  t.same(await Promise.all(values.map(isWhole)), [true])
+  t.same(await Promise.all(same.map(isWhole)), Array(10).fill(true), 'one that many share takes no room')
+  t.same(
+    await Promise.all((await ask('/text', 8)).map(isWhole)),
+    Array(8).fill(true),
+    'the room is free again',
+  )
+})
+
+/** Starts a listener whose answers are larger than the buffers at both ends of a connection. */
+async function startListener(t: Test, of: { maxConnections: number; stalledMs: number }) {
+  const { maxConnections, stalledMs } = of
   const home = await temporaryDirectory(t)
   const clock = Date.now
   const log = pino({ level: 'silent' })
@@ -31,28 +101,34 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
   const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
   const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
-  const large: Route = {
-    ...{ method: 'GET', path: '/large', id: 'large', tag: 'Test', summary: '', answers: {} },
-    // 16 MiB: more than the buffers at both ends of the connection hold.
-    handle: () => ({
-      status: 200,
-      body: 'x'.repeat(16 * 1024 * 1024),
-      headers: { 'content-type': 'text/plain' },
-    }),
-  }
+  const base = { method: 'GET', tag: 'Test', summary: '', answers: {} } as const
+  const bounds = createConnectionBounds({ maxConnections, maxConnectionsPerAddress: 0 })
+  const routes: Route[] = [
+    {
+      ...{ ...base, path: '/text', id: 'text' },
+      handle: () => ({ status: 200, body: shared.toString(), headers: { 'content-type': 'text/plain' } }),
+    },
+    // As JSON, a list with one text has four characters more than the text.
+    {
+      ...base,
+      path: '/value',
+      id: 'value',
+      handle: () => ({ status: 200, body: [shared.toString('utf8', 4)] }),
+    },
+    { ...base, path: '/shared', id: 'shared', handle: () => ({ status: 200, body: shared }) },
+  ]
   const listener = await listenHttps({
-    ...{ certificates, log, host: '127.0.0.1', port: 0, routes: [large] },
+    ...{ certificates, log, host: '127.0.0.1', port: 0, routes },
     lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
     tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
-    bounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
-    mqttBounds: createConnectionBounds({ maxConnections: 1, maxConnectionsPerAddress: 0 }),
+    ...{ bounds, mqttBounds: bounds },
     proxyProtocol: false,
     strictTransport: false,
-    openapi: () => '{}',
+    openapi: () => Buffer.from('{}'),
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
     maxConnectBytes: 1024,
-    limits: { stalledMs: 200 },
+    limits: { stalledMs },
     metrics: createMetrics(),
   })
   t.teardown(async () => {
@@ -62,21 +138,5 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
     await traffic.close()
     await store.close()
   })
-  const hub = { httpsPort: listener.port, caPath: tls.ca ?? '' }
-  const options = { host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) }
-
-  const stalled = await secured(connect(options))
-  t.teardown(() => stalled.destroy())
-  stalled.pause()
-  stalled.write('GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n')
-  await t.rejects(secured(connect(options)), 'it has the only place')
-  let next: Awaited<ReturnType<typeof secured>> | undefined
-  while (!next) next = await secured(connect(options)).catch(() => undefined)
-  t.pass('the place is free again')
-  next.destroy()
-
-  const send = openClient(t, hub)
-  let answer: Awaited<ReturnType<typeof send>> | undefined
-  while (!answer) answer = await send('GET', '/large').catch(() => undefined)
-  t.equal(answer.text.length, 16 * 1024 * 1024, 'who reads gets all of it')
-})
+  return { httpsPort: listener.port, caPath: tls.ca ?? '' }
+}
