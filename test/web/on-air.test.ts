@@ -158,6 +158,45 @@ t.test('strangers do not see what was on before', { skip }, async (t) => {
   t.equal(await page.getByText('Long ago').count(), 0)
 })
 
+t.test('livestreams have their names from the start, and a list that fails is said', { skip }, async (t) => {
+  await other.publish(playing(station(1, 3), { title: 'Listed' }))
+  const { page } = await browser.open(t, hub, '/docs/')
+  let asked = () => {}
+  const isAsked = new Promise<void>((resolve) => {
+    asked = resolve
+  })
+  await page.route('**/livestreams', () => asked())
+  await page.clock.install()
+  await page.goto(`https://localhost:${hub.httpsPort}/`)
+  await page.getByText('Live', { exact: true }).waitFor()
+  await isAsked
+  await page.locator('.skeleton').waitFor()
+  t.equal(await page.getByText('Not in the livestream feed').count(), 0)
+
+  await page.unroute('**/livestreams')
+  await page.route('**/livestreams', (route) => route.fulfill({ status: 503, json: { message: 'no feed' } }))
+  await page.reload()
+  await page.getByText('no feed').waitFor()
+  await page.getByText('Listed', { exact: true }).waitFor()
+  t.equal(await page.getByText('Not in the livestream feed').count(), 0, 'of that the page knows nothing')
+
+  await page.unroute('**/livestreams')
+  await page.clock.fastForward(10_000)
+  await page.getByRole('heading', { name: station(2).title, exact: true }).waitFor()
+  await page.getByText('no feed').waitFor({ state: 'detached' })
+
+  const list = await page.evaluate<{ livestreams: { id: string }[] }>(
+    "fetch('/livestreams').then((answer) => answer.json())",
+  )
+  const left = [station(2).id, station(1, 3).id]
+  const livestreams = list.livestreams.filter(({ id }) => !left.includes(id))
+  await page.route('**/livestreams', (route) => route.fulfill({ json: { ...list, livestreams } }))
+  await page.clock.fastForward(300_000)
+  await page.getByRole('region', { name: 'Not in the livestream feed' }).getByText('Listed').waitFor()
+  const gone = page.getByRole('heading', { name: station(2).title, exact: true })
+  t.equal(await gone.count(), 0, 'a livestream that left the feed, and of which nothing is on air')
+})
+
 t.test('a user without the permission sees no less than a stranger', { skip }, async (t) => {
   await other.publish(playing(station(1, 2), { title: 'For everybody' }))
   const user = await addUser(hub, await openApi(t, hub), own, { permissions: ['operate'] })

@@ -1,31 +1,32 @@
 import { Card } from './card.tsx'
-import { announcing, connection, isListed, livestreams } from './livestreams.ts'
+import { announcing, connection, isListed, listProblem, livestreams } from './livestreams.ts'
 import { groups, isAnnouncingOnly, search } from './search.ts'
 
 /** The livestreams that match the search and the filter, grouped by institution. */
 export function Board() {
   const shown = groups.value
-  const isLoading = !isListed.value && livestreams.value.size === 0
+  const isLoading = !isListed.value && (listProblem.value === '' || livestreams.value.size === 0)
   return (
     <div class="board" data-stale={connection.value.state === 'lost'}>
       <h1 class="unseen">What is on air</h1>
       <Announcing />
       {isLoading && <Skeleton />}
       {!isLoading && shown.length === 0 && <Nothing />}
-      {shown.map(({ institution, livestreams: own }) => (
-        <section key={institution.id} aria-labelledby={`institution-${institution.id}`}>
-          <h2 id={`institution-${institution.id}`}>
-            <span dir="auto">{institution.title}</span>
-            <small dir="auto">{institution.acronym}</small>
-            <small>{own.length === 1 ? '1 livestream' : `${own.length} livestreams`}</small>
-          </h2>
-          <ul class="cards">
-            {own.map((livestream) => (
-              <Card key={livestream.id} livestream={livestream} />
-            ))}
-          </ul>
-        </section>
-      ))}
+      {!isLoading &&
+        shown.map(({ institution, livestreams: own }) => (
+          <section key={institution.id} aria-labelledby={`institution-${institution.id}`}>
+            <h2 id={`institution-${institution.id}`}>
+              <span dir="auto">{institution.title}</span>
+              <small dir="auto">{institution.acronym}</small>
+              <small>{own.length === 1 ? '1 livestream' : `${own.length} livestreams`}</small>
+            </h2>
+            <ul class="cards">
+              {own.map((livestream) => (
+                <Card key={livestream.id} livestream={livestream} />
+              ))}
+            </ul>
+          </section>
+        ))}
     </div>
   )
 }

@@ -3,7 +3,15 @@ import { useEffect } from 'preact/hooks'
 import { controlsOn, upNext } from '../live/now-playing.ts'
 import { Cover } from './cover.tsx'
 import { History } from './history.tsx'
-import { connection, institutions, isListed, type Livestream, livestreams, ticker } from './livestreams.ts'
+import {
+  connection,
+  institutions,
+  isListed,
+  type Livestream,
+  listProblem,
+  livestreams,
+  ticker,
+} from './livestreams.ts'
 import { Progress } from './progress.tsx'
 import { clockTime, clockTimeOn } from './times.ts'
 import { TrackTitle } from './track-title.tsx'
@@ -11,7 +19,8 @@ import { nameOfControl } from './words.ts'
 
 /** One livestream, with the titles that it played before. */
 export function LivestreamPage({ id }: { id: string }) {
-  const livestream = livestreams.value.get(id)
+  const isLoading = !isListed.value && listProblem.value === ''
+  const livestream = isLoading ? undefined : livestreams.value.get(id)
   return (
     <div class="one" data-stale={connection.value.state === 'lost'}>
       <p class="back">

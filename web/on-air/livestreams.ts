@@ -1,6 +1,7 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
 import { type ConnectionState, connect } from '../live/connection.ts'
 import { after, controlsOn, type NowPlaying, nothing } from '../live/now-playing.ts'
+import { reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsReader } from '../page/session.ts'
@@ -29,6 +30,8 @@ export const connection = signal<{ state: ConnectionState; reason: string }>({
 })
 /** Whether the list of livestreams has been read. */
 export const isListed = signal(false)
+/** Why the list could not be read. Empty: the page waits for the first answer, or has the list. */
+export const listProblem = signal('')
 /** The time at the hub, set every few seconds. It is the only ticker of the page. */
 export const ticker = signal(now())
 /** Livestreams for which a traffic announcement or another control state is on. */
@@ -42,16 +45,13 @@ const togetherMs = 50
 const relistMs = 5 * 60 * 1000
 /** Seconds after which the page asks for the list again, if the hub has no list or did not answer. */
 const retrySeconds = 10
-let listing: ReturnType<typeof setTimeout> | undefined
 
 /** Follows all livestreams until the returned function is called. */
 export function follow(): () => void {
-  const timers = [
-    setInterval(() => {
-      ticker.value = now()
-    }, tickMs),
-    setInterval(() => void list(), relistMs),
-  ]
+  const timer = setInterval(() => {
+    ticker.value = now()
+  }, tickMs)
+  const endListing = followList()
   let waiting: [topic: string, payload: Uint8Array][] = []
   const connected = connect({
     filters: ['radio/#'],
@@ -61,13 +61,12 @@ export function follow(): () => void {
     },
     changed(state, reason) {
       connection.value = { state, reason }
-      if (state === 'live' && !isListed.value) void list()
     },
   })
 
   return () => {
-    for (const timer of timers) clearInterval(timer)
-    clearTimeout(listing)
+    clearInterval(timer)
+    endListing()
     connected.close()
   }
 
@@ -109,15 +108,33 @@ function unlisted(id: string): Livestream {
   return livestream
 }
 
-/** Reads the list of livestreams. Events that the page already has stay with their livestreams. */
-async function list(): Promise<void> {
-  const answer = await askAsReader('GET', '/livestreams')
-  if (answer.status !== 200) {
-    clearTimeout(listing)
-    listing = setTimeout(() => void list(), (answer.retryAfter ?? retrySeconds) * 1000)
-    return
+/** Reads the list of livestreams again and again, until the returned function is called. */
+function followList(): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  let isOver = false
+  void read()
+  return () => {
+    isOver = true
+    clearTimeout(timer)
   }
-  const listed = [answer.body.livestreams].flat().filter(isRecord)
+
+  async function read(): Promise<void> {
+    const answer = await askAsReader('GET', '/livestreams')
+    if (isOver) return
+    const isGood = answer.status === 200
+    if (isGood) list(answer.body)
+    listProblem.value = isGood ? '' : reasonOf(answer)
+    const waitMs = isGood ? relistMs : (answer.retryAfter ?? retrySeconds) * 1000
+    timer = setTimeout(() => void read(), waitMs)
+  }
+}
+
+/**
+ * Shows the livestreams of a list. Events that the page already has stay with their livestreams. Of those that are not
+ * in the list, the page shows only those that have events, as it would if it were opened now.
+ */
+function list(body: Record<string, unknown>): void {
+  const listed = [body.livestreams].flat().filter(isRecord)
   const known = livestreams.value
   const next = listed.map(({ id, title, institutionId }): [string, Livestream] => {
     const key = String(id)
@@ -125,15 +142,15 @@ async function list(): Promise<void> {
     return [key, { id: key, title: String(title), institutionId: String(institutionId), now: shown }]
   })
   const ids = new Set(next.map(([id]) => id))
-  const unknown = [...known].filter(([id]) => !ids.has(id))
+  const unlisted = [...known].filter(([id, one]) => !ids.has(id) && one.now.value !== nothing)
   batch(() => {
-    institutions.value = [answer.body.institutions]
+    institutions.value = [body.institutions]
       .flat()
       .filter(isRecord)
       .map(({ id, title, acronym }) => ({ id: String(id), title: String(title), acronym: String(acronym) }))
     livestreams.value = new Map([
       ...next,
-      ...unknown.map(([id, one]) => [id, { ...one, institutionId: '' }] as const),
+      ...unlisted.map(([id, one]) => [id, { ...one, institutionId: '' }] as const),
     ])
     isListed.value = true
   })

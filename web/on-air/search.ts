@@ -1,6 +1,13 @@
 import { computed, signal } from '@preact/signals'
 import { fold } from '../page/fold.ts'
-import { announcing, type Institution, institutions, type Livestream, livestreams } from './livestreams.ts'
+import {
+  announcing,
+  type Institution,
+  institutions,
+  isListed,
+  type Livestream,
+  livestreams,
+} from './livestreams.ts'
 
 /** The text that the visitor searches for. */
 export const search = signal('')
@@ -16,13 +23,20 @@ export interface Group {
   livestreams: readonly Livestream[]
 }
 
-const others: Institution = { id: '', title: 'Not in the livestream feed', acronym: '' }
+/** Stands for the institutions of livestreams that are not in the list. Without a list, the page knows no names. */
+const others = computed(
+  (): Institution => ({
+    id: '',
+    title: isListed.value ? 'Not in the livestream feed' : 'Livestreams',
+    acronym: '',
+  }),
+)
 
 /** The livestreams that match, by institution, in the order of the feed. */
 export const groups = computed((): Group[] => {
   const sought = fold(search.value)
   const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]
-  return [...institutions.value, others].flatMap((institution) => {
+  return [...institutions.value, others.value].flatMap((institution) => {
     const own = pool.filter(({ institutionId }) => institutionId === institution.id)
     const names = fold(`${institution.title} ${institution.acronym}`)
     const found = sought === '' ? own : own.filter((one) => names.includes(sought) || has(one, sought))
