@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { go } from '../../page/location.ts'
 import type { Session } from '../answers.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
@@ -141,7 +142,7 @@ export function SessionPage({ clientId }: { clientId: string }) {
             ]}
           />
           <div class="buttons">
-            <Drop session={session} done={() => history.back()} />
+            <Drop session={session} done={() => go('/console/clients')} />
           </div>
         </section>
       )}
