@@ -69,6 +69,18 @@ t.test('what takes something away is asked first, and names what is lost', { ski
   await dialog.getByRole('button', { name: 'Revoke' }).click()
   await closed
   await row.waitFor({ state: 'detached' })
+
+  const persistent = await connect(t, hub, await hub.subscriber('radio/#'), { clean: false, clientId: '..' })
+  await persistent.client.endAsync()
+  await page.goto('about:blank')
+  await page.goto(`https://localhost:${hub.httpsPort}/console/clients`)
+  await page.getByRole('link', { name: '..', exact: true }).click()
+  await page.getByRole('heading', { name: '..', exact: true, level: 1 }).waitFor()
+  await page.reload()
+  await page.getByRole('button', { name: 'Drop: ..' }).click()
+  await dialog.getByRole('button', { name: 'Drop' }).click()
+  await page.getByRole('heading', { name: 'Connected' }).waitFor()
+  t.match(page.url(), /\/console\/clients$/)
 })
 
 t.test(

@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact'
+import { textOf } from '../page/location.ts'
 import { EventPage } from './trace/event.tsx'
 import { Trace } from './trace/trace.tsx'
 import { Audit } from './views/audit.tsx'
@@ -22,7 +23,7 @@ interface Shown {
 /** The view of a path below `/console`. */
 export function currentView(path: string): Shown {
   const [, , view = '', ...rest] = path.split('/')
-  const name = rest.length > 0 ? decoded(rest.join('/')) : undefined
+  const name = rest.length > 0 ? textOf(rest.join('/')) : undefined
   const shown = Object.hasOwn(views, view) ? views[view]?.(name) : undefined
   return shown ?? { title: 'Not found', content: <NotFound /> }
 }
@@ -62,13 +63,4 @@ function NotFound() {
       <p>There is no such page in the console.</p>
     </div>
   )
-}
-
-/** Decodes a part of a path. If a text cannot be decoded, the view looks for the text itself, and finds nothing. */
-function decoded(text: string): string {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
 }

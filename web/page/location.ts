@@ -22,9 +22,22 @@ export function linksTo(isOurs: (path: string) => boolean) {
   }
 }
 
-/** A text as a part of a path. Half a character, which any publisher may send, would be an error in a URL. */
+/**
+ * A text as a part of a path. Half a character, which any publisher may send, would be an error in a URL. Browsers take
+ * `.` and `..` for steps in the path, also as `%2E`, so such a part begins with a character that no name has.
+ */
 export function pathPart(text: string): string {
-  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
+  const isStep = text === '.' || text === '..'
+  return (isStep ? '%00' : '') + encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
+}
+
+/** The text of a part of a path. If it cannot be decoded, it is the part itself, and nothing has this name. */
+export function textOf(part: string): string {
+  try {
+    return decodeURIComponent(part).replace(/^\0/, '')
+  } catch {
+    return part
+  }
 }
 
 /** Shows another page, or the same with another query. */

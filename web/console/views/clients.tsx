@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { go } from '../../page/location.ts'
+import { go, pathPart } from '../../page/location.ts'
 import type { Session } from '../answers.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
@@ -152,7 +152,7 @@ export function SessionPage({ clientId }: { clientId: string }) {
 
 function SessionLink({ clientId }: { clientId: string }) {
   return (
-    <a href={`/console/clients/${encodeURIComponent(clientId)}`} class="id">
+    <a href={`/console/clients/${pathPart(clientId)}`} class="id">
       {clientId}
     </a>
   )
