@@ -169,6 +169,13 @@ t.test('a livestream shows each event once, and asks for no event twice', { skip
     ['Drei', 'Zwei', 'Eins'],
   )
   t.same(rows.slice(0, 2), [2, 1])
+
+  await page.goto(`https://localhost:${hub.httpsPort}/console/livestreams/urn:nothing`)
+  await page.getByRole('alert').filter({ hasText: 'there is no livestream' }).waitFor()
+  await page.getByText('Nothing is retained.').waitFor()
+  t.equal(await page.getByText('Loading…').count(), 0, 'below an error')
+  await page.goto(`https://localhost:${hub.httpsPort}/console/institutions/urn:org:institution:operators`)
+  await page.getByText('The feed lists none of this institution.').waitFor()
 })
 
 t.test('what the tail left out is said', { skip }, async (t) => {

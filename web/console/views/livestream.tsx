@@ -94,7 +94,7 @@ export function InstitutionPage({ id }: { id: string }) {
       <section class="panel">
         <h2>Its livestreams</h2>
         <Problem text={own === undefined ? livestreamsProblem.value : undefined} />
-        <LivestreamTable rows={own} />
+        <LivestreamTable rows={own} empty="The feed lists none of this institution." />
       </section>
     </>
   )
@@ -103,11 +103,9 @@ export function InstitutionPage({ id }: { id: string }) {
 /** The last events, and their errors by code. */
 function Recent({ args, children }: { args: Record<string, unknown>; children: ComponentChildren }) {
   const { events: rows, isCut, problem } = useRecent(args, recent)
-  const isRefusedOnly = useSignal(false)
   const events = rows.value
   const [last] = events ?? []
   const codes = codesOf(events ?? [])
-  const refused = events?.filter(({ errors }) => errors.length > 0)
   return (
     <>
       <section class="panel">
@@ -144,26 +142,34 @@ function Recent({ args, children }: { args: Record<string, unknown>; children: C
         )}
       </section>
       <Problem text={problem.value} />
-      <section class="panel">
-        <div class="section-head">
-          <h2>Last events</h2>
-          <button
-            type="button"
-            aria-pressed={isRefusedOnly.value}
-            onClick={() => {
-              isRefusedOnly.value = !isRefusedOnly.value
-            }}
-          >
-            Only what was wrong ({count(refused?.length ?? 0)})
-          </button>
-        </div>
-        <EventTable
-          caption="Last events, the newest first"
-          rows={(isRefusedOnly.value ? refused : events)?.slice(0, isRefusedOnly.value ? recent : 25)}
-          empty={isCut.value ? 'None among the newest events. The trace searches further back.' : 'None.'}
-        />
-      </section>
+      {(events || problem.value === undefined) && <LastEvents events={events} isCut={isCut.value} />}
     </>
+  )
+}
+
+function LastEvents({ events, isCut }: { events: readonly EventRow[] | undefined; isCut: boolean }) {
+  const isRefusedOnly = useSignal(false)
+  const refused = events?.filter(({ errors }) => errors.length > 0)
+  return (
+    <section class="panel">
+      <div class="section-head">
+        <h2>Last events</h2>
+        <button
+          type="button"
+          aria-pressed={isRefusedOnly.value}
+          onClick={() => {
+            isRefusedOnly.value = !isRefusedOnly.value
+          }}
+        >
+          Only what was wrong ({count(refused?.length ?? 0)})
+        </button>
+      </div>
+      <EventTable
+        caption="Last events, the newest first"
+        rows={(isRefusedOnly.value ? refused : events)?.slice(0, isRefusedOnly.value ? recent : 25)}
+        empty={isCut ? 'None among the newest events. The trace searches further back.' : 'None.'}
+      />
+    </section>
   )
 }
 

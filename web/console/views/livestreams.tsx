@@ -22,14 +22,14 @@ export function Livestreams() {
       </Head>
       <Problem text={livestreamsProblem.value} />
       <section class="panel">
-        <LivestreamTable rows={all} />
+        <LivestreamTable rows={all} empty="The livestream feed is empty." />
       </section>
     </>
   )
 }
 
 /** Livestreams, found by any of their names and ids. */
-export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefined }) {
+export function LivestreamTable({ rows, empty }: { rows: readonly Livestream[] | undefined; empty: string }) {
   const newest = useCommandAnswer('events.newest', {}, everyMs)
   const times = new Map(newest.value.value?.map(({ livestream, eventTime }) => [livestream.id, eventTime]))
   return (
@@ -49,7 +49,7 @@ export function LivestreamTable({ rows }: { rows: readonly Livestream[] | undefi
           institution.acronym,
         ].join(' ')
       }
-      empty="The livestream feed is empty."
+      empty={empty}
       columns={[
         {
           title: 'Livestream',
