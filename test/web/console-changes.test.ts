@@ -8,7 +8,7 @@ import { institutions, playing, station } from '../events.ts'
 import { pushing, startReceiver } from '../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { openStoreOf } from '../stores.ts'
-import { createBrowser, skip } from './browser.ts'
+import { createBrowser, logIn, skip } from './browser.ts'
 import { openConsole } from './operator.ts'
 
 const [own = ''] = institutions
@@ -156,7 +156,7 @@ t.test('a new link is not called copied, and a user must be allowed something', 
   const hub = await startTestHub(t)
   const api = await openApi(t, hub)
   const [a, b] = [await addUser(hub, api, own), await addUser(hub, api, own)]
-  const { page } = await openConsole(t, hub, browser, '/console/users')
+  const { page, email } = await openConsole(t, hub, browser, '/console/users')
   await page.context().grantPermissions(['clipboard-write'])
   const linkOf = (email: string) => page.getByRole('button', { name: `Reset link: ${email}` })
   await linkOf(a.email).click()
@@ -165,6 +165,21 @@ t.test('a new link is not called copied, and a user must be allowed something', 
   await linkOf(b.email).click()
   await page.getByText(`Hand it to ${b.email}`).waitFor()
   t.equal(await page.getByText('Copied', { exact: true }).count(), 0)
+
+  await page.getByRole('link', { name: 'Clients', exact: true }).click()
+  await page.getByRole('heading', { name: 'Connected' }).waitFor()
+  await page.goBack()
+  await page.getByText(`Hand it to ${b.email}`).waitFor()
+  const elsewhere = await page.context().newPage()
+  await elsewhere.goto(page.url())
+  await elsewhere.getByLabel(`Logged in as ${email}`).click()
+  await elsewhere.getByRole('button', { name: 'Log out' }).click()
+  await elsewhere.getByRole('heading', { name: 'Log in' }).waitFor()
+  await elsewhere.close()
+  await logIn(page, email)
+  await page.getByText(`Hand it to ${b.email}`).waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByText(`Hand it to ${b.email}`).waitFor({ state: 'detached' })
 
   await page.getByRole('button', { name: 'Add a user' }).click()
   const form = page.getByRole('form', { name: 'Add a user' })

@@ -1,6 +1,8 @@
-import { signal, useSignal } from '@preact/signals'
+import { effect, type Signal, signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
+import { useFocusOnHeading } from '../../page/focus.ts'
+import { user } from '../../page/session.ts'
 import { dateAndTime, relative } from '../words.ts'
 
 /** How good or bad a state looks. */
@@ -60,19 +62,45 @@ export function Problem({ text }: { text: string | undefined }) {
 }
 
 /**
+ * Keeps what is shown only once until the person is done with it, also while another view or the form to log in is
+ * shown. Another user does not get it.
+ */
+export function keptForUser<Value>(): Signal<Value | undefined> {
+  const kept = signal<Value | undefined>(undefined)
+  let owner: string | undefined
+  effect(() => {
+    if (!user.value) return
+    if (user.value.email !== owner) kept.value = undefined
+    owner = user.value.email
+  })
+  return kept
+}
+
+/**
  * A panel with something that is shown only once. It scrolls into view and gets the focus, because its button may be far
  * down.
  */
-export function ShownOnce(props: { name: string; title: string; children: ComponentChildren }) {
+export function ShownOnce(props: {
+  name: string
+  title: string
+  done: () => void
+  children: ComponentChildren
+}) {
   const panel = useRef<HTMLElement>(null)
   useEffect(() => {
     panel.current?.scrollIntoView({ block: 'nearest' })
     panel.current?.querySelector('h2')?.focus({ preventScroll: true })
   }, [])
+  useFocusOnHeading(panel)
   return (
     <section ref={panel} class="panel issued" role="status" aria-label={props.name}>
       <h2 tabIndex={-1}>{props.title}</h2>
       {props.children}
+      <div class="buttons">
+        <button type="button" onClick={props.done}>
+          Done
+        </button>
+      </div>
     </section>
   )
 }

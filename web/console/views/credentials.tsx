@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { Client, Credential, IssuedCredential } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
-import { Badge, Head, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
+import { Badge, Head, keptForUser, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
@@ -11,14 +11,16 @@ import { RotateCredential } from './rotate-credential.tsx'
 
 const everyMs = 5_000
 
+/** A credential that was just made; `replaces`: the one that it is the successor of. */
+type Issued = IssuedCredential & { replaces?: string; revokeAt?: string | null }
+
+const issued = keptForUser<Issued>()
+
 /** The MQTT credentials, each with the clients that are connected with it. */
 export function Credentials() {
   const credentials = useCommandAnswer('credentials.list', {}, everyMs)
   const clients = useCommandAnswer('clients.list', {}, everyMs)
   const open = useSignal<'add' | Credential | undefined>(undefined)
-  const issued = useSignal<(IssuedCredential & { replaces?: string; revokeAt?: string | null }) | undefined>(
-    undefined,
-  )
   const connected = byUsername(clients.value.value ?? [])
   const done = (result: IssuedCredential) => {
     issued.value = result
@@ -41,7 +43,7 @@ export function Credentials() {
           Add a credential
         </button>
       </Head>
-      {issued.value && <Issued key={issued.value.username} issued={issued.value} />}
+      {issued.value && <Password key={issued.value.username} {...issued.value} />}
       {open.value === 'add' && <AddCredential done={done} cancelled={cancelled} />}
       {typeof open.value === 'object' && (
         <RotateCredential
@@ -189,10 +191,15 @@ function Revoke(props: { credential: Credential; clients: readonly Client[]; don
 }
 
 /** The password, which is shown only once. */
-function Issued({ issued }: { issued: IssuedCredential & { replaces?: string; revokeAt?: string | null } }) {
-  const { username, password, warning, replaces, revokeAt } = issued
+function Password({ username, password, warning, replaces, revokeAt }: Issued) {
   return (
-    <ShownOnce name="The new credential" title="The password is shown only now">
+    <ShownOnce
+      name="The new credential"
+      title="The password is shown only now"
+      done={() => {
+        issued.value = undefined
+      }}
+    >
       <Secret label="Username" value={username} />
       <Secret label="Password" value={password} />
       {replaces && (

@@ -3,7 +3,7 @@ import type { ResetLink, User } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'
-import { Badge, Head, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
+import { Badge, Head, keptForUser, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { relative } from '../words.ts'
@@ -13,11 +13,12 @@ const permissions = ['publish', 'subscribe', 'operate'] as const
 const usual = { publish: 'yes', subscribe: 'yes' }
 const typed: Typed = signal<Readonly<Record<string, string>>>(usual)
 
+const link = keptForUser<ResetLink>()
+
 /** Users of the HTTPS API and of these pages. */
 export function Users() {
   const users = useCommandAnswer('users.list', {}, everyMs)
   const isAdding = useSignal(false)
-  const link = useSignal<ResetLink | undefined>(undefined)
   return (
     <>
       <Head title="Users">
@@ -31,7 +32,7 @@ export function Users() {
           Add a user
         </button>
       </Head>
-      {link.value && <OneTimeLink key={link.value.resetUrl} link={link.value} />}
+      {link.value && <OneTimeLink key={link.value.resetUrl} {...link.value} />}
       {isAdding.value && (
         <AddUser
           done={(result) => {
@@ -160,10 +161,15 @@ function AddUser(props: { done: (link: ResetLink) => void; cancelled: () => void
   )
 }
 
-function OneTimeLink({ link }: { link: ResetLink }) {
-  const { email, resetUrl, expiresAt, warning } = link
+function OneTimeLink({ email, resetUrl, expiresAt, warning }: ResetLink) {
   return (
-    <ShownOnce name="The link" title="The link works once and is shown only now">
+    <ShownOnce
+      name="The link"
+      title="The link works once and is shown only now"
+      done={() => {
+        link.value = undefined
+      }}
+    >
       <p>
         Hand it to {email}: it leads to a page where a password is chosen. It ends {relative(expiresAt)}.
       </p>
