@@ -92,7 +92,7 @@ t.test(
     const env = { ...pushing(receiver), HUB_PUBLIC_URL: 'https://hub.example' }
     const before = await startTestHub(t, env, home)
     const api = await openApi(t, before)
-    const { token } = await addUser(before, api, own)
+    const { token, email } = await addUser(before, api, own)
     const publish = (title: string) =>
       api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
         ...{ token, body: { ...playing(station()), title } },
@@ -113,6 +113,7 @@ t.test(
     t.match(await row.getByRole('link', { name: contact }).getAttribute('href'), /^mailto:team@player/)
     await row.getByRole('link', { name: receiver.url() }).click()
     await page.getByRole('heading', { name: 'Dead letters' }).waitFor()
+    await page.getByText(`by ${email}, `).waitFor()
     receiver.behave(() => 201)
     const letter = page.getByRole('table', { name: 'Dead letters' }).getByRole('link')
     t.equal(await letter.getAttribute('href'), `/console/trace/${await letter.textContent()}`)

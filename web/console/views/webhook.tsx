@@ -44,6 +44,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
   const { name, pending, deadLetters } = queue
   const shown = useCommandAnswer('subscriptions.show', subscription ? { name } : null, everyMs)
   const letters = useCommandAnswer('queues.dead-letters', { name }, everyMs)
+  const users = useCommandAnswer('users.list')
   const attempts = useCommandAnswer('queues.attempts', { name }, everyMs)
   const changed = () => {
     props.changed()
@@ -52,6 +53,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
   /** The last outcome is kept here, because new answers of the node may remove the button that was pressed. */
   const outcome = useSignal<Outcome>(undefined)
   const { paused = null, disabled = null, createdBy } = shown.value.value ?? {}
+  const maker = users.value.value?.find(({ userId }) => userId === createdBy)?.email ?? createdBy
   return (
     <>
       <section class="panel">
@@ -79,7 +81,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
             [
               'Made',
               subscription &&
-                `${createdBy === undefined ? '' : `by ${createdBy}, `}${dateAndTime(subscription.createdAt)}`,
+                `${maker === undefined ? '' : `by ${maker}, `}${dateAndTime(subscription.createdAt)}`,
             ],
           ]}
         />
