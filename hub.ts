@@ -227,6 +227,7 @@ async function listen(
   const mqttBounds = createConnectionBounds(bounds)
   const commands = createNodeCommands({
     ...{ ...parts, ...accounts, node: parts.nodeName, store: storeState, catchUp: opened.catchUp },
+    caPath: parts.paths.tlsCa,
     inEffect: () => ({ ...config, ...parts.paths, ...reached }),
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,

@@ -60,7 +60,7 @@ async function main(argv: readonly string[]): Promise<void> {
   const { mqttPort, httpsPort, adminSocket } = hub
   log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
   // Welcome a person who tries out the hub. Nodes with a configured certificate or a load balancer are in real use.
-  if (config.tlsCert === undefined && !config.proxyProtocol && hub.caPath !== undefined) {
+  if (!config.tlsCert && !config.tlsCa && !config.proxyProtocol && hub.caPath !== undefined) {
     const { caPath, livestream, firstOperatorToken } = hub
     process.stderr.write(
       welcomeText({

@@ -20,9 +20,11 @@ export function createStatus(parts: {
   feed: FeedSource
   metrics: Metrics
   certificates: Certificates
+  /** Path of the CA that clients must be told to trust. Undefined: they trust it already. */
+  caPath: string | undefined
   broker: Broker
 }) {
-  const { config, node, checkStore, feed, metrics, certificates, broker } = parts
+  const { config, node, checkStore, feed, metrics, certificates, caPath, broker } = parts
   return async () => ({
     node,
     version,
@@ -35,6 +37,7 @@ export function createStatus(parts: {
     certificate: {
       notAfter: certificates.notAfter().toISOString(),
       expiryDays: Math.floor(daysUntil(certificates.notAfter())),
+      ca: caPath ?? null,
     },
     memory: { rss: process.memoryUsage.rss() },
     counters: await metrics.snapshot(),

@@ -17,7 +17,7 @@ export async function openCertificates(config: Config, certsDir: string, log: Lo
   if (tlsCa !== undefined) await readCa('HUB_TLS_CA', tlsCa)
   const makeOwn = async () => {
     const { cert, key, ca } = await ensureDevelopmentCertificates(certsDir, [config.host])
-    return { tlsCert: cert, tlsKey: key, tlsCa: ca }
+    return { tlsCert: cert, tlsKey: key, tlsCa: tlsCa ?? ca }
   }
   const paths: TlsPaths =
     tlsCert !== undefined && tlsKey !== undefined

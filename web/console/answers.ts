@@ -73,7 +73,7 @@ export interface Status {
   feed: FeedStatus
   connections: number
   budget: { count: number; p50: number; p99: number }
-  certificate: { notAfter: string; expiryDays: number }
+  certificate: { notAfter: string; expiryDays: number; ca: string | null }
   memory: { rss: number }
   counters: Record<string, number>
 }

@@ -90,6 +90,21 @@ onEachStore('status tells what the node does', async (t, store, driver) => {
   })
 })
 
+t.test('status names the CA that users are told to trust', async (t) => {
+  const { cert, key, ca } = await ensureDevelopmentCertificates(t.testdir())
+  const told = async (env: Record<string, string>) => {
+    const hub = await startTestHub(t, env)
+    const { certificate } = await hub.ask<{ certificate: { ca: string | null } }>('status')
+    return { hub, ca: certificate.ca }
+  }
+  const own = { HUB_TLS_CERT: cert, HUB_TLS_KEY: key }
+  t.equal((await told({ ...own, HUB_TLS_CA: ca })).ca, ca)
+  t.equal((await told(own)).ca, null, 'they trust it already')
+  t.equal((await told({ HUB_TLS_CA: ca })).ca, ca, 'whatever the certificate')
+  const development = await told({})
+  t.equal(development.ca, join(development.hub.home, 'certs', 'ca.pem'))
+})
+
 onEachStore('an operator sees clients, disconnects them and clears retained messages', async (t, store) => {
   const hub = await startTestHub(t, store)
   const login = await hub.publisher([institution])
