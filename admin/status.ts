@@ -29,7 +29,7 @@ export function createStatus(parts: {
     node,
     version,
     stage: config.stage,
-    uptime: Math.round(process.uptime()),
+    uptime: Math.round(metrics.uptime()),
     store: await checkStore(statusWaitMs),
     feed: feed.status(),
     connections: broker.connectionCount(),

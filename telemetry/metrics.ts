@@ -12,7 +12,7 @@ export function createMetrics() {
   const registry = new Registry()
   /** Histograms of durations. Each has many values, so only Prometheus gets them, and `snapshot` leaves them out. */
   const histograms = new Registry()
-  /** Values that the node does not count, but reads when Prometheus asks. */
+  /** Values that the node does not count. It reads most of them when Prometheus asks. */
   const gauges = new Registry()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
@@ -27,6 +27,12 @@ export function createMetrics() {
       if (certificateEnd) this.set(daysUntil(certificateEnd()))
     },
   })
+  const startedAt = performance.now()
+  new Gauge({
+    name: 'hub_start_time_seconds',
+    help: 'When the node started, also again in the same process; seconds since the epoch',
+    registers: [gauges],
+  }).set(Date.now() / 1000)
   const budget = createBudget()
   const [observeBudget] = createHistogram(histograms, {
     name: 'hub_budget_seconds',
@@ -70,6 +76,9 @@ export function createMetrics() {
     workDropped: counter('hub_work_dropped_total', 'Work lost to the limit of a queue'),
     queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
+
+    /** Seconds since the node started. Its process may be older, because it starts a node again. */
+    uptime: (): number => (performance.now() - startedAt) / 1000,
 
     /** Sets where `hub_certificate_expiry_days` comes from. The gauge calls `end` each time that it is read. */
     watchCertificate(end: () => Date): void {

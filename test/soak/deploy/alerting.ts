@@ -20,7 +20,7 @@ const all = {
 /** Cases for each alert, in the order of the alerts. promtool evaluates each case after 60 minutes. */
 export const alertCases: readonly AlertCase[] = [
   gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
-  gauge('HubRestarts', `process_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),
+  gauge('HubRestarts', `hub_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),
   gauge('HubStoreFails', 'hub_store_ok', '1x50 0x10', '1x60'),
   gauge('HubEventsNotStored', 'hub_store_failures_total', '0x55 3x5', '3x60'),
   {

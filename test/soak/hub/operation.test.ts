@@ -4,9 +4,10 @@ import tls from 'node:tls'
 import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { sampleFeedPath } from '../../../config/config.ts'
+import { openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
@@ -103,6 +104,22 @@ t.test('status names the CA that users are told to trust', async (t) => {
   t.equal((await told({ HUB_TLS_CA: ca })).ca, ca, 'whatever the certificate')
   const development = await told({})
   t.equal(development.ca, join(development.hub.home, 'certs', 'ca.pem'))
+})
+
+t.test('a node that starts again in its process has a new start', async (t) => {
+  const home = await temporaryDirectory(t)
+  const startOf = async (hub: TestHub) => {
+    const { text } = await (await openApi(t, hub)).call('GET', '/metrics')
+    return Number(/^hub_start_time_seconds (\S+)$/m.exec(text)?.[1])
+  }
+  const first = await startTestHub(t, {}, home)
+  const firstStart = await startOf(first)
+  await first.close()
+  const again = performance.now()
+  const second = await startTestHub(t, {}, home)
+  t.ok((await startOf(second)) > firstStart, 'for Prometheus')
+  const { uptime } = await second.ask<{ uptime: number }>('status')
+  t.ok(uptime <= Math.round((performance.now() - again) / 1000), 'for hubctl status')
 })
 
 onEachStore('an operator sees clients, disconnects them and clears retained messages', async (t, store) => {
