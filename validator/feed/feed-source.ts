@@ -28,6 +28,7 @@ const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
 
 const feedPlace = 'feed/'
 const lastGoodKey = `${feedPlace}last`
+const confirmedKey = `${feedPlace}confirmed`
 const refreshChannel = 'feed refresh'
 
 interface LastGood extends ReadFeed {
@@ -35,14 +36,16 @@ interface LastGood extends ReadFeed {
   loadedAt: string
 }
 
+/** When a source was last found good without change, milliseconds since the epoch. */
+interface Confirmed {
+  source: string
+  at: number
+}
+
 /** The feed in use. */
 type UsedFeed = LastGood & { feed: Feed }
 
-/**
- * Reads the livestream feed at start and every `intervalMs`. If a new feed does not parse, has duplicates or
- * shrinks too far, the hub goes on with the last good feed. This feed is stored, so it survives restarts.
- */
-export async function createFeedSource(options: {
+interface FeedSourceOptions {
   source: string
   intervalMs: number
   store: Store
@@ -53,7 +56,13 @@ export async function createFeedSource(options: {
   /** Replaces the platform's `fetch`, for tests. */
   fetchImpl?: typeof fetch
   limits?: typeof httpLimits
-}) {
+}
+
+/**
+ * Reads the livestream feed at start and every `intervalMs`. If a new feed does not parse, has duplicates or
+ * shrinks too far, the hub goes on with the last good feed. This feed is stored, so it survives restarts.
+ */
+export async function createFeedSource(options: FeedSourceOptions) {
   const { source, store, log, clock, isSample = () => false } = options
   const { fetchImpl = fetch, limits = httpLimits } = options
   /** Whether `other` is the configured source. Sample feeds are all one source: an update may move them. */
@@ -65,7 +74,7 @@ export async function createFeedSource(options: {
   let problem: string | null = lastGood ? null : 'not read yet'
   let lastRefresh: Promise<unknown> = Promise.resolve()
   let underWay = 0
-  let confirmedAt = lastGood ? Date.parse(lastGood.loadedAt) : undefined
+  let confirmedAt = lastGood && (await lastConfirmed(store, lastGood))
 
   const first = refresh({ force: false })
   // If a good feed of a remote source is stored, the node starts without waiting for the source.
@@ -117,7 +126,8 @@ export async function createFeedSource(options: {
   }
 
   async function refreshOnce(force: boolean): Promise<RefreshResult> {
-    const itemsBefore = lastGood?.feed.size ?? 0
+    const before = lastGood
+    const itemsBefore = before?.feed.size ?? 0
     const found = await adopt(force).catch((error: unknown) =>
       reasonOf(error).replaceAll(source, shown(source)),
     )
@@ -126,7 +136,10 @@ export async function createFeedSource(options: {
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
     problem = found
-    if (found === null) confirmedAt = clock()
+    if (found === null) {
+      confirmedAt = clock()
+      if (lastGood === before) await storeConfirmed(store, { source, at: confirmedAt }, log)
+    }
     if (lastGood && !isConfigured(lastGood.source)) logOtherSource(log, source, lastGood)
     return { ...status(), itemsBefore }
   }
@@ -160,6 +173,20 @@ export async function createFeedSource(options: {
   function status(): FeedStatus {
     return statusOf(source, lastGood, checkedAt, problem)
   }
+}
+
+/** Stores when an unchanged feed was found good. Without it, a feed that seldom changes looks old after a restart. */
+async function storeConfirmed(store: Store, confirmed: Confirmed, log: Log): Promise<void> {
+  await store.commit([{ put: confirmedKey, value: JSON.stringify(confirmed) }]).catch((err: unknown) => {
+    log.warn({ err }, 'the time of the last good feed is not stored')
+  })
+}
+
+/** When a stored feed was last found good, milliseconds since the epoch. */
+async function lastConfirmed(store: Store, { source, loadedAt }: LastGood): Promise<number> {
+  const stored = await store.get(confirmedKey)
+  const confirmed: Confirmed | undefined = stored && JSON.parse(stored.toString())
+  return Math.max(Date.parse(loadedAt), confirmed?.source === source ? confirmed.at : 0)
 }
 
 async function tellOthers(store: Store, how: { force: boolean }, log: Log): Promise<void> {

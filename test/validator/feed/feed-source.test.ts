@@ -137,6 +137,43 @@ t.test('the last good feed survives a restart with the source gone', async (t) =
   })
 })
 
+t.test('when the feed was last found good survives a restart, also where it has not changed', async (t) => {
+  const { source, path, store } = await startOnFile(t, feedText(10))
+  source.close()
+  const day = 24 * 3600 * 1000
+  const later = await startSource(t, { source: path, store, clock: () => start + day })
+  t.equal(later.confirmedAt(), start + day)
+  later.close()
+  rmSync(path)
+  const again = await startSource(t, { source: path, store, clock: () => start + 2 * day })
+  t.match(again.status(), { ok: false, loadedAt: '2026-01-31T12:00:00.000Z' })
+  t.equal(again.confirmedAt(), start + day)
+  again.close()
+  // The feed of another source, which is loaded later, and whose time is not stored any more.
+  const other = join(t.testdir({ 'other.json': feedText(9) }), 'other.json')
+  ;(await startSource(t, { source: other, store, clock: () => start + 3 * day })).close()
+  const last = await startSource(t, { source: path, store, clock: () => start + 4 * day })
+  t.equal(last.confirmedAt(), start + 3 * day)
+})
+
+t.test('a feed that has not changed is good, also where that cannot be stored', async (t) => {
+  const path = join(t.testdir({ 'feed.json': feedText(10) }), 'feed.json')
+  const store = await openStore(t)
+  let isFull = false
+  const commit: Store['commit'] = (changes) => {
+    return isFull ? Promise.reject(new Error('no space left')) : store.commit(changes)
+  }
+  const lines: object[] = []
+  const log = pino({ level: 'warn' }, { write: (line: string) => lines.push(JSON.parse(line)) })
+  let now = start
+  const source = await startSource(t, { source: path, store: { ...store, commit }, log, clock: () => now++ })
+  isFull = true
+  now = start + 1000
+  t.match(await source.refresh({ force: false }), { items: 10, ok: true, problem: null })
+  t.ok(Number(source.confirmedAt()) >= start + 1000)
+  t.match(lines[0], { level: 40, err: { message: 'no space left' }, msg: /^the time of the last good feed/ })
+})
+
 t.test('the shrink guard holds over a restart', async (t) => {
   const { source, path, store, write } = await startOnFile(t, feedText(10))
   source.close()
