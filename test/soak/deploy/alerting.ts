@@ -29,7 +29,7 @@ export const alertCases: readonly AlertCase[] = [
     quiet: { [`hub_feed_ok{${hub}}`]: '0x60', [`hub_feed_age_seconds{${hub}}`]: '3600+60x60' },
   },
   gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
-  gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x60'),
+  gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x50 _x5 25000x2'),
   { alert: 'HubBudgetBroken', fires: { ...slow, ...all }, quiet: { ...quick, ...all } },
   gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '_x50 0x5 150x5', '0+1x60'),
   gauge('HubLogInsRefused', 'hub_connections_refused_total{reason="credentials"}', '0+120x60', '0+6x60'),
