@@ -8,6 +8,7 @@ import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
 import type { Access } from '../login/access.ts'
 import type { Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
+import { createSubscriptions } from '../session/subscriptions.ts'
 import type { FanOut } from './fanout.ts'
 import { sendRetained } from './writing.ts'
 
@@ -78,18 +79,21 @@ export function createRetainedSending(parts: {
     connection: MqttConnection,
     filters: ReadonlyMap<string, Grant>,
   ): Promise<void> {
-    const underway: Due[] = []
-    await sendPaced(session, connection, dueOf(filters, retained), underway)
+    const asking = createSubscriptions<NewFilter>()
+    for (const [filter, grant] of filters) asking.add(filter, { filter, ...grant }, 0)
+    const underway: string[] = []
+    await sendPaced(session, connection, asking, dueOf(session, filters.keys(), retained), underway)
     if (underway.length === 0) return
     await live.sent()
-    await sendPaced(session, connection, underway, undefined)
+    await sendPaced(session, connection, asking, underway, undefined)
   }
 
   async function sendPaced(
     session: Session,
     connection: MqttConnection,
-    due: readonly Due[],
-    underway: Due[] | undefined,
+    asking: NewFilters,
+    due: readonly string[],
+    underway: string[] | undefined,
   ): Promise<void> {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
@@ -99,29 +103,31 @@ export function createRetainedSending(parts: {
         await inFlight.fallsTo(inFlightWindow - burst)
       }
       if (session.connection !== connection || !connection.isOpen) return
-      next += send(session, connection, due.slice(next, next + burst), underway)
+      next += send(session, connection, asking, due.slice(next, next + burst), underway)
     }
   }
 
   /**
-   * Sends the first items, as many as the connection should take at once, and returns how many are done. If this node
-   * is sending a live message on a topic meanwhile, the first pass of `sendAll` leaves the topic to the second pass. By
-   * then the node knows whether the client got the live message, and sends no older value after it.
+   * Sends the values of the first topics, as many as the connection should take at once, and returns how many topics
+   * are done. `asking`: the new filters. If this node is sending a live message on a topic meanwhile, the first pass of
+   * `sendAll` leaves the topic to the second pass. By then the node knows whether the client got the live message, and
+   * sends no older value after it.
    */
   function send(
     session: Session,
     connection: MqttConnection,
-    due: readonly Due[],
-    underway: Due[] | undefined,
+    asking: NewFilters,
+    due: readonly string[],
+    underway: string[] | undefined,
   ): number {
     let done = 0
     let bytes = 0
-    for (const item of due) {
+    for (const topic of due) {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
-      const { topic, filters } = item
+      const filters = [...asking.match(topic).keys()]
       // A filter that the client has unsubscribed meanwhile brings no more values [MQTT-3.10.4-2].
-      const granted = highest([...filters.keys()].map((filter) => session.subscriptions.get(filter)?.qos))
+      const granted = highest(filters.map(({ filter }) => session.subscriptions.get(filter)?.qos))
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
@@ -129,7 +135,7 @@ export function createRetainedSending(parts: {
       if (!session.clean && qos > 0) continue
       const sending = live.sending(topic)
       if (underway && sending.length > 0) {
-        underway.push(item)
+        underway.push(topic)
         continue
       }
       // The value was published meanwhile, and this node is still sending it live.
@@ -143,23 +149,19 @@ export function createRetainedSending(parts: {
   }
 }
 
-interface Due {
-  topic: string
-  /** The new filters that match the topic. */
-  filters: Map<string, Grant>
-}
-
-/** Returns the topics that have a retained value and match a new filter. */
-function dueOf(filters: ReadonlyMap<string, Grant>, retained: RetainedMessages): Due[] {
-  const matching = new Map<string, Due>()
-  for (const [filter, grant] of filters) {
+/**
+ * Returns the topics whose values these new filters bring, except for values that a persistent session gets from its
+ * backlog (`owedFor`). Keeps no more than the topics: thousands may wait for a client that does not read.
+ */
+function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMessages): string[] {
+  const due = new Set<string>()
+  for (const filter of filters) {
+    const isOwed = !session.clean && session.subscriptions.get(filter)?.qos !== 0
     for (const topic of retained.topics(filter)) {
-      const due = matching.get(topic) ?? { topic, filters: new Map() }
-      due.filters.set(filter, grant)
-      matching.set(topic, due)
+      if (!isOwed || retained.current(topic)?.qos === 0) due.add(topic)
     }
   }
-  return [...matching.values()]
+  return [...due]
 }
 
 function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
@@ -171,6 +173,12 @@ interface Grant {
   granted: number
   lost: number
 }
+
+interface NewFilter extends Grant {
+  filter: string
+}
+
+type NewFilters = ReturnType<typeof createSubscriptions<NewFilter>>
 
 /** Finds out which retained values a client has got live since it subscribed. */
 function createGotLive(retained: RetainedMessages) {
@@ -195,15 +203,14 @@ function createGotLive(retained: RetainedMessages) {
     has(
       session: Session,
       connection: MqttConnection,
-      filters: ReadonlyMap<string, Grant>,
+      filters: readonly NewFilter[],
       value: RetainedValue,
     ): boolean {
       const lost = lostOf(session, connection)
-      const grants = [...filters]
-      if (grants.some(([, grant]) => grant.lost !== lost)) return false
-      if (!isRead(session, value)) return grants.every(([, { granted }]) => (value.sent ?? 0) > granted)
-      return grants.every(
-        ([filter]) => value.position > (session.subscriptions.get(filter)?.since ?? Infinity),
+      if (filters.some((each) => each.lost !== lost)) return false
+      if (!isRead(session, value)) return filters.every(({ granted }) => (value.sent ?? 0) > granted)
+      return filters.every(
+        ({ filter }) => value.position > (session.subscriptions.get(filter)?.since ?? Infinity),
       )
     },
   }
