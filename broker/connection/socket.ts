@@ -5,7 +5,7 @@ import { packetType } from './wire.ts'
 
 /**
  * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
- * milliseconds.
+ * milliseconds. If messages wait in `paced`, also if the network takes nothing more.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -39,6 +39,7 @@ export class OutgoingBuffer {
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
+  /** The calls of `paced` that wait. They look again at each packet that the network has taken. */
   #waitingForRoom: (() => void)[] | undefined
 
   constructor(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
@@ -68,7 +69,7 @@ export class OutgoingBuffer {
     if (!socket.writable) return // the peer is gone, but the hub still answers its earlier packets
     const before = socket.writableLength
     if (before + this.#smallWrites * writeCostBytes + bytes.length > this.#limitBytes / 2) {
-      this.#frozenTimer ??= setTimeout(this.#stuck, frozenMs, `not read for ${frozenMs} ms`).unref()
+      this.#frozenTimer ??= this.#stuckAfter(frozenMs)
     }
     const own = isLent && !(this.#takesAtOnce && before === 0) ? Buffer.from(bytes) : bytes
     if (bytes.length < writeCostBytes) {
@@ -84,28 +85,47 @@ export class OutgoingBuffer {
     }
   }
 
-  /** When the last packet that raised the buffer above `paceBytes` is taken, at most `paceBytes` are left behind it. */
   #taken(): void {
-    if (this.#socket.writableLength <= this.paceBytes) this.endWaits()
+    this.#endPauses()
+    // When the last packet that raised the buffer above `paceBytes` is taken, at most `paceBytes` are left behind it.
+    if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 
-  /** Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. */
+  /**
+   * Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. Calls `stuck`
+   * if the network takes no packet for `frozenMs`, counted for each `paceBytes` in the buffer. So a slow peer has time
+   * for a large message.
+   */
   async paced(isOpen: () => boolean): Promise<void> {
     while (isOpen() && this.#socket.writableLength > this.paceBytes) {
+      const timer = this.#stuckAfter(Math.round((frozenMs * this.#socket.writableLength) / this.paceBytes))
       await new Promise<void>((resolve) => {
         this.#waitingForRoom ??= []
         this.#waitingForRoom.push(resolve)
       })
+      clearTimeout(timer)
     }
+  }
+
+  #stuckAfter(ms: number): NodeJS.Timeout {
+    return setTimeout(this.#stuck, ms, `not read for ${ms} ms`).unref()
   }
 
   /** Call this when the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
   endWaits(): void {
-    clearTimeout(this.#frozenTimer)
-    this.#frozenTimer = undefined
+    this.#endPauses()
+    this.#endFrozen()
+  }
+
+  #endPauses(): void {
     const waiting = this.#waitingForRoom
     this.#waitingForRoom = undefined
     for (const resolve of waiting ?? []) resolve()
+  }
+
+  #endFrozen(): void {
+    clearTimeout(this.#frozenTimer)
+    this.#frozenTimer = undefined
   }
 }
 

@@ -6,10 +6,11 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
 import type { Access } from '../login/access.ts'
-import type { Owed } from '../session/in-flight.ts'
+import type { InFlight, Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
 import { createSubscriptions } from '../session/subscriptions.ts'
 import type { FanOut } from './fanout.ts'
+import { unacknowledgedMs } from './sending.ts'
 import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
@@ -98,10 +99,8 @@ export function createRetainedSending(parts: {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
       await connection.paced()
-      const { inFlight } = session
-      while (inFlight.size > inFlightWindow - burst && connection.isOpen) {
-        await inFlight.fallsTo(inFlightWindow - burst)
-      }
+      // A persistent session gets no value above QoS 0 here, so it has nothing to acknowledge first.
+      if (session.clean) await roomInFlight(session.inFlight, connection)
       if (session.connection !== connection || !connection.isOpen) return
       next += send(session, connection, asking, due.slice(next, next + burst), underway)
     }
@@ -146,6 +145,14 @@ export function createRetainedSending(parts: {
       sendRetained(session, preparePublish(topic, value.payload), qos)
     }
     return done
+  }
+}
+
+/** Waits until the client has acknowledged enough. Cuts it off if it acknowledges nothing for `unacknowledgedMs`. */
+async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Promise<void> {
+  const cut = () => connection.cut('slow', `no message acknowledged for ${unacknowledgedMs} ms`)
+  while (inFlight.size > inFlightWindow - burst && connection.isOpen) {
+    await inFlight.fallsTo(inFlightWindow - burst, unacknowledgedMs, cut)
   }
 }
 

@@ -14,7 +14,7 @@ const retryMs = 500
  * The node cuts off a client that does not acknowledge a message within this time while other messages wait behind that
  * message; milliseconds.
  */
-const unacknowledgedMs = 10_000
+export const unacknowledgedMs = 10_000
 
 /** The parts of a message that the node needs to send it. */
 export type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>

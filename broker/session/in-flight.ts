@@ -37,7 +37,7 @@ export class InFlight {
   #first = 0
   #count = 0
   #others: Map<number, Flight> | undefined
-  #waiting: { count: number; resolve: () => void } | undefined
+  #waiting: Waiting | undefined
 
   get size(): number {
     return this.#count + (this.#others?.size ?? 0)
@@ -92,18 +92,26 @@ export class InFlight {
 
   /**
    * Resolves when at most `count` messages are in flight. A call of `endWait` resolves the promise earlier, so the
-   * caller must check whether it still has to wait.
+   * caller must check whether it still has to wait. Looks every `silentMs`, and calls `silent` if no message has ended
+   * since.
    */
-  fallsTo(count: number): Promise<void> {
+  fallsTo(count: number, silentMs: number, silent: () => void): Promise<void> {
     this.endWait()
+    if (this.size <= count) return Promise.resolve()
     return new Promise((resolve) => {
-      this.#waiting = { count, resolve }
-      this.#shrunk()
+      const look = () => {
+        if (!waiting.hasShrunk) silent()
+        waiting.hasShrunk = false
+      }
+      const timer = setInterval(look, silentMs).unref()
+      const waiting: Waiting = { count, resolve, timer, hasShrunk: false }
+      this.#waiting = waiting
     })
   }
 
   /** Ends the wait in `fallsTo`, because the connection is closed or another caller has begun to wait. */
   endWait(): void {
+    clearInterval(this.#waiting?.timer)
     this.#waiting?.resolve()
     this.#waiting = undefined
   }
@@ -128,8 +136,18 @@ export class InFlight {
   }
 
   #shrunk(): void {
-    if (this.#waiting && this.size <= this.#waiting.count) this.endWait()
+    if (!this.#waiting) return
+    this.#waiting.hasShrunk = true
+    if (this.size <= this.#waiting.count) this.endWait()
   }
+}
+
+/** A caller of `fallsTo`. `hasShrunk`: a message has ended since the last look. */
+interface Waiting {
+  readonly count: number
+  readonly resolve: () => void
+  readonly timer: NodeJS.Timeout
+  hasShrunk: boolean
 }
 
 function after(id: number, steps: number): number {

@@ -7,6 +7,11 @@ import { MqttConnection } from '../../../broker/connection/connection.ts'
 import { type Flight, InFlight } from '../../../broker/session/in-flight.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
 
+const fallsTo = (inFlight: InFlight, count: number) =>
+  inFlight.fallsTo(count, 60_000, () => {
+    throw new Error('no message has ended')
+  })
+
 /** A few identifiers around 65,535, after which they begin again at 1. So steps often meet the same identifier. */
 const identifiers = [65_532, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5]
 const id = fc.constantFrom(...identifiers)
@@ -106,9 +111,9 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
     const inFlight = new InFlight()
     for (const id of [1, 2, 3]) inFlight.set(id, 'qos1')
     inFlight.set(4, 'qos2')
-    await inFlight.fallsTo(4)
+    await fallsTo(inFlight, 4)
     let goesOn = false
-    const waiting = inFlight.fallsTo(2).then(() => {
+    const waiting = fallsTo(inFlight, 2).then(() => {
       goesOn = true
     })
     inFlight.endFirst(1)
@@ -146,8 +151,8 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
   const inFlight = new InFlight()
   inFlight.set(1, 'qos1')
   connection.open(inFlight)
-  const first = inFlight.fallsTo(0)
-  const second = inFlight.fallsTo(0)
+  const first = fallsTo(inFlight, 0)
+  const second = fallsTo(inFlight, 0)
   await first
   connection.destroy()
   await second
