@@ -76,7 +76,8 @@ export function createCatchingUp(parts: {
         if (!message) lose(session, 'superseded', 1)
         if (owed.stored) outgoing.finished(session, owed.position)
       }
-      session.backlog.shift()
+      // While the message was stored for QoS 2, a SUBSCRIBE may have replaced it by a newer value of its topic.
+      if (session.backlog[0]?.position === owed.position) session.backlog.shift()
     }
     return true
   }

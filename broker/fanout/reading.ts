@@ -64,9 +64,17 @@ export function createReading(parts: {
       void read(session)
     },
 
-    /** Adds to the backlog the retained values that the session is owed because of new filters. */
+    /**
+     * Adds to the backlog the retained values that the session is owed because of new filters. A value replaces an
+     * older one of its topic that waits only because of an earlier SUBSCRIBE. Otherwise the backlog of a client that
+     * subscribes again and again, and does not keep up, would grow without end.
+     */
     owe(session: Session, owed: readonly Owed[]): void {
-      const waiting = new Map(session.backlog.map((each) => [each.position, each]))
+      const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
+      const isReplaced = ({ topic, position, isWantedAnyway }: Owed) =>
+        topic !== undefined && !isWantedAnyway && (newest.get(topic) ?? position) !== position
+      const kept = session.backlog.filter((each) => !isReplaced(each))
+      const waiting = new Map(kept.map((each) => [each.position, each]))
       for (const each of owed) {
         const before = waiting.get(each.position)
         const isWantedAnyway = before !== undefined && (before.isWantedAnyway === true || !before.retain)

@@ -252,7 +252,7 @@ function retainedOwed(
     const flight = session.inFlight.get(packetIdOf(position))
     const isInFlight = typeof flight === 'object' && flight.position === position
     if (qos === 0 || isInFlight) continue
-    owed.push({ position, qos, retain: true, dup: false })
+    owed.push({ position, qos, retain: true, dup: false, topic })
   }
   return owed.sort((a, b) => a.position - b.position)
 }

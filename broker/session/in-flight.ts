@@ -10,6 +10,8 @@ export interface Owed {
   readonly dup: boolean
   /** The session would get this retained value even without the SUBSCRIBE. Other values are dropped first. */
   readonly isWantedAnyway?: boolean
+  /** The topic of a retained value that a SUBSCRIBE has brought on this connection. */
+  readonly topic?: string
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
   /** QoS 2: the client has acknowledged the message by PUBREC, but not yet by PUBCOMP. */

@@ -191,6 +191,35 @@ t.test('a QoS 2 message comes once, also where more goes out again than a sessio
   )
 })
 
+t.test('of a topic one retained value waits for a client, however often it subscribes', async (t) => {
+  const { start } = openHub(t)
+  const broker = await start({ limits: few })
+  const client = await subscriber(t, broker, 'c', { '#': 1 }, persistent)
+  await broker.broker.distribute(many(few.maxInFlight, 'e'))
+  await client.next('publish', few.maxInFlight - 1)
+  const rounds = 10
+  for (let n = 0; n < rounds; n++) {
+    await broker.broker.distribute([title(`title ${n}`, n)])
+    // Every other SUBSCRIBE brings the value by another filter.
+    subscribe(client, n + 2, n % 2 === 0 ? { '#': 1 } : { 'radio/#': 1 })
+    await client.next('suback', n + 1)
+    t.match(await broker.broker.session('c'), { queued: few.maxInFlight + 1, inFlight: few.maxInFlight })
+  }
+  acknowledgeAll(client)
+  await client.next('publish', few.maxInFlight + rounds)
+  await client.settled()
+  const titles = publishes(client).slice(few.maxInFlight)
+  t.same(
+    titles.filter(({ retain }) => retain).map(({ payload }) => `${payload}`),
+    ['title 9'],
+  )
+  t.same(
+    titles.filter(({ retain }) => !retain).map(({ payload }) => `${payload}`),
+    Array.from({ length: rounds }, (_, n) => `title ${n}`),
+    'and no live message is missing [MQTT-3.8.4-3]',
+  )
+})
+
 /** Moves all accepted messages out of the window. The journal then removes those that no rule keeps. */
 async function trim(broker: PlainBroker): Promise<void> {
   for (let sweep = 0; sweep < 3; sweep++) {
