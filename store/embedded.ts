@@ -31,17 +31,16 @@ export async function openEmbeddedStore(
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
+  const writing = createWriting(db)
   const reclaim = createReclaiming(db)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
   /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
   let storedNumber = await readCounter(db)
   let lastNumber = storedNumber
-  let torn = false
   /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
-  let reopening: Promise<void> | undefined
-  const reading = createReading(() => reopening)
+  const reading = createReading(writing.reopening)
   let closed = false
 
   return {
@@ -55,7 +54,7 @@ export async function openEmbeddedStore(
     },
 
     async *range(prefix, bounds = {}) {
-      await reopening
+      await writing.reopening()
       for await (const page of pagesOf(db, { ...keysBelow(prefix, bounds), limit: bounds.most ?? -1 })) {
         for (const [key, stored] of page) yield [key, contentOf(stored)]
       }
@@ -70,7 +69,7 @@ export async function openEmbeddedStore(
     lastNumber: async () => lastNumber,
 
     async *dump() {
-      await reopening
+      await writing.reopening()
       // All pages come from one LevelDB iterator, which shows the store as it was when the iterator was made.
       for await (const page of pagesOf(db, {})) {
         yield page.map(([key, stored]) => ({ key, value: contentOf(stored), time: timeOf(stored) }))
@@ -101,17 +100,13 @@ export async function openEmbeddedStore(
       const mayFail = group.some(hasConditions)
       // Calls `underway` first, because the callers would otherwise wait while the batch is handed to LevelDB.
       if (!mayFail) begin(group)
-      if (torn) {
-        reopening = reopen(db)
-        await reopening
-        torn = false
-      }
+      await writing.recover()
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
       if (lastNumber > storedNumber) {
         operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
       }
-      reclaim(await writeSynced(db, operations))
+      reclaim(await writing.write(operations))
       storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
@@ -121,7 +116,6 @@ export async function openEmbeddedStore(
       }
     } catch (error) {
       isTrusted = false
-      torn = true
       times.clear()
       for (const pending of group) pending.reject(error)
     }
@@ -162,13 +156,62 @@ function createReading(reopening: () => Promise<void> | undefined) {
 }
 
 /**
- * Reopens the database after a failed write. A write that fails half-way (full disk) leaves a torn record in LevelDB's
- * log, and a crash would lose all records behind it. When LevelDB opens, it keeps the records before the torn one, and
- * goes on in a new file.
+ * Writes batches, and recovers from failed writes by opening the database again. A write that fails half-way (full disk)
+ * leaves a torn record in LevelDB's log, and a crash would lose all records behind it. When LevelDB opens, it keeps the
+ * records before the torn one, and goes on in a new file. If only the sync has failed, the log has the whole batch, and
+ * LevelDB applies it when it opens. All commits of the batch were rejected, so the recovery undoes it.
  */
-async function reopen(db: ClassicLevel<string, Buffer>): Promise<void> {
+function createWriting(db: ClassicLevel<string, Buffer>) {
+  /** The batch whose write failed. Undefined: the last write succeeded. */
+  let failed: readonly Operation[] | undefined
+  /** The stored values that the keys of this batch had before it. */
+  let former: ReadonlyMap<string, Buffer | undefined> | undefined
+  let reopening: Promise<void> | undefined
+
+  return {
+    /** Undefined as long as no write has failed. Resolves when the last recovery has ended. */
+    reopening: () => reopening,
+
+    /** Does nothing if the last write succeeded. */
+    async recover(): Promise<void> {
+      if (!failed) return
+      // Until the database is closed, it does not show the failed batch.
+      former ??= await readStored(
+        db,
+        failed.map(({ key }) => key),
+      )
+      reopening = reopen(db, former)
+      await reopening
+      failed = undefined
+      former = undefined
+    },
+
+    /** Writes one atomic batch, and waits until it is on disk. */
+    async write(operations: readonly Operation[]): Promise<Written> {
+      failed = operations
+      const written = await writeSynced(db, operations)
+      failed = undefined
+      return written
+    },
+  }
+}
+
+/** Opens the database again, and restores stored values that have changed by that. */
+async function reopen(
+  db: ClassicLevel<string, Buffer>,
+  former: ReadonlyMap<string, Buffer | undefined>,
+): Promise<void> {
   await db.close()
   await db.open()
+  const present = await readStored(db, [...former.keys()])
+  const batch = db.batch()
+  for (const [key, stored] of former) {
+    const now = present.get(key)
+    if (stored === undefined && now !== undefined) batch.del(key)
+    if (stored !== undefined && !(now?.equals(stored) ?? false)) batch.put(key, stored)
+  }
+  // Without a change there is no write, so that a disk that is full can still be read.
+  await (batch.length > 0 ? batch.write({ sync: true }) : batch.close())
 }
 
 type EventTimes = Map<string, number | undefined>

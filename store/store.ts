@@ -31,7 +31,9 @@ export interface Store {
    *   commit has changed nothing.
    * - with `OutcomeUnknown` if the store on another machine did not answer. The store may have applied the commit, or
    *   may still apply it.
-   * - with the error of the driver in all other cases.
+   * - with the error of the driver in all other cases. If a disk has failed, the commit may be on it all the same. The
+   *   embedded driver then undoes the commit before the next one. Only if the process ends before that, the commit may
+   *   have taken effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
    * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,

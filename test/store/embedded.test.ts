@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { appendFileSync, closeSync, openSync, readdirSync, readlinkSync, readSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Condition } from '../../store/store.ts'
+import type { Condition, Store } from '../../store/store.ts'
 import { commandOf, root } from '../root.ts'
 import { storeSuite } from './suite.ts'
 
@@ -147,6 +148,41 @@ t.test('a write that failed half-way takes nothing with it that is acknowledged 
   )
 })
 
+t.test('a commit that was rejected because the disk did not sync is not there later', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const order = { time: 1, horizon: Infinity }
+  const numbered = { nth: 0, at: 'value' } as const
+  const entries = async (store: Store) => {
+    const found: string[] = []
+    for await (const [key, value] of store.range('k/')) found.push(`${key} ${value}`)
+    return found
+  }
+  const store = await openEmbeddedStore(directory)
+  await store.commit([
+    { put: 'k/changed', value: 'before', order },
+    { put: 'k/removed', value: 'before' },
+  ])
+  const before = await entries(store)
+  const disk = breakSync(directory)
+  const rejected = store.commit([
+    { put: 'k/changed', value: 'rejected', order: { ...order, time: 9 } },
+    { put: 'k/added', value: 'rejected' },
+    { put: 'k/numbered', value: '', numbered },
+    { del: 'k/removed' },
+  ])
+  await t.rejects(rejected, /Invalid argument/)
+  disk.keepWritten()
+  t.same(await entries(store), before)
+  await store.commit([{ put: 'k/next', value: 'stored', numbered }])
+  const after = ['k/changed before', 'k/next 0000000000000002stored', 'k/removed before']
+  t.same(await entries(store), after)
+  await store.commit([{ put: 'k/changed', value: 'newer', order: { ...order, time: 2 } }])
+  await store.close()
+  const again = await openEmbeddedStore(directory)
+  t.teardown(() => again.close())
+  t.same(await entries(again), ['k/changed newer', ...after.slice(1)])
+})
+
 t.test('one process per directory', async (t) => {
   const directory = join(t.testdir(), 'store')
   const writer = startWriter(t, directory, 'k')
@@ -176,6 +212,40 @@ t.test('a directory in use is not damaged', async (t) => {
   await store.commit([{ put: 'a/b', value: 'c' }])
   await store.close()
 })
+
+/**
+ * Makes the disk fail below the open store in `directory`: the log of LevelDB takes what is written, and a sync fails.
+ * For that, the file descriptor of the log gets a FIFO, which cannot be synced. `keepWritten` writes to the file of the
+ * log what the FIFO has taken.
+ */
+function breakSync(directory: string): { keepWritten(): void } {
+  const fifo = `${directory}.fifo`
+  execFileSync('mkfifo', [fifo])
+  const links = readdirSync('/proc/self/fd').map((fd) => ({ fd: Number(fd), path: pathOf(Number(fd)) }))
+  const log = links.find(({ path }) => path.startsWith(directory) && path.endsWith('.log'))
+  if (!log) throw new Error('LevelDB has no log open')
+  const own = openSync(fifo, 'r+')
+  closeSync(log.fd)
+  // The system gives out the lowest number that is free.
+  const opened: number[] = []
+  while (opened.at(-1) !== log.fd) opened.push(openSync(fifo, 'r+'))
+  for (const fd of opened.slice(0, -1)) closeSync(fd)
+  return {
+    keepWritten() {
+      const written = Buffer.alloc(64 * 1024)
+      appendFileSync(log.path, written.subarray(0, readSync(own, written)))
+      closeSync(own)
+    },
+  }
+}
+
+function pathOf(fd: number): string {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return ''
+  }
+}
 
 /** A process that commits to the store in `directory` until it is killed. */
 function startWriter(t: Test, directory: string, prefix: string, { maxFileKb = 0 } = {}) {
