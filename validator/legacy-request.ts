@@ -18,7 +18,7 @@ export interface LegacyRequest {
 /** An event that is not refused as a whole. Each of its services has a verdict of its own. */
 export interface Judgeable extends Readable {
   refused?: undefined
-  /** Number of livestreams of the services that are not blocked. */
+  /** Number of livestreams that the services name. Those of blocked services count, because judging them takes long. */
   livestreams: number
   by: Ownership
   judged: Judged
@@ -54,9 +54,9 @@ export function judgeRequest(
   if (misnamed.length > 0) return { refused: 'invalid', errors: misnamed, value: event, livestreams }
   const judged = judge(event.services, institutionId, by, topics)
   const tooMuch = checkTotalSize(payload, [...judged.ids])
-  const { size } = judged.ids
-  if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: size }
-  return { ...shape, livestreams: size, by, judged }
+  const named = new Set(event.services.map(({ type, externalId }) => `${type} ${externalId}`)).size
+  if (tooMuch.length > 0) return { refused: 'invalid', errors: tooMuch, value: event, livestreams: named }
+  return { ...shape, livestreams: named, by, judged }
 }
 
 type Readable = Exclude<ReturnType<typeof checkShape>, { errors: ErrorItem[] }>

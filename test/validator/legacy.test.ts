@@ -69,13 +69,13 @@ async function startLegacy(t: Test, hasFeed = true) {
     fail: (error: Error | undefined) => {
       failure = error
     },
-    publish: (event: object) =>
-      settle(
-        decide(
-          { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId },
-          { at: Date.now(), started: performance.now() },
-        ),
-      ),
+    decide: decideNow,
+    publish: (event: object) => settle(decideNow(event)),
+  }
+
+  function decideNow(event: object) {
+    const request = { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId }
+    return decide(request, { at: Date.now(), started: performance.now() })
   }
 }
 
@@ -193,6 +193,18 @@ t.test('a large event does not go to any number of livestreams', async (t) => {
   t.match(await publish(toMany(20)), { statuses: { published: 20 } })
   t.equal(distributed.length, 20)
 })
+
+t.test(
+  'an event is charged for the livestreams that it names, also for those of blocked services',
+  async (t) => {
+    const { decide } = await startLegacy(t)
+    const services = Array.from({ length: 30 }, (_, n) =>
+      service({ externalId: `crid://example/new-${n % 10}`, id: 'wrong' }),
+    )
+    t.equal(decide(playing(one, { services })).livestreams, 10)
+    t.equal(decide({}).livestreams, 0)
+  },
+)
 
 t.test('what is refused as a whole is in the log, with the first reason', async (t) => {
   const { publish, lines } = await startLegacy(t)

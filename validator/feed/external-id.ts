@@ -18,6 +18,19 @@ const crid =
  * institution.
  */
 export function foldExternalId(externalId: string): string {
+  const known = folded.get(externalId)
+  if (known !== undefined) return known
+  const result = fold(externalId)
+  if (folded.size >= maxFolded) folded.clear()
+  folded.set(externalId, result)
+  return result
+}
+
+/** Results of `foldExternalId`, because an event may name an external id many times, and each time is folded thrice. */
+const folded = new Map<string, string>()
+const maxFolded = 1_000
+
+function fold(externalId: string): string {
   const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')
   // toUpperCase makes pairs such as ß and ss, σ and ς, or ı and i equal. The toLowerCase before it turns ẞ into ß.
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
