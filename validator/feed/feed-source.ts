@@ -135,10 +135,14 @@ export async function createFeedSource(options: FeedSourceOptions) {
     if (closing.signal.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
+    const wasRefused = problem !== null
     problem = found
     if (found === null) {
       confirmedAt = clock()
-      if (lastGood === before) await storeConfirmed(store, { source, at: confirmedAt }, log)
+      if (lastGood === before) {
+        if (wasRefused) log.info({ source: shown(source), items: itemsBefore }, 'the feed is good again')
+        await storeConfirmed(store, { source, at: confirmedAt }, log)
+      }
     }
     if (lastGood && !isConfigured(lastGood.source)) logOtherSource(log, source, lastGood)
     return { ...status(), itemsBefore }

@@ -122,6 +122,20 @@ t.test('back to the feed in use is no problem any more', async (t) => {
   t.match(await source.refresh({ force: false }), { items: 10, ok: true, problem: null })
 })
 
+t.test('the log says that the feed is good again, once, also where it has not changed', async (t) => {
+  const path = join(t.testdir({ 'feed.json': feedText(10) }), 'feed.json')
+  const messages: string[] = []
+  const log = pino({}, { write: (line: string) => messages.push(JSON.parse(line).msg) })
+  const source = await startSource(t, { source: path, store: await openStore(t), log })
+  for (const text of ['{}', feedText(10), feedText(10), '{}', feedText(11)]) {
+    writeFileSync(path, text)
+    await source.refresh({ force: false })
+  }
+  const refused = 'feed refused, the last good one stays'
+  const expected = ['feed loaded', refused, 'the feed is good again', refused, 'feed loaded']
+  t.same(messages, expected)
+})
+
 t.test('the last good feed survives a restart with the source gone', async (t) => {
   const { source, path, store } = await startOnFile(t, feedText(10))
   source.close()
