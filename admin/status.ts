@@ -88,12 +88,16 @@ export function registerGauges(
   gauge('hub_work_pending', 'Items that wait for webhooks and plugin targets', {
     read: (set) => set(queues.totals().pending),
   })
-  gauge('hub_work_oldest_seconds', 'How long the oldest of them has waited; 0 when nothing waits', {
-    read(set) {
-      const { oldest } = queues.totals()
-      set(oldest === undefined ? 0 : secondsSince(oldest))
+  gauge(
+    'hub_work_oldest_seconds',
+    'How long the oldest of them has waited, without queues that rest; 0 when nothing waits',
+    {
+      read(set) {
+        const { oldest } = queues.totals()
+        set(oldest === undefined ? 0 : secondsSince(oldest))
+      },
     },
-  })
+  )
   gauge('hub_work_dead_letters', 'Dead letters of webhooks and plugin targets', {
     read: (set) => set(queues.totals().deadLetters),
   })

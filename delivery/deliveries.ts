@@ -14,7 +14,7 @@ import { createPlugins } from './plugins/plugins.ts'
 import { createPushedWork } from './pushed-work.ts'
 import { workLimits } from './queue/limits.ts'
 import { createWorkQueues } from './queue/work-queues.ts'
-import { createQueueList, queueTotals } from './queue-list.ts'
+import { createQueueList } from './queue-list.ts'
 import { createReplays } from './replays.ts'
 import { createLeases } from './runner/leases.ts'
 import { createRetry, retryChange } from './runner/retry.ts'
@@ -134,10 +134,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Queues an item of plugin work that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
-    /** Every queue as operators see it. */
-    list: createQueueList({ calls, queues, runner, subscriptions, plugins, push }),
-
-    totals: () => queueTotals(queues, subscriptions),
+    ...createQueueList({ calls, queues, runner, subscriptions, plugins, push }),
 
     deadLetters: queues.deadLetters,
 

@@ -6,12 +6,15 @@ import type { Push } from './webhook/push.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** A queue as operators see it. */
-export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>>>[number]
+export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>['list']>>[number]
 
 /** The sums over all queues. */
 export interface QueueTotals {
   pending: number
-  /** When the oldest waiting item was put into its queue, milliseconds since the epoch. Undefined: no item waits. */
+  /**
+   * When the oldest waiting item was put into its queue, milliseconds since the epoch. Does not count items that wait
+   * because an operator paused the webhook, the hub disabled it, or the target is gone. Undefined: no item waits.
+   */
   oldest: number | undefined
   deadLetters: number
   /** Push subscriptions that the hub has disabled. */
@@ -24,7 +27,7 @@ interface QueuesHere {
   dropped: [queue: string, items: number][]
 }
 
-/** Lists every queue as operators see it, also queues that never held an item. */
+/** Lists every queue as operators see it, also queues that never held an item, and adds them up. */
 export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
@@ -36,25 +39,48 @@ export function createQueueList(parts: {
   const { calls, queues, runner, plugins, subscriptions, push } = parts
   calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
 
-  return async () => {
-    const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
-    const elsewhere = new Map(others.flatMap(({ states }) => states))
-    const dropped = new Map<string, number>()
-    for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
-      dropped.set(name, (dropped.get(name) ?? 0) + count)
-    }
-    const targets = new Map<string, string | null>([
+  return {
+    async list() {
+      const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
+      const elsewhere = new Map(others.flatMap(({ states }) => states))
+      const dropped = new Map<string, number>()
+      for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
+        dropped.set(name, (dropped.get(name) ?? 0) + count)
+      }
+      return [...targets()].map(([name, target]) => {
+        const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
+        const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
+        const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
+        const shown = { name, target, contact, state: restingState(name, target) ?? state }
+        return { ...shown, ...length, ...standing, disabledAt, pausedAt }
+      })
+    },
+
+    /** Adds up all queues. Every node that shares the store has the same totals, so this node asks no other. */
+    totals(): QueueTotals {
+      const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0 }
+      for (const [name, target] of targets()) {
+        const { pending, deadLetters, oldest } = queues.lengthOf(name)
+        totals.pending += pending
+        totals.deadLetters += deadLetters
+        // A queue that begins waits for the hub itself, so its items can be late.
+        const isSending = [undefined, 'beginning'].includes(restingState(name, target))
+        if (oldest !== null && isSending)
+          totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
+      }
+      for (const { disabledAt } of subscriptions.list()) if (disabledAt !== undefined) totals.disabled++
+      return totals
+    },
+  }
+
+  /** All queues, each with its target. Null: the target is gone. */
+  function targets(): Map<string, string | null> {
+    const found = new Map<string, string | null>([
       ...plugins.queues.map(({ name, target }) => [name, target.url ?? target.driver ?? null] as const),
       ...subscriptions.list().map(({ name, url }) => [name, url] as const),
     ])
-    for (const name of queues.names()) if (!targets.has(name)) targets.set(name, null)
-    return [...targets].map(([name, target]) => {
-      const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
-      const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
-      const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
-      const shown = { name, target, contact, state: restingState(name, target) ?? state }
-      return { ...shown, ...length, ...standing, disabledAt, pausedAt }
-    })
+    for (const name of queues.names()) if (!found.has(name)) found.set(name, null)
+    return found
   }
 
   /**
@@ -69,20 +95,4 @@ export function createQueueList(parts: {
     if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
-}
-
-/** Adds up all queues. Every node that shares the store has the same totals, so this node asks no other. */
-export function queueTotals(
-  queues: Pick<WorkQueues, 'names' | 'lengthOf'>,
-  subscriptions: Pick<PushSubscriptions, 'list'>,
-): QueueTotals {
-  const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0 }
-  for (const name of queues.names()) {
-    const { pending, deadLetters, oldest } = queues.lengthOf(name)
-    totals.pending += pending
-    totals.deadLetters += deadLetters
-    if (oldest !== null) totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
-  }
-  for (const { disabledAt } of subscriptions.list()) if (disabledAt !== undefined) totals.disabled++
-  return totals
 }

@@ -4,6 +4,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { loadDriver, type PluginDriver } from '../../../../delivery/plugins/driver.ts'
 import { createPlugins } from '../../../../delivery/plugins/plugins.ts'
+import { openApi } from '../../../bridge-https/api.ts'
 import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
@@ -160,6 +161,9 @@ t.test(
     t.ok(performance.now() - began < 10_000)
     const again = await startTestHub(t, {}, hub.home)
     t.match(await again.ask('queues.list'), [{ name: 'plugins.own', pending: 1, state: 'no target' }])
+    const { text } = await (await openApi(t, again)).call('GET', '/metrics')
+    t.match(text, /^hub_work_pending 1$/m)
+    t.match(text, /^hub_work_oldest_seconds 0$/m, 'but it is not late')
   },
 )
 

@@ -50,6 +50,25 @@ onEachStore('a paused webhook gets nothing until it is resumed, then all in orde
   ])
 })
 
+onEachStore('what a paused webhook holds back is not late', async (t, store) => {
+  const { receiver, ask, call, name, publish } = await start(t, store)
+  const waiting = async () => {
+    const { text } = await call('GET', '/metrics')
+    const [pending, oldest] = ['pending', 'oldest_seconds'].map((gauge) =>
+      Number(new RegExp(`^hub_work_${gauge} (\\S+)$`, 'm').exec(text)?.[1]),
+    )
+    return { pending, isLate: Number(oldest) > 0 }
+  }
+  receiver.behave(() => 503)
+  await publish('One')
+  await receiver.until((received) => received.length === 1)
+  t.same(await waiting(), { pending: 1, isLate: true })
+  await ask('subscriptions.pause', { name })
+  t.same(await waiting(), { pending: 1, isLate: false })
+  await ask('subscriptions.resume', { name })
+  t.same(await waiting(), { pending: 1, isLate: true })
+})
+
 onEachStore('an operator sends a test message, and sees how the webhook answers', async (t, store) => {
   const one = await start(t, store)
   const { receiver, ask, name, shown } = one
