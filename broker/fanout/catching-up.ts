@@ -102,11 +102,12 @@ export function createCatchingUp(parts: {
     const asks = asksOf(session.subscriptions)
     for (const entry of found.result.entries) {
       const { topic, position, queue } = entry
+      // Asks after the wait, because an UNSUBSCRIBE may have ended a filter meanwhile [MQTT-3.10.4-2].
+      await connection.paced()
       const qos = lowerQos(asks(topic, position), entry.qos)
       const owed: Owed = { position, qos, retain: false, dup: replay !== undefined }
       if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session.principal, topic)) {
         if (session.inFlight.size >= inFlightWindow) return false
-        await connection.paced()
         if (!(await sending.send(session, connection, entry, owed))) return false
       }
       session.upTo = Math.max(session.upTo, position)

@@ -113,15 +113,19 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }
 
-/** Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. */
+/**
+ * Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. A
+ * filter that ends later matches no more, even if the caller still uses this `Asks`.
+ */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
-  const filters = createSubscriptions<Subscription>()
-  for (const [filter, subscription] of subscriptions) {
-    if (subscription.qos > 0) filters.add(filter, subscription, subscription.qos)
-  }
+  const filters = createSubscriptions<string>()
+  for (const [filter, { qos }] of subscriptions) if (qos > 0) filters.add(filter, filter, qos)
   return (topic, position) => {
     let highest: Qos = 0
-    for (const [{ since }, qos] of filters.match(topic)) if (since < position && qos > highest) highest = qos
+    for (const filter of filters.match(topic).keys()) {
+      const granted = subscriptions.get(filter)
+      if (granted && granted.since < position && granted.qos > highest) highest = granted.qos
+    }
     return highest
   }
 }

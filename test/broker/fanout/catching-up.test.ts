@@ -1,0 +1,97 @@
+import { Duplex } from 'node:stream'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import { generate, type Packet, parser } from 'mqtt-packet'
+import t from 'tap'
+import { openBroker, subscriber } from '../../conformance/peers.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
+import { leave, message, persistent } from '../session/crashing-hub.ts'
+
+const topics = Array.from({ length: 10 }, (_, n) => `e/${n}`)
+/** Two of these messages fill a buffer so far that the next one waits. */
+const events = topics.map((topic) => message(topic, 'x'.repeat(10_000)))
+
+t.test('after UNSUBACK no message comes that was chosen when the session came back', async (t) => {
+  const broker = await openBroker(t)
+  await leave(await subscriber(t, broker, 'c', { 'e/#': 1 }, persistent))
+  await broker.broker.distribute(events)
+  const client = heldClient(broker)
+  await client.isBehind()
+  await client.unsubscribe()
+  client.take()
+  t.same(await client.topics(), topics.slice(0, 2))
+})
+
+t.test('nor one that was read from the journal', async (t) => {
+  const maxInFlight = 4
+  const broker = await openBroker(t, { limits: { maxInFlight } })
+  const client = heldClient(broker)
+  client.send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'e/#', qos: 1 }] })
+  client.take()
+  await client.has('suback')
+  await broker.broker.distribute(events)
+  await client.has('publish', maxInFlight)
+  client.hold()
+  for (const { cmd, messageId = 0 } of client.packets) {
+    if (cmd === 'publish') client.send({ cmd: 'puback', messageId })
+  }
+  await client.isBehind()
+  await client.unsubscribe()
+  client.take()
+  t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
+})
+
+/** The client of a persistent session. Its network takes bytes only from `take` on, until `hold`. */
+function heldClient({ broker }: PlainBroker) {
+  const packets: Packet[] = []
+  const parse = parser()
+  parse.on('packet', (packet) => packets.push(packet))
+  let isHeld = true
+  let goOn = () => {}
+  const socket = new Duplex({
+    read() {},
+    write(chunk, _encoding, done) {
+      goOn = () => {
+        parse.parse(chunk)
+        done()
+      }
+      if (!isHeld) goOn()
+    },
+  })
+  broker.accept(socket, '127.0.0.1')
+  // As from a network, a packet comes in a turn of its own.
+  const send = (packet: Packet) => void setImmediate(() => socket.push(generate(packet)))
+  const count = (cmd: Packet['cmd']) => packets.filter((packet) => packet.cmd === cmd).length
+  const has = async (cmd: Packet['cmd'], wanted = 1) => {
+    while (count(cmd) < wanted) await nextTurn()
+  }
+  const protocol = { protocolId: 'MQTT', protocolVersion: 4 } as const
+  send({ cmd: 'connect', ...protocol, clientId: 'c', clean: false, keepalive: 0 })
+
+  return {
+    packets,
+    send,
+    has,
+    hold(): void {
+      isHeld = true
+    },
+    take(): void {
+      isHeld = false
+      goOn()
+    },
+    /** Resolves when more bytes wait for the client than the broker writes without a pause. */
+    async isBehind(): Promise<void> {
+      while (socket.writableLength <= 16 * 1024) await nextTurn()
+    },
+    /** Resolves when UNSUBSCRIBE has taken effect. */
+    async unsubscribe(): Promise<void> {
+      send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['e/#'] })
+      while ((await broker.session('c'))?.subscriptions.length !== 0) await nextTurn()
+    },
+    /** The topics of all messages that come before UNSUBACK, and in some turns of the event loop after it. */
+    async topics(): Promise<string[]> {
+      await has('unsuback')
+      for (let turn = 0; turn < 50; turn++) await nextTurn()
+      return packets.flatMap((packet) => (packet.cmd === 'publish' ? [packet.topic] : []))
+    },
+  }
+}
