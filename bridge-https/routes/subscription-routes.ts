@@ -5,9 +5,11 @@ import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/timestamp.ts'
 import { Type } from '../../event/type.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { httpsError, refuse } from '../answer.ts'
+import { httpsError, jsonText, refuse } from '../answer.ts'
 import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
+import type { EventRate } from './event-routes.ts'
+import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute } from './route.ts'
 
 /** Push subscriptions: every user of an institution manages all subscriptions of the institution (service.md §1). */
@@ -19,8 +21,10 @@ export function subscriptionRoutes(parts: {
   names: LegacyNames
   /** Why events cannot be sent to a URL. Undefined: they can. */
   checkUrl: (url: string) => Promise<string | undefined>
+  rate: EventRate
 }): GuardedRoute[] {
-  const { subscriptions, topics, names, checkUrl } = parts
+  const { subscriptions, topics, names, checkUrl, rate } = parts
+  const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
   const params = { name: { description: 'Name of the subscription' } }
   const notFound = { description: 'The institution has no such subscription', schema: PlainError }
@@ -72,11 +76,13 @@ export function subscriptionRoutes(parts: {
           description: 'All subscriptions of the institution',
           schema: Type.Array(Type.Unsafe({ $ref: 'Subscription' })),
         },
+        429: tooManyQuestions,
       },
-      handle: (_call, { institutionId }) => ({
-        status: 200,
-        body: subscriptions.ofInstitution(institutionId).map(shown),
-      }),
+      handle: (call, { institutionId, userId }) =>
+        oneAtATime(call, { userId, about: 'list' }, async () => {
+          const list = JSON.stringify(subscriptions.ofInstitution(institutionId).map(shown))
+          return { answer: jsonText(list), bytes: list.length }
+        }),
     },
     {
       ...base,

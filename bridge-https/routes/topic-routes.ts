@@ -1,9 +1,11 @@
 import { Type } from '../../event/type.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { refuse } from '../answer.ts'
+import { jsonText, refuse } from '../answer.ts'
 import { PlainError, Topic } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
+import type { EventRate } from './event-routes.ts'
+import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute } from './route.ts'
 
 /** Topics: one per livestream, from its first event on (service.md §1). */
@@ -11,8 +13,10 @@ export function topicRoutes(parts: {
   topics: Pick<Topics, 'list' | 'get'>
   feed: () => Feed | undefined
   names: LegacyNames
+  rate: EventRate
 }): GuardedRoute[] {
-  const { topics, feed, names } = parts
+  const { topics, feed, names, rate } = parts
+  const oneAtATime = createOneAtATime(rate)
   const base = { method: 'GET', tag: 'Topics', track: 'push', permission: 'subscribe' } as const
   return [
     {
@@ -25,8 +29,13 @@ export function topicRoutes(parts: {
           description: 'All topics',
           schema: Type.Array(Type.Unsafe({ $ref: 'Topic' })),
         },
+        429: tooManyQuestions,
       },
-      handle: () => ({ status: 200, body: topics.list().map(({ id }) => shown(id)) }),
+      handle: (call, user) =>
+        oneAtATime(call, user, async () => {
+          const list = JSON.stringify(topics.list().map(({ id }) => shown(id)))
+          return { answer: jsonText(list), bytes: list.length }
+        }),
     },
     {
       ...base,

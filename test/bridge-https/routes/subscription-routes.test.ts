@@ -19,6 +19,7 @@ t.test('a user who is removed while the URL is checked gets no webhook', async (
     },
     topics: { get: () => topic },
     names: { topicOf: () => '' } as never,
+    rate: { take: () => 0, charge: () => undefined },
     // The asker's own name server may answer as slowly as it likes.
     async checkUrl() {
       isRemoved = true

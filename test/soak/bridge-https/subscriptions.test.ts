@@ -217,6 +217,20 @@ t.test('a subscription that cannot be is a 400 with the place, or a 404 without 
   }
 })
 
+t.test('lists cost what an event of their size costs', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '1' })
+  const { token: other } = await addUser(hub, api, own)
+  for (const list of ['/topics', '/subscriptions']) {
+    const { token } = await addUser(hub, api, own)
+    const asked = Array.from({ length: 10 }, () => api.call('GET', list, { token }))
+    const answers = await Promise.all(asked)
+    const late = answers.filter(({ status }) => status === 429)
+    t.ok(late.length > 0 && late.length < 9, `${list}: ${late.length} of 10 refused`)
+    for (const { headers } of late) t.match(headers['retry-after'], /^[12]$/)
+  }
+  t.equal((await api.call('GET', '/subscriptions', { token: other })).status, 200, 'others are not concerned')
+})
+
 t.test('private webhooks are for test installations that say so', async (t) => {
   const { api, token } = await start(t, { HUB_PUSH_ALLOW_PRIVATE: 'true' })
   const body = { ...request, url: 'https://localhost:9443/hook' }
