@@ -5,12 +5,12 @@ import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/timestamp.ts'
 import { Type } from '../../event/type.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { httpsError, jsonText, refuse } from '../answer.ts'
+import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
 import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
-import type { GuardedRoute } from './route.ts'
+import type { Call, GuardedRoute } from './route.ts'
 
 /** Push subscriptions: every user of an institution manages all subscriptions of the institution (service.md §1). */
 export function subscriptionRoutes(parts: {
@@ -23,7 +23,8 @@ export function subscriptionRoutes(parts: {
   checkUrl: (url: string) => Promise<string | undefined>
   rate: EventRate
 }): GuardedRoute[] {
-  const { subscriptions, topics, names, checkUrl, rate } = parts
+  const { subscriptions, topics, checkUrl, rate } = parts
+  const shown = (subscription: PushSubscription) => fieldsOf(subscription, parts)
   const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
   const params = { name: { description: 'Name of the subscription' } }
@@ -42,8 +43,10 @@ export function subscriptionRoutes(parts: {
         201: { description: 'Created', schema: Subscription },
         404: { description: 'There is no such topic', schema: PlainError },
         413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
+        429: tooManyQuestions,
       },
-      async handle({ body, at, isStillUser }, { institutionId, userId }) {
+      async handle(call, { institutionId, userId }) {
+        const { body, at } = call
         const { url, contact, topic, from } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
@@ -53,16 +56,17 @@ export function subscriptionRoutes(parts: {
         }
         const wrong = await checkUrl(url)
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
-        // The check asks a name server, which may take seconds.
-        if (!(await isStillUser())) return refuse(403, [httpsError('authorization.invalid')])
-        const { id: topicId } = topics.get(topic) ?? {}
-        if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
-        const created = await subscriptions.add({
-          ...{ topicId, url, contact, institutionId, createdBy: userId },
-          ...(begins !== undefined && { from: new Date(begins).toISOString() }),
+        // The check asks a name server, which may take seconds. Only the change waits for earlier ones.
+        return oneChange(call, userId, async () => {
+          const { id: topicId } = topics.get(topic) ?? {}
+          if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
+          const created = await subscriptions.add({
+            ...{ topicId, url, contact, institutionId, createdBy: userId },
+            ...(begins !== undefined && { from: new Date(begins).toISOString() }),
+          })
+          if (!created) return refuse(400, [httpsError('subscription.limit')])
+          return { status: 201, body: shown(created) }
         })
-        if (!created) return refuse(400, [httpsError('subscription.limit')])
-        return { status: 201, body: shown(created) }
       },
     },
     {
@@ -104,33 +108,42 @@ export function subscriptionRoutes(parts: {
       id: 'deleteSubscription',
       summary: 'Delete a subscription',
       params,
-      answers: { 200: { description: 'Deleted', schema: Deleted }, 404: notFound },
-      async handle(call, { institutionId }) {
-        const removed = await subscriptions.remove(institutionId, call.params.name ?? '')
-        return removed
-          ? { status: 200, body: { valid: true, trace: null } }
-          : refuse(404, undefined, 'Subscription not found')
-      },
+      answers: { 200: { description: 'Deleted', schema: Deleted }, 404: notFound, 429: tooManyQuestions },
+      handle: (call, { institutionId, userId }) =>
+        oneChange(call, userId, async () => {
+          const removed = await subscriptions.remove(institutionId, call.params.name ?? '')
+          return removed
+            ? { status: 200, body: { valid: true, trace: null } }
+            : refuse(404, undefined, 'Subscription not found')
+        }),
     },
   ]
 
-  /** The fields of service.md §2.8 in their order, and the state (design.md §9). */
-  function shown(subscription: PushSubscription) {
-    const { name, topicId, ackDeadlineSeconds, retryPolicy, serviceAccount, url, contact } = subscription
-    return {
-      type: 'PUBSUB',
-      method: 'PUSH',
-      name,
-      path: names.subscriptionPath(name),
-      topic: { id: topicId, name: names.topicName(topicId), path: names.topicPath(topicId) },
-      ackDeadlineSeconds,
-      retryPolicy,
-      serviceAccount,
-      url,
-      contact,
-      institutionId: subscription.institutionId,
-      ...(subscription.from !== undefined && { from: subscription.from }),
-      ...subscriptions.standing(subscription),
-    }
+  /** Changes of all institutions wait for one lock, so a user has one of them there, and pays one token for each. */
+  function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
+    return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))
+  }
+}
+
+/** The fields of service.md §2.8 in their order, and the state (design.md §9). */
+function fieldsOf(
+  subscription: PushSubscription,
+  { names, subscriptions }: { names: LegacyNames; subscriptions: { standing: Standings['of'] } },
+) {
+  const { name, topicId, ackDeadlineSeconds, retryPolicy, serviceAccount, url, contact } = subscription
+  return {
+    type: 'PUBSUB',
+    method: 'PUSH',
+    name,
+    path: names.subscriptionPath(name),
+    topic: { id: topicId, name: names.topicName(topicId), path: names.topicPath(topicId) },
+    ackDeadlineSeconds,
+    retryPolicy,
+    serviceAccount,
+    url,
+    contact,
+    institutionId: subscription.institutionId,
+    ...(subscription.from !== undefined && { from: subscription.from }),
+    ...subscriptions.standing(subscription),
   }
 }

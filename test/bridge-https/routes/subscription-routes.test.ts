@@ -1,11 +1,60 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { subscriptionRoutes } from '../../../bridge-https/routes/subscription-routes.ts'
 import { institutions, station } from '../../events.ts'
 
+type Parts = Parameters<typeof subscriptionRoutes>[0]
+
+const [institutionId = ''] = institutions
+const topic = { id: station().id, createdAt: '2026-06-01T12:00:00.000Z' }
+
 t.test('a user who is removed while the URL is checked gets no webhook', async (t) => {
-  const [institutionId = ''] = institutions
-  const topic = { id: station().id, createdAt: '2026-06-01T12:00:00.000Z' }
   let isRemoved = false
+  const { subscribe } = open(
+    {},
+    {
+      // The asker's own name server may answer as slowly as it likes.
+      async checkUrl() {
+        isRemoved = true
+        return undefined
+      },
+    },
+  )
+  const answer = await subscribe('u', async () => !isRemoved)
+  t.equal(answer?.status, 403)
+})
+
+t.test('a change waits for earlier ones of its user, and for no others', async (t) => {
+  const begun: string[] = []
+  const ends = new Map<string, () => void>()
+  const change = (user: string, what: string) => {
+    begun.push(`${user} ${what}`)
+    return new Promise<void>((resolve) => ends.set(user, resolve))
+  }
+  const { subscribe, unsubscribe } = open({
+    add: async ({ createdBy }) => {
+      await change(createdBy, 'subscribes')
+      return undefined
+    },
+    remove: async () => {
+      await change('one', 'unsubscribes')
+      return true
+    },
+  })
+  const changes = [unsubscribe('one'), subscribe('one'), subscribe('one'), subscribe('other')]
+  await nextTurn()
+  t.same(begun, ['one unsubscribes', 'other subscribes'])
+  for (const count of [3, 4]) {
+    ends.get('one')?.()
+    await nextTurn()
+    t.same(begun.slice(2), Array(count - 2).fill('one subscribes'))
+  }
+  for (const end of ends.values()) end()
+  await Promise.all(changes)
+})
+
+/** The routes beside fakes. Each function asks one route as a user. */
+function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Parts> = {}) {
   const unused = () => {
     throw new Error('nothing is added, read or removed')
   }
@@ -16,29 +65,38 @@ t.test('a user who is removed while the URL is checked gets no webhook', async (
       ofInstitution: () => [],
       remove: unused,
       standing: () => ({ state: 'active', since: '', reason: null }),
+      ...subscriptions,
     },
     topics: { get: () => topic },
     names: { topicOf: () => '' } as never,
+    checkUrl: async () => undefined,
     rate: { take: () => 0, charge: () => undefined },
-    // The asker's own name server may answer as slowly as it likes.
-    async checkUrl() {
-      isRemoved = true
-      return undefined
-    },
+    ...more,
   })
-  const [subscribe] = routes
-  const call = {
-    ...{ params: {}, query: {}, address: '127.0.0.1', at: Date.now(), started: 0, count: () => undefined },
-    body: { type: 'PUBSUB', url: 'https://hooks.example/', contact: 'a@b.example', topic: topic.id },
-    header: () => undefined,
-    isStillUser: async () => !isRemoved,
+  const ask = (id: string, userId: string, isStillUser: () => Promise<boolean>) =>
+    routes
+      .find((route) => route.id === id)
+      ?.handle(
+        {
+          ...{
+            params: {},
+            query: {},
+            address: '127.0.0.1',
+            at: Date.now(),
+            started: 0,
+            count: () => undefined,
+          },
+          body: { type: 'PUBSUB', url: 'https://hooks.example/', contact: 'a@b.example', topic: topic.id },
+          header: () => undefined,
+          isStillUser,
+        },
+        {
+          ...{ userId, email: 'a@b.example', emailVerified: true, institutionId },
+          ...{ permissions: ['subscribe'], createdAt: '', generation: 0 },
+        },
+      )
+  return {
+    subscribe: async (user: string, isStillUser = async () => true) => ask('subscribe', user, isStillUser),
+    unsubscribe: async (user: string) => ask('deleteSubscription', user, async () => true),
   }
-  const user = { userId: 'u', email: 'a@b.example', emailVerified: true, institutionId }
-  const answer = await subscribe?.handle(call, {
-    ...user,
-    permissions: ['subscribe'],
-    createdAt: '',
-    generation: 0,
-  })
-  t.equal(answer?.status, 403)
-})
+}

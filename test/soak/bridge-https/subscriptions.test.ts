@@ -231,6 +231,18 @@ t.test('lists cost what an event of their size costs', async (t) => {
   t.equal((await api.call('GET', '/subscriptions', { token: other })).status, 200, 'others are not concerned')
 })
 
+t.test('changes of subscriptions use up the publish rate', async (t) => {
+  const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '1' })
+  const { token } = await addUser(hub, api, own)
+  const asked = [
+    ...Array.from({ length: 5 }, () => api.call('POST', '/subscriptions', { token, body: request })),
+    ...Array.from({ length: 5 }, () => api.call('DELETE', '/subscriptions/unknown', { token })),
+  ]
+  const late = (await Promise.all(asked)).filter(({ status }) => status === 429)
+  t.ok(late.length > 0 && late.length < 9, `${late.length} of 10 refused`)
+  for (const { headers } of late) t.match(headers['retry-after'], /^[12]$/)
+})
+
 t.test('private webhooks are for test installations that say so', async (t) => {
   const { api, token } = await start(t, { HUB_PUSH_ALLOW_PRIVATE: 'true' })
   const body = { ...request, url: 'https://localhost:9443/hook' }
