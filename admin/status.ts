@@ -148,7 +148,10 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
   return async (waitMs: number) => {
     const replaced = state.replaced()
     const problem = state.unreachable() ?? (await asked(waitMs)) ?? (replaced && replacedProblem(replaced))
-    return { driver, ok: problem === undefined, problem: problem ?? null }
+    return {
+      ...{ driver, ok: problem === undefined, problem: problem ?? null },
+      isReplaced: replaced !== undefined,
+    }
   }
 
   function asked(waitMs: number): Promise<string | undefined> {

@@ -18,7 +18,10 @@ t.test('the store is asked anew every few seconds, however the clock is set', as
   time.now += 2_999
   t.match(await check(1_000), { ok: true }, 'not yet: many may ask')
   time.now += 1
-  t.match(await check(1_000), { ok: false, problem: 'disk full' })
+  t.match(await check(1_000), { ok: false, problem: 'disk full', isReplaced: false })
+  const replaced = { at: '2026-03-01T12:00:00Z', movedTo: '/data/store.damaged', reason: 'corrupt' }
+  const again = createStoreCheck({ store: memory.store, state: { ...sound, replaced: () => replaced } })
+  t.match(await again(1_000), { ok: false, problem: 'disk full', isReplaced: true })
 })
 
 t.test('the problem of the store is told with its cause', async (t) => {

@@ -245,13 +245,27 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   await first.close()
   await page.getByText('Does not answer').waitFor()
   await page.getByText('The hub cannot be reached.').first().waitFor()
-  await startTestHub(
+  const again = await startTestHub(
     t,
     { HUB_PUBLIC_URL: 'https://hub.example', HUB_HTTPS_PORT: String(first.httpsPort) },
     first.home,
   )
   await page.getByText('Answers', { exact: true }).waitFor()
   await page.getByText('No event yet').waitFor()
+
+  const status = await again.ask<{ store: object }>('status')
+  let isReplaced = false
+  await page.route('**/operate/status', (route) => {
+    const store = { ...status.store, ok: false, problem: 'it is full', isReplaced }
+    return route.fulfill({ json: { result: { ...status, store } } })
+  })
+  await page.goto(`https://localhost:${again.httpsPort}/console/node`)
+  await page.getByText('it is full').waitFor()
+  const accept = page.getByRole('button', { name: 'Go on with the empty store' })
+  t.equal(await accept.count(), 0, 'there is no empty store to go on with')
+  isReplaced = true
+  await page.reload()
+  await accept.waitFor()
 })
 
 t.test('every view is usable on narrow and wide screens, light and dark', { skip }, async (t) => {

@@ -69,7 +69,13 @@ export interface Status {
   version: string
   stage: string
   uptime: number
-  store: { driver: string; ok: boolean; problem: string | null }
+  store: {
+    driver: string
+    ok: boolean
+    problem: string | null
+    /** An empty store has replaced a damaged one, and no operator has accepted that. */
+    isReplaced: boolean
+  }
   feed: FeedStatus
   connections: number
   budget: { count: number; p50: number; p99: number }

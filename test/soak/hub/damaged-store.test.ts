@@ -48,6 +48,7 @@ t.test('a store that stays lost makes the node unhealthy until an operator accep
   t.match(await api.call('GET', '/health'), { status: 503, json: { store: 'replaced' } }, 'over a restart')
   const status = await again.ask<Status>('status')
   t.match(status.store, { driver: 'embedded', ok: false, problem: /replaced by an empty one.*hubctl store/ })
+  t.match(status.store, { isReplaced: true })
   t.match(await again.subscriber('radio/#'), { username: String }, 'it works meanwhile')
   t.match(await again.ask('store.accept'), { accepted: true, movedTo: /store\.damaged-/ })
   t.match(await api.call('GET', '/health'), { status: 200, json: { status: 'ok', store: true } })

@@ -14,7 +14,7 @@ t.test('while Redis is away hubctl says so, and status still answers', { skip: w
   const api = await openApi(t, hub)
   const { username } = await hub.subscriber('radio/#')
   const store = async () => (await hub.ask<Status>('status')).store
-  t.same(await store(), { driver: 'redis', ok: true, problem: null })
+  t.same(await store(), { driver: 'redis', ok: true, problem: null, isReplaced: false })
   const isBack = () => until(async () => (await store()).ok)
 
   redis.pause()

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ImportReport } from '../answers.ts'
 import { nodeState } from '../node-state.ts'
-import { Action } from '../parts/action.tsx'
+import { Action, type Outcome, Said } from '../parts/action.tsx'
 import { CommandForm, Field, Lines, Tick } from '../parts/form.tsx'
 import { Badge, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
@@ -24,6 +24,7 @@ export function NodePage() {
 
 function Store() {
   const store = nodeState.value?.store
+  const outcome = useSignal<Outcome>(undefined)
   if (!store) return null
   return (
     <section class="panel">
@@ -31,7 +32,7 @@ function Store() {
         Store <Badge tone={store.ok ? 'good' : 'bad'}>{store.ok ? 'well' : 'not well'}</Badge>
       </h2>
       <p>{store.problem ?? `The ${store.driver} store takes what it is given.`}</p>
-      {!store.ok && (
+      {store.isReplaced && (
         <Action
           name="store.accept"
           label="Go on with the empty store"
@@ -42,8 +43,10 @@ function Store() {
             </p>
           }
           said={({ movedTo }) => `The hub goes on. The damaged store is in ${movedTo}.`}
+          outcome={outcome}
         />
       )}
+      <Said answer={outcome.value} />
     </section>
   )
 }
