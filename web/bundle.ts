@@ -79,7 +79,8 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
     `<script type="module" src="/web/${script.name}"></script>`,
     '</head>',
     '<body>',
-    '<div id="page"></div>',
+    // The script replaces the text. CSS shows it only if the script takes long, or does not arrive.
+    '<div id="page"><p class="arriving">The script of this page has not arrived yet. If this stays, load the page again.</p></div>',
     '<noscript>This page needs JavaScript.</noscript>',
     '</body>',
     '</html>',

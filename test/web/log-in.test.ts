@@ -52,6 +52,14 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
   await logIn(refused, other)
   await refused.getByText('The user lacks the permission for this').waitFor()
 
+  await refused.route('**/*.js', (route) => route.abort())
+  await refused.reload()
+  await refused.getByText('The script of this page has not arrived yet.').waitFor()
+  await refused.unroute('**/*.js')
+  await refused.reload()
+  await refused.getByText('The user lacks the permission for this').waitFor()
+  t.equal(await refused.getByText('The script of this page').count(), 0)
+
   failing = 1
   await page.getByLabel(`Logged in as ${email}`).click()
   await page.getByRole('button', { name: 'Log out' }).click()

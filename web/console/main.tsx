@@ -79,6 +79,7 @@ function NoOperator() {
 
 const root = document.getElementById('page')
 if (root) {
+  root.replaceChildren() // removes the text that stands there until the script arrives
   render(<Console />, root)
   root.addEventListener(
     'click',

@@ -62,6 +62,7 @@ function OnAir() {
 
 const root = document.getElementById('page')
 if (root) {
+  root.replaceChildren() // removes the text that stands there until the script arrives
   render(<OnAir />, root)
   root.addEventListener(
     'click',
