@@ -63,6 +63,8 @@ interface HubOptions {
   onGap?: (reason: Error) => void
   /** Called when the data directory has an export to import: the caller must close the node and start it again. */
   onImport?: () => void
+  /** Aborts when the node is to stop. A start that is under way then rejects, before it accepts a connection. */
+  stopping?: AbortSignal
 }
 
 /**
@@ -75,7 +77,9 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
   try {
     const { publicUrl = '', mqttPort, httpsPort } = config
     const reached = { publicUrl, mqttPort, httpsPort }
+    options.stopping?.throwIfAborted()
     const parts = await openParts(open, config, log, options, reached)
+    options.stopping?.throwIfAborted()
     return { ...(await listen(open, parts, reached, options)), close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
@@ -118,11 +122,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     source: config.feed,
     intervalMs: config.feedInterval * 1000,
     isSample: isSampleFeed,
-    store,
-    log,
-    clock,
+    ...{ store, log, clock, stopping: options.stopping },
   })
   open.feed = feed
+  options.stopping?.throwIfAborted()
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const audit = createAudit(auditPath(config.dataDir), clock, { store, node: nodeName })
   const accounts = await openAccounts({

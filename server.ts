@@ -1,11 +1,9 @@
 #!/usr/bin/env node
 import { resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { welcomeText } from './cli/welcome.ts'
-import { loadConfig } from './config/config.ts'
+import type { Config } from './config/config.ts'
 import { version } from './config/version.ts'
-import { type Hub, startHub } from './hub.ts'
-import { createLog } from './telemetry/log.ts'
+import type { Hub } from './hub.ts'
 import { reasonOf } from './telemetry/reason.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
@@ -13,11 +11,27 @@ const shutdownMs = 9_500
 /** Longest pause between two tries to start the node again, milliseconds. */
 const longestWaitMs = 5_000
 
+/** Aborts when the process is asked to stop. */
+const stop = new AbortController()
+/**
+ * Resolves with the signal that asks the process to stop. The handlers come before everything else is loaded, which is
+ * most of the start: the first process of a container ignores a signal without a handler.
+ */
+const stopped = new Promise<NodeJS.Signals>((resolve) => {
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    process.on(signal, () => {
+      stop.abort()
+      resolve(signal)
+    })
+  }
+})
+
 await main(process.argv.slice(2))
 
 async function main(argv: readonly string[]): Promise<void> {
   // With arguments, the program prints an answer and starts no node.
   if (argv.length > 0) process.exit(answer(argv))
+  const { loadConfig } = await import('./config/config.ts')
   const loaded = loadConfig(process.env, process.cwd())
   if ('problems' in loaded) {
     for (const problem of loaded.problems) process.stderr.write(`${problem}\n`)
@@ -26,68 +40,41 @@ async function main(argv: readonly string[]): Promise<void> {
   const { config } = loaded
   // Writing to standard error fails if its disk is full or its reader has closed it. The node must go on all the same.
   process.stderr.on('error', () => {})
+  const { createLog } = await import('./telemetry/log.ts')
   const log = createLog(config.logLevel)
-  let stopping = false
-  let running = start()
-  let hub: Hub
-  try {
-    hub = (await running).hub
-  } catch (error) {
+  void stopped.then((signal) => {
+    log.info({ signal }, 'stopping')
+    setTimeout(() => {
+      log.error('not stopped in time')
+      process.exit(1)
+    }, shutdownMs).unref()
+  })
+
+  const { startHub } = await import('./hub.ts')
+  let node = await start().catch((error: unknown) => {
+    endIfStopped()
     process.stderr.write(`the hub cannot start: ${reasonOf(error)}\n`)
     process.exit(1)
-  }
-  // Handle signals before `hub ready` is logged: a reader of that line may stop the node at once.
-  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
-    process.on(signal, () => {
-      if (stopping) return
-      stopping = true
-      log.info({ signal }, 'stopping')
-      setTimeout(() => {
-        log.error('not stopped in time')
-        process.exit(1)
-      }, shutdownMs).unref()
-      const stopped = running.then(({ hub }) => hub.close())
-      stopped.then(
-        () => process.exit(0),
-        (error: unknown) => {
-          log.error({ err: error }, 'stopped with an error')
-          process.exit(1)
-        },
-      )
-    })
-  }
+  })
+  const { mqttPort, httpsPort } = node.hub
+  if (!stop.signal.aborted) await welcome(config, node.hub)
 
-  const { mqttPort, httpsPort, adminSocket } = hub
-  log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
-  // Welcome a person who tries out the hub. Nodes with a configured certificate or a load balancer are in real use.
-  if (!config.tlsCert && !config.tlsCa && !config.proxyProtocol && hub.caPath !== undefined) {
-    const { caPath, livestream, firstOperatorToken } = hub
-    process.stderr.write(
-      welcomeText({
-        host: config.host,
-        mqttPort,
-        httpsPort,
-        adminSocket,
-        defaultSocket: resolve('data/admin.sock'),
-        caPath,
-        livestream,
-        firstOperatorToken,
-      }),
-    )
-  }
-
-  while (!stopping) {
-    const { hub, over } = await running
-    const reason = await over
-    if (stopping) return
+  while (!stop.signal.aborted) {
+    const reason = await Promise.race([node.over, stopped])
+    if (stop.signal.aborted) break
     if (reason === 'import') log.info('the node starts again, to take in an export')
     else log.error({ err: reason }, 'the node lost track of the others, and starts again')
-    running = hub.close().then(startAgain)
-    running.catch((error: unknown) => {
+    await node.hub.close().catch((error: unknown) => {
       log.fatal({ err: error }, 'the node cannot be closed')
       process.exit(1)
     })
+    node = await startAgain()
   }
+  await node.hub.close().catch((error: unknown) => {
+    log.error({ err: error }, 'stopped with an error')
+    process.exit(1)
+  })
+  process.exit(0)
 
   /**
    * Starts the node. `over` resolves when the caller must close the node and start it again: with an error if its state
@@ -98,25 +85,50 @@ async function main(argv: readonly string[]): Promise<void> {
     const over = new Promise<Error | 'import'>((resolve) => {
       end = resolve
     })
-    return { hub: await startHub(settings, log, { onGap: end, onImport: () => end('import') }), over }
+    const restart = { onGap: end, onImport: () => end('import') }
+    const hub = await startHub(settings, log, { stopping: stop.signal, ...restart })
+    const { mqttPort, httpsPort, adminSocket } = hub
+    if (!stop.signal.aborted) log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
+    return { hub, over }
   }
 
   /** Tries to start the node until that succeeds. This may take long, for example while Redis is not reachable. */
   async function startAgain(): ReturnType<typeof start> {
     for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
-      // No node is open here, so there is nothing to close before the exit.
-      if (stopping) process.exit(0)
       try {
         // Use the ports of the first start, because clients reconnect to them.
-        const started = await start({ ...config, mqttPort, httpsPort })
-        log.info({ mqttPort, httpsPort }, 'hub ready')
-        return started
+        return await start({ ...config, mqttPort, httpsPort })
       } catch (err) {
+        endIfStopped()
         log.error({ err, retryInMs: waitMs }, 'the node cannot start again yet')
-        await delay(waitMs)
+        await Promise.race([delay(waitMs), stopped])
       }
     }
   }
+}
+
+/** Ends the process if it was asked to stop. For use after a failed start, which has left nothing open. */
+function endIfStopped(): void {
+  if (stop.signal.aborted) process.exit(0)
+}
+
+/** Prints commands to a person who tries out the hub. A configured certificate or a load balancer means real use. */
+async function welcome(config: Config, hub: Hub): Promise<void> {
+  const { mqttPort, httpsPort, adminSocket, caPath, livestream, firstOperatorToken } = hub
+  if (config.tlsCert || config.tlsCa || config.proxyProtocol || caPath === undefined) return
+  const { welcomeText } = await import('./cli/welcome.ts')
+  process.stderr.write(
+    welcomeText({
+      host: config.host,
+      mqttPort,
+      httpsPort,
+      adminSocket,
+      defaultSocket: resolve('data/admin.sock'),
+      caPath,
+      livestream,
+      firstOperatorToken,
+    }),
+  )
 }
 
 /** Prints the answer to the arguments, and returns the exit code. A node itself takes no arguments. */

@@ -53,6 +53,8 @@ interface FeedSourceOptions {
   clock: () => number
   /** Whether a source is the sample feed of this or of an earlier release. */
   isSample?: (source: string) => boolean
+  /** Aborts when the node is to stop. A refresh that is under way then ends. */
+  stopping?: AbortSignal | undefined
   /** Replaces the platform's `fetch`, for tests. */
   fetchImpl?: typeof fetch
   limits?: typeof httpLimits
@@ -68,6 +70,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   /** Whether `other` is the configured source. Sample feeds are all one source: an update may move them. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
+  const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
   const former = await createFormerLivestreams(store, feedPlace)
   let lastGood = await restore(store, (last) => !isSample(last) || isSample(source))
   let checkedAt: string | null = null
@@ -132,7 +135,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
       reasonOf(error).replaceAll(source, shown(source)),
     )
     // If the node is stopping, the failure says nothing about the feed.
-    if (closing.signal.aborted) return { ...status(), itemsBefore }
+    if (closed.aborted) return { ...status(), itemsBefore }
     checkedAt = new Date(clock()).toISOString()
     if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
     const wasRefused = problem !== null
@@ -150,7 +153,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
 
   /** Reads the source, and uses its feed from now on if the feed is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
-    const how = { force, fetchImpl, limits, closing: closing.signal }
+    const how = { force, fetchImpl, limits, closing: closed }
     const found = await readNewest(source, () => lastGood, how)
     if ('problem' in found) return found.problem
     const { read, feed } = found

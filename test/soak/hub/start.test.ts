@@ -2,8 +2,10 @@ import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { text } from 'node:stream/consumers'
 import t from 'tap'
 import { compiledServer } from '../../compiled-server.ts'
 import { freePort } from '../../redis-server.ts'
@@ -54,6 +56,31 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
   // The node has ended too: the output ends only when all processes that write to it have ended.
   if (npm.exitCode === null && npm.signalCode === null) await once(npm, 'exit')
   t.ok(messages.includes('stopping'))
+})
+
+t.test('SIGTERM ends a node that is starting, before it lets a client in', async (t) => {
+  const home = await temporaryDirectory(t)
+  // It takes connections and says nothing: a node waits for its feed from there.
+  const silent = createServer().listen(0, '127.0.0.1')
+  await once(silent, 'listening')
+  t.teardown(() => silent.close())
+  const { port } = silent.address() as AddressInfo
+  const node = await startProcess(home, { HUB_FEED: `https://127.0.0.1:${port}/feed.json` })
+  await once(silent, 'connection')
+  node.child.kill('SIGTERM')
+  const { code, messages, errors } = await node.ended
+  t.strictSame([code, errors], [0, ''])
+  t.ok(messages.includes('stopping') && !messages.includes('hub ready'), messages.join(', '))
+  t.notOk(existsSync(join(home, 'data', 'admin.sock')))
+})
+
+t.test('SIGTERM is handled before the hub is loaded', async (t) => {
+  const home = await temporaryDirectory(t)
+  const atOnce = `process.on('newListener', (name) => name === 'SIGTERM' && process.kill(process.pid, name))`
+  const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(atOnce)}`
+  const { code, messages, errors } = await (await startProcess(home, { NODE_OPTIONS })).ended
+  t.strictSame([code, errors, messages], [0, '', ['stopping']])
+  t.notOk(existsSync(join(home, 'data')), 'nothing was made')
 })
 
 t.test('a node that cannot start names the setting, its value and what was expected', async (t) => {
@@ -162,3 +189,17 @@ onStore(
     t.notOk(first.lines.some(({ msg }) => msg === 'the other nodes took this one for dead'))
   },
 )
+
+/** Starts a node as a separate process. `ended` resolves with its exit code and all that it has written. */
+async function startProcess(home: string, settings: Record<string, string>) {
+  const free = { HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }
+  const env = { PATH: process.env.PATH, HUB_DATA_DIR: join(home, 'data'), ...free, ...settings }
+  const child = spawn(process.execPath, [await compiledServer()], { cwd: home, env, stdio: 'pipe' })
+  const [output, errors, closed] = [text(child.stdout), text(child.stderr), once(child, 'close')]
+  const ended = async () => {
+    const [code] = await closed
+    const lines = (await output).split('\n').filter(Boolean)
+    return { code, messages: lines.map((line): string => JSON.parse(line).msg), errors: await errors }
+  }
+  return { child, ended: ended() }
+}

@@ -1,7 +1,11 @@
+import { once } from 'node:events'
+import { createServer } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
-import { withoutRedis } from '../../redis-server.ts'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
 
 t.test(
   'a Redis that is emptied again and again: nodes start again, one time after the other',
@@ -43,6 +47,31 @@ t.test(
   },
 )
 
+t.test(
+  'SIGTERM ends a node that wants to start again while Redis hangs',
+  { skip: withoutRedis },
+  async (t) => {
+    const redis = await startRedis(t)
+    const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
+    const node = await spawnHub(t, await temporaryDirectory(t), env)
+    // Repeat this if the node started again before Redis was killed.
+    for (let round = 1; times(node, 'hub ready') === round; round++) {
+      if (round > 1) await redis.restart()
+      const client = redis.client()
+      await client.flushall()
+      client.disconnect() // so that only the node connects below
+      await until(() => times(node, 'the node lost track') >= round)
+      await redis.kill()
+    }
+    // From the fifth failure on, the node waits so long that an attempt and a pause do not fit into a stop.
+    await until(() => times(node, 'the node cannot start again yet') >= 5)
+    const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
+    t.teardown(() => hanging.close())
+    await once(hanging, 'connection')
+    t.equal(await node.stop('SIGTERM'), 0)
+  },
+)
+
 /** Adds a credential. False if the node refuses, for example because it is starting again. */
 async function adds(node: FleetNode): Promise<boolean> {
   const request = { role: 'subscriber', label: labelOf(node), filters: ['radio/#'] }
@@ -58,7 +87,11 @@ function starts(node: FleetNode): number {
 }
 
 function count(node: FleetNode, beginning: string): number {
-  return node.messages().filter((message) => message.startsWith(beginning)).length
+  return times({ messages: node.messages() }, beginning)
+}
+
+function times({ messages }: { messages: readonly string[] }, beginning: string): number {
+  return messages.filter((message) => message.startsWith(beginning)).length
 }
 
 function labelOf({ index }: FleetNode): string {
