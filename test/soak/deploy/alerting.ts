@@ -17,6 +17,13 @@ const all = {
   'hub_budget_seconds_bucket{le="+Inf",instance="a"}': '0+1000x60',
 }
 
+/** In a quiet hour, one event each minute is quick, and within one minute `count` others are slow. */
+const slowAmongFew = (count: number) => ({
+  'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+1x60',
+  'hub_budget_seconds_bucket{le="0.5",instance="a"}': `0+1x52 ${53 + count}+1x7`,
+  'hub_budget_seconds_bucket{le="+Inf",instance="a"}': `0+1x52 ${53 + count}+1x7`,
+})
+
 /** Cases for each alert, in the order of the alerts. promtool evaluates each case after 60 minutes. */
 export const alertCases: readonly AlertCase[] = [
   gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
@@ -30,7 +37,16 @@ export const alertCases: readonly AlertCase[] = [
   },
   gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
   gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x50 _x5 25000x2'),
-  { alert: 'HubBudgetBroken', fires: { ...slow, ...all }, quiet: { ...quick, ...all } },
+  {
+    alert: 'HubBudgetBroken',
+    fires: { ...slow, ...all, [`hub_budget_exceeded_total{${hub}}`]: '0+20x60' },
+    quiet: { ...quick, ...all, [`hub_budget_exceeded_total{${hub}}`]: '0x60' },
+  },
+  {
+    alert: 'HubBudgetBroken',
+    fires: { ...slowAmongFew(4), [`hub_budget_exceeded_total{${hub}}`]: '0x52 4x8' },
+    quiet: { ...slowAmongFew(3), [`hub_budget_exceeded_total{${hub}}`]: '0x52 3x8' },
+  },
   gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '_x50 0x5 150x5', '0+1x60'),
   gauge('HubLogInsRefused', 'hub_connections_refused_total{reason="credentials"}', '0+120x60', '0+6x60'),
   gauge(
