@@ -49,6 +49,16 @@ export const alertCases: readonly AlertCase[] = [
   },
   gauge('HubSubscribersTooSlow', 'hub_messages_dropped_total{reason="slow"}', '_x50 0x5 150x5', '0+1x60'),
   gauge('HubLogInsRefused', 'hub_connections_refused_total{reason="credentials"}', '0+120x60', '0+6x60'),
+  gauge('HubLogInsRefused', 'hub_logins_total{outcome="wrong"}', '0+120x60', '0+6x60'),
+  gauge('HubLogInsRefused', 'hub_logins_total{outcome="throttled"}', '_x40 0+120x20', '0+6x60'),
+  {
+    alert: 'HubLogInsRefused',
+    fires: {
+      [`hub_logins_total{outcome="wrong",${hub}}`]: '0+40x60',
+      [`hub_connections_refused_total{reason="credentials",${hub}}`]: '0+40x60',
+    },
+    quiet: { [`hub_logins_total{outcome="ok",${hub}}`]: '0+600x60' },
+  },
   gauge(
     'HubConnectionsRefused',
     'hub_connections_refused_total{reason="max-connections"}',
