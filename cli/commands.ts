@@ -52,7 +52,7 @@ export const commands: readonly Command[] = [
     words: 'clients list',
     operation: 'clients.list',
     ...filtersOf('clients.list'),
-    print: (result, printer) => printer.list(result, clientColumns, 'Nobody is connected.'),
+    print: (result, printer) => printer.list(result, clientColumns, 'No clients.'),
   },
   {
     words: 'clients disconnect',
@@ -95,7 +95,7 @@ export const commands: readonly Command[] = [
         ...(filter !== undefined && { filter }),
       }
     },
-    print: (result, printer) => printer.list(result, retainedColumns, 'Nothing is retained.'),
+    print: (result, printer) => printer.list(result, retainedColumns, 'No retained messages.'),
   },
   {
     words: 'retained clear',
@@ -147,7 +147,7 @@ export const commands: readonly Command[] = [
     words: 'audit',
     operation: 'audit',
     ...filtersOf('audit'),
-    print: (result, printer) => printer.list(result, auditColumnsOf(result), 'Nothing was changed yet.'),
+    print: (result, printer) => printer.list(result, auditColumnsOf(result), 'No changes.'),
   },
   {
     words: 'config',

@@ -83,7 +83,7 @@ export const eventCommands: readonly Command[] = [
     words: 'events newest',
     operation: 'events.newest',
     ...filtersOf('events.newest'),
-    print: (result, printer) => printer.list(result, newestColumns, 'The livestream feed is empty.'),
+    print: (result, printer) => printer.list(result, newestColumns, 'No livestreams.'),
   },
   {
     words: 'events slow',

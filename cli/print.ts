@@ -15,7 +15,10 @@ export function createPrinter(output: { isTTY?: boolean }) {
   const colours = pc.createColors(output.isTTY === true && pc.isColorSupported)
 
   return {
-    /** A table with one row per element, or the sentence `nothing` if there is no element. */
+    /**
+     * A table with one row per element, or the sentence `nothing` if there is no element. A filter may have left out
+     * every element, so `nothing` says no more than that the list is empty.
+     */
     list(rows: unknown, columns: readonly Column[], nothing: string): string {
       const elements = Array.isArray(rows) ? rows : []
       if (elements.length === 0) return nothing

@@ -8,7 +8,7 @@ export const queueCommands: readonly Command[] = [
     words: 'queues list',
     operation: 'queues.list',
     ...filtersOf('queues.list'),
-    print: (result, printer) => printer.list(result, queueColumns, 'No subscriptions and no plugin targets.'),
+    print: (result, printer) => printer.list(result, queueColumns, 'No queues.'),
   },
   {
     words: 'queues attempts',

@@ -338,6 +338,23 @@ t.test('lists are aligned tables, or a sentence when empty', async (t) => {
   t.equal((await node.hubctl(['sessions', 'list', '--json'])).stdout.trim(), '[]')
 })
 
+t.test('an empty list says only that nothing is in it, because a filter may have left out all', async (t) => {
+  const lists: (readonly [typed: string, operation: string, nothing: string])[] = [
+    ['clients list --username x', 'clients.list', 'No clients.'],
+    ['retained list radio/x', 'retained.list', 'No retained messages.'],
+    ['queues list --state closed', 'queues.list', 'No queues.'],
+    [`events newest --institution ${A}`, 'events.newest', 'No livestreams.'],
+    ['audit --who kim', 'audit', 'No changes.'],
+  ]
+  const node = await startNode(
+    t,
+    Object.fromEntries(lists.map(([, operation]) => [operation, async () => []])),
+  )
+  await inTurns(2, lists, async ([typed, , nothing]) => {
+    t.equal((await node.hubctl(typed.split(' '))).stdout, `${nothing}\n`, typed)
+  })
+})
+
 t.test('status shows every value with its path', async (t) => {
   const status = { node: 'n1', feed: { items: 60, ok: true }, budget: { count: 0, p50: null }, plugins: [] }
   const node = await startNode(t, { status: async () => status })
