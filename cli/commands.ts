@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
+import { operationNames, operations } from '../admin/operations/operations.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
@@ -146,7 +147,15 @@ export const commands: readonly Command[] = [
   {
     words: 'audit',
     operation: 'audit',
-    ...filtersOf('audit'),
+    options: filtersOf('audit').options,
+    args(input) {
+      const args = filtersOf('audit').args(input)
+      const { action } = args
+      if (action !== undefined && !actions.some((known) => known === action)) {
+        throw usage(`action must be one of ${actions.join(', ')}, not "${action}"`)
+      }
+      return args
+    },
     print: (result, printer) => printer.list(result, auditColumnsOf(result), 'No changes.'),
   },
   {
@@ -202,6 +211,12 @@ const retainedColumns = [
   ['EXPIRES', 'expires'],
   ['BYTES', 'bytes'],
 ] as const
+
+/** The actions in the audit log: every command that changes something, and backups. */
+const actions = [
+  ...operationNames.filter((name) => operations[name].effect !== 'none'),
+  ...['export', 'import'],
+]
 
 const auditColumns = [
   ['AT', 'at'],

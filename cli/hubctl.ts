@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
 import { CommanderError } from 'commander'
+import { whyWrong } from '../admin/operations/check-arguments.ts'
 import { operations } from '../admin/operations/operations.ts'
 import { version } from '../config/version.ts'
 import { visibleJson } from '../telemetry/visible.ts'
@@ -37,6 +38,8 @@ async function main(argv: readonly string[]): Promise<number> {
 
   async function run(command: Command, input: Input, how: GlobalOptions): Promise<number> {
     const args = (await command.args?.(input)) ?? {}
+    const wrong = whyWrong(command.operation, args)
+    if (wrong !== undefined) throw usage(wrong)
     const { effect } = operations[command.operation]
     if (how.watch && (command.line !== undefined || effect !== 'none')) {
       throw usage(`--watch is for what only reads, not for hubctl ${command.words}`)

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
 import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
+import type { ShownQueue } from '../../delivery/queue-list.ts'
 import { eventClasses } from '../../event/kind.ts'
 import { Type } from '../../event/type.ts'
 import { maxUrnLength } from '../../event/urn.ts'
@@ -173,7 +174,12 @@ export const operations = {
   ),
 
   'queues.list': reads('what waits for webhooks and plugin targets, and how they answer', {
-    state: Type.Optional(text('the state of a queue')),
+    state: Type.Optional(
+      oneOf<ShownQueue['state']>(
+        ...(['idle', 'beginning', 'delivering', 'retrying'] as const),
+        ...(['paused', 'disabled', 'closed', 'no target'] as const),
+      ),
+    ),
     limit,
   }),
   'queues.attempts': reads(

@@ -155,7 +155,7 @@ t.test('lists are filtered, and as short as one likes', async (t) => {
     stderr: /whole number from 1, not "0"/,
   })
   t.match(await runHubctl(['credentials', 'list', '--role', 'king', ...socket]), {
-    code: 1,
+    code: 2,
     stderr: /role must be one of publisher, subscriber, not "king"/,
   })
   t.match(await runHubctl(['lifecycle', 'brownout', 'push', '--for', 'soon', ...socket]), {
