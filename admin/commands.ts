@@ -98,9 +98,14 @@ export function createCommands(parts: CommandParts): Commands {
     },
     'feed.lookup': async (args) => {
       const id = args.id
+      if (!feed.current()) throw refusal('this node has no livestream feed: hubctl feed status says why')
       const found = await feed.lookup(id)
       if (found === undefined || found === null || (Array.isArray(found) && found.length === 0)) {
-        throw refusal(`the livestream feed does not know ${JSON.stringify(id)}`)
+        throw refusal(
+          id === undefined
+            ? 'the livestream feed is empty'
+            : `the livestream feed does not know ${JSON.stringify(id)}`,
+        )
       }
       return found
     },

@@ -89,6 +89,16 @@ t.test('names nobody knows are refused by name, and nothing is audited', async (
   t.strictSame(await audit.list(), [])
 })
 
+t.test('a lookup says that the node has no feed', async (t) => {
+  const { ask } = await start(t, { hasFeed: false })
+  for (const args of [{}, { id: 'crid://x' }]) {
+    await t.rejects(ask('feed.lookup', args), {
+      name: 'Refusal',
+      message: /^this node has no livestream feed/,
+    })
+  }
+})
+
 t.test('a session is shown with what its client would get now', async (t) => {
   const { ask } = await start(t)
   t.strictSame(await ask('sessions.show', { clientId: 'known' }), { clientId: 'known', queued: 3 })
@@ -96,7 +106,7 @@ t.test('a session is shown with what its client would get now', async (t) => {
 
 t.test('a queue is meant by the beginning of its name, where only one begins so', async (t) => {
   const names = ['de.org.hub.subscription.0ad3', 'de.org.hub.subscription.0a77']
-  const { ask, audit } = await start(t, [...names, 'plugins.0b', 'plugins.0bc', 'known'])
+  const { ask, audit } = await start(t, { queueNames: [...names, 'plugins.0b', 'plugins.0bc', 'known'] })
   for (const [typed, name] of [
     ['0ad', names[0]],
     ['de.org.hub.subscription.0a7', names[1]],
@@ -262,7 +272,7 @@ const queue: ShownQueue = {
   ...{ failures: 0, nextTry: null, lastReason: null },
 }
 
-async function start(t: Test, queueNames: readonly string[] = ['known']) {
+async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const dir = t.testdir()
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
   const store = await openEmbeddedStore(join(dir, 'store'))
@@ -290,7 +300,7 @@ async function start(t: Test, queueNames: readonly string[] = ['known']) {
       status: () => ({}),
       refresh: ({ force }) => ({ ok: true, force }),
       lookup: () => [],
-      current: () => undefined,
+      current: () => (hasFeed ? { byId: () => undefined } : undefined),
     },
     clients: { list: () => [], exists: known, disconnect: known },
     sessions: {
