@@ -20,7 +20,7 @@ export const offeredName = 'import.offered'
 export function createBackupCommands(parts: {
   store: Store & Dumpable
   dataDir: string
-  audit: Pick<Audit, 'record'>
+  audit: Pick<Audit, 'change'>
   clock: () => number
   /** Id of this start of the node. Each start has a new id. */
   run: string
@@ -34,8 +34,10 @@ export function createBackupCommands(parts: {
     /** Answers with the lines of an export. */
     async export(_args, who) {
       if (await isImporting(store)) throw refusal('an import into this store has not finished')
-      await audit.record({ who, action: 'export', target: store.driver, detail: null })
-      return exported({ store, dataDir, release: version, clock })
+      return audit.change(who, 'export', async (first) => {
+        await first(store.driver, null)
+        return exported({ store, dataDir, release: version, clock })
+      })
     },
 
     /** Makes the next start of the node import the offered file. With `restart`, the node restarts after the answer. */
@@ -46,9 +48,11 @@ export function createBackupCommands(parts: {
       })
       const content = await contentOf(store, dataDir)
       if (content.length > 0) throw refusal(`the store is not empty: it has ${content.join(', ')}`)
-      await audit.record({ who, action: 'import', target: store.driver, detail: null })
-      await rename(offered, join(dataDir, waitingName))
-      await syncDirectory(dataDir)
+      await audit.change(who, 'import', async (first) => {
+        await first(store.driver, null)
+        await rename(offered, join(dataDir, waitingName))
+        await syncDirectory(dataDir)
+      })
       if (restart) setImmediate(restart)
       return { run, waits: restart === undefined }
     },

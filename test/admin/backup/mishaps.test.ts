@@ -8,9 +8,12 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { createAudit } from '../../../admin/audit.ts'
+import { createBackupCommands, offeredName } from '../../../admin/backup/backup-commands.ts'
 import { checkFile, linesOf } from '../../../admin/backup/export-file.ts'
 import { exported } from '../../../admin/backup/exporting.ts'
 import { importWaiting } from '../../../admin/backup/importing.ts'
+import { createPerform } from '../../../admin/operations/perform.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { type Change, type Dumpable, keyOf, type Store, type StoredRecord } from '../../../store/store.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
@@ -143,6 +146,26 @@ t.test('lines of the audit log stand in the order of their times', async (t) => 
   await copyFile(await writeExport(t, of), join(dataDir, 'import'))
   await importWaiting(store, dataDir, silent)
   t.equal(await readFile(join(dataDir, 'audit.log'), 'utf8'), `${line(1)}\n${line(2)}\n${line(3)}\n`)
+})
+
+t.test('without its entry in the audit log nothing is exported or imported', async (t) => {
+  const { store, dataDir } = await emptyStore(t)
+  await symlink('/dev/full', join(dataDir, 'audit.log'))
+  const offered = join(dataDir, offeredName)
+  await writeFile(offered, '')
+  const audit = createAudit(join(dataDir, 'audit.log'), Date.now)
+  const of = {
+    ...{ store, dataDir, audit, clock: Date.now, run: '1' },
+    imported: undefined,
+    restart: undefined,
+  }
+  const perform = createPerform({ commands: createBackupCommands(of), log: silent })
+  for (const name of ['export', 'import']) {
+    t.match(await perform(name, {}, 'kim'), {
+      error: { code: 'refused', message: /the audit log cannot be written \(ENOSPC/ },
+    })
+  }
+  t.ok(existsSync(offered))
 })
 
 t.test('hubctl import', async (t) => {
