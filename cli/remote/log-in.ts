@@ -76,6 +76,7 @@ async function readPassword(given: string | undefined): Promise<{ email: string;
   return { email, password }
 }
 
+/** The text without all before its last `@`: a mistyped URL may have its password anywhere there. */
 function withoutPassword(text: string): string {
-  return text.replace(/\/\/[^/]*@/, '//…@')
+  return text.replace(/^.*@/s, '…@')
 }

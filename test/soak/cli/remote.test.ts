@@ -78,7 +78,8 @@ t.test('what goes wrong is said in one line', async (t) => {
       2,
       /such as https:\/\/hub\.example:8443, not "http:\/\/localhost"/,
     ],
-    [['status', '--url', 'https://kim:secret@localhost'], '', 2, /not "https:\/\/…@localhost"/],
+    [['status', '--url', 'https://kim:secret@localhost'], '', 2, /not "…@localhost"/],
+    [['status', '--url', 'https://kim:p@/ss@localhost/x'], '', 2, /not "…@localhost\/x"/],
     [['status', '--socket', 'x'], '', 2, /cannot be given together/],
   ] as const) {
     await writeFile(notePath(kept), 'no certificate')
