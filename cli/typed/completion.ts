@@ -3,9 +3,16 @@ import { type Command, type CommandOption, type LocalCommand, usage } from '../c
 /** The words that can be typed, for completion. */
 interface Words {
   /** The words that may follow others: `credentials` is followed by `add`, `list` and others. */
-  next: [typed: string, words: string[]][]
+  next: Next[]
   /** Options that are followed by a value. */
   valued: string[]
+}
+
+/** The words that may follow `typed`. `isWhole`: it is a whole command, and arguments may follow as well. */
+interface Next {
+  typed: string
+  words: string[]
+  isWhole: boolean
 }
 
 const shells: Record<string, (words: Words) => string> = { bash: forBash, zsh: forZsh, fish: forFish }
@@ -42,7 +49,10 @@ function wordsOf(commands: readonly (Command | LocalCommand)[], everywhere: read
   }
   for (const shell of Object.keys(shells)) add('completion', shell)
   return {
-    next: [...next].map(([typed, words]) => [typed, [...words]]),
+    next: [...next].map(([typed, words]) => ({
+      ...{ typed, words: [...words] },
+      isWhole: commands.some((command) => command.words === typed),
+    })),
     valued: [
       ...new Set(options.filter(({ flags }) => flags.includes('<')).map(({ flags }) => nameOf(flags))),
     ],
@@ -56,13 +66,19 @@ function nameOf(flags: string): string {
 function forBash({ next, valued }: Words): string {
   return `# hubctl completion bash: source it, or write it to /etc/bash_completion.d/hubctl
 _hubctl() {
-  local current=\${COMP_WORDS[COMP_CWORD]} typed= word index
-  [[ " ${valued.join(' ')} " == *" \${COMP_WORDS[COMP_CWORD - 1]} "* ]] && return
-  for ((index = 1; index < COMP_CWORD; index++)); do
-    word=\${COMP_WORDS[index]}
+  local words=() last=-1 isSplit= part current typed= word index
+  # bash splits a word at ":" and "=", such as a URL: puts its parts together again.
+  for part in "\${COMP_WORDS[@]:0:COMP_CWORD + 1}"; do
+    if [[ -n $isSplit || $part == [:=]* ]]; then words[last]+=$part; else words[++last]=$part; fi
+    [[ $part == *[:=] ]] && isSplit=1 || isSplit=
+  done
+  current=\${words[last]}
+  [[ " ${valued.join(' ')} " == *" \${words[last - 1]} "* ]] && return
+  for ((index = 1; index < last; index++)); do
+    word=\${words[index]}
 ${typedSoFar(valued)}
   case $typed in
-${next.map(([typed, words]) => `    ${patternOf(typed)}) COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$current")) ;;`).join('\n')}
+${next.map(({ words, ...typed }) => `    ${patternOf(typed)}) COMPREPLY=($(compgen -W '${words.join(' ')}' -- "$current")) ;;`).join('\n')}
   esac
 }
 complete -o default -F _hubctl hubctl`
@@ -78,7 +94,7 @@ _hubctl() {
     word=\${words[index]}
 ${typedSoFar(valued)}
   case $typed in
-${next.map(([typed, words]) => `    ${patternOf(typed)}) compadd -- ${words.join(' ')} ;;`).join('\n')}
+${next.map(({ words, ...typed }) => `    ${patternOf(typed)}) compadd -- ${words.join(' ')} ;;`).join('\n')}
     *) _files ;;
   esac
 }
@@ -96,10 +112,11 @@ function typedSoFar(valued: readonly string[]): string {
 }
 
 function forFish({ next, valued }: Words): string {
-  const lines = next.map(([typed, words]) => {
-    const condition = `__hubctl_typed ${typed}`.trim()
+  const lines = next.map(({ typed, words, isWhole }) => {
+    const exactly = `__hubctl_typed "${typed}"`
+    const condition = isWhole ? `${exactly}; or __hubctl_typed "${typed} *"` : exactly
     // Completes names of files only after a whole command, where arguments may follow.
-    const files = typed.includes(' ') ? '' : ' -f'
+    const files = isWhole ? '' : ' -f'
     return `complete -c hubctl${files} -n '${condition}' -a '${words.join(' ')}'`
   })
   return `# hubctl completion fish: source it, or write it to ~/.config/fish/completions/hubctl.fish
@@ -115,15 +132,12 @@ function __hubctl_typed
             set -a typed $word
         end
     end
-    test $isValue = 0; and test "$typed" = "$argv"; or begin
-        test $isValue = 0; and test (count $argv) = 2; and string match -q -- "$argv *" "$typed"
-    end
+    test $isValue = 0; and string match -q -- $argv "$typed"
 end
 ${lines.join('\n')}`
 }
 
 /** Shell pattern for the words typed so far. After a whole command it also matches arguments that follow. */
-function patternOf(typed: string): string {
-  if (typed === '') return "''"
-  return typed.includes(' ') ? `'${typed}'*` : `'${typed}'`
+function patternOf({ typed, isWhole }: Omit<Next, 'words'>): string {
+  return isWhole ? `'${typed}' | '${typed} '*` : `'${typed}'`
 }

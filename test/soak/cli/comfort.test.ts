@@ -32,11 +32,18 @@ t.test('what is typed can be completed', async (t) => {
   )
   t.same(await complete('queues', 'replay', 'x', '--si'), ['--since'], 'behind an argument')
   t.same(await complete('completion', 'z'), ['zsh'])
+  t.same(await complete('import', 'f', '--dry'), ['--dry-run'], 'behind an argument of one word')
+  t.same(await complete('credentials', 'f', '--ro'), [''], 'a group has no arguments')
+  const url = ['https', ':', '//hub.example', ':', '8443'] // as bash splits it
+  t.same(await complete('--url', ...url, 'queues', 'd'), ['dead-letters'])
+  t.same(await complete('--url', '=', ...url, 'queues', 'd'), ['dead-letters'])
+  t.same(await complete('clients', 'disconnect', 'a', ':', 'b', '--ye'), ['--yes'])
   t.match((await runHubctl(['completion', 'zsh'])).stdout, /^#compdef hubctl\n/)
   t.match(
     (await runHubctl(['completion', 'fish'])).stdout,
     /^complete -c hubctl .*-a 'add list show rotate revoke'$/m,
   )
+  t.match((await runHubctl(['completion', 'fish'])).stdout, /"import \*"' -a '--stopped /)
   t.match(await runHubctl(['completion', 'tcsh']), { code: 2, stderr: /"tcsh": bash, zsh or fish/ })
 })
 
