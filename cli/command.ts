@@ -39,6 +39,8 @@ export interface Command extends Typed {
 /** How a local command reaches a hub. */
 export interface LocalHow {
   socketPath: string
+  /** Whether the person named the socket, with --socket. */
+  isSocketNamed: boolean
   url: string | undefined
   caPath: string | undefined
   /** The name of the person for the audit log. */

@@ -41,9 +41,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const wrong = whyWrong(command.operation, args)
     if (wrong !== undefined) throw usage(wrong)
     const { effect } = operations[command.operation]
-    if (how.watch && (command.line !== undefined || effect !== 'none')) {
-      throw usage(`--watch is for what only reads, not for hubctl ${command.words}`)
-    }
+    if (how.watch && (command.line !== undefined || effect !== 'none')) throw notWatched(command)
     const door = await openDoor(how)
     if (effect === 'loss' && !(await mayTakeAway(command, args, how))) {
       fail({ code: 'declined', message: 'nothing was done' }, json)
@@ -76,6 +74,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 
   async function runHere(command: LocalCommand, input: Input, how: GlobalOptions): Promise<number> {
+    if (how.watch) throw notWatched(command)
     const answer = await command.run(input, { ...how, who: whoAsks() })
     if ('error' in answer) {
       fail(answer.error, json)
@@ -85,6 +84,10 @@ async function main(argv: readonly string[]): Promise<number> {
     console.log(json ? toJson(result) : command.print(result, createPrinter(process.stdout)))
     return 0
   }
+}
+
+function notWatched({ words }: Command | LocalCommand): Error {
+  return usage(`--watch is for what only reads, not for hubctl ${words}`)
 }
 
 /** Commander's message on one line. If only the first words of a command were typed, says how to find the rest. */

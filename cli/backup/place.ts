@@ -17,9 +17,15 @@ export const stoppedOption: CommandOption = {
  * Returns where to export or import. Refuses a URL, because an export holds keys and password hashes, which must not be
  * sent over the network.
  */
-export function atSocket({ url, socketPath, who }: LocalHow, input: Input): Place {
+export function atSocket({ url, socketPath, isSocketNamed, who }: LocalHow, input: Input): Place {
   if (url !== undefined) throw usage('this works on the machine of a node only, without --url and HUBCTL_URL')
-  return { socketPath, stopped: input.flag('stopped'), who }
+  const stopped = input.flag('stopped')
+  if (stopped && isSocketNamed) {
+    throw usage(
+      '--socket and --stopped cannot be given together: HUB_DATA_DIR names the directory of the store',
+    )
+  }
+  return { socketPath, stopped, who }
 }
 
 /** An error in one line, with its cause. */

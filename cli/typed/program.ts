@@ -20,6 +20,8 @@ export const programOptions: readonly CommandOption[] = [
 /** The values of the program options: which hub to ask, and how to print its answer. */
 export interface GlobalOptions {
   socketPath: string
+  /** Whether the person named the socket, with --socket. */
+  isSocketNamed: boolean
   /** Address of the hub, if the command goes over HTTPS instead of through the socket. */
   url: string | undefined
   caPath: string | undefined
@@ -82,6 +84,7 @@ function howOf(program: Commander): GlobalOptions {
   if (ca !== undefined && url === undefined) throw usage('--ca is for --url')
   return {
     socketPath: socket ?? defaultSocket(process.env),
+    isSocketNamed: socket !== undefined,
     ...{ url, caPath: ca },
     ...{ watch: Boolean(watch), yes: Boolean(yes) },
   }
