@@ -96,16 +96,10 @@ export function createCommands(parts: CommandParts): Commands {
         return result
       })
     },
-    'feed.lookup': async (args) => {
-      const id = args.id
-      if (!feed.current()) throw refusal('this node has no livestream feed: hubctl feed status says why')
+    'feed.lookup': async ({ id }) => {
       const found = await feed.lookup(id)
       if (found === undefined || found === null || (Array.isArray(found) && found.length === 0)) {
-        throw refusal(
-          id === undefined
-            ? 'the livestream feed is empty'
-            : `the livestream feed does not know ${JSON.stringify(id)}`,
-        )
+        throw refusal(whyNotFound(feed, id))
       }
       return found
     },
@@ -200,6 +194,12 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
       return { clientId, dropped: true }
     },
   }
+}
+
+function whyNotFound(feed: CommandParts['feed'], id: string | undefined): string {
+  if (!feed.current()) return 'this node has no livestream feed: hubctl feed status says why'
+  if (id === undefined) return 'the livestream feed is empty'
+  return `the livestream feed does not know ${JSON.stringify(id)}`
 }
 
 async function whyNotCaughtUp(catchUp: CommandParts['catchUp']): Promise<string | undefined> {
