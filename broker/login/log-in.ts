@@ -155,6 +155,7 @@ function isPageId(clientId: string): boolean {
 
 /** Refuses log-ins: counts and logs each refusal, and returns the return code for the CONNACK. */
 function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; metrics: Metrics }) {
+  const warnOfRefused = createRareWarning(log, 'log-in refused')
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   return { refuse, refuseTooManySessions }
 
@@ -170,6 +171,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     return connackCode.serverUnavailable
   }
 
+  /** Refuses a log-in. Warns rarely: somebody who guesses passwords must not fill the log. */
   function refuse(
     client: Client,
     reason: RefusedReason,
@@ -179,7 +181,8 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     metrics.connectionsRefused.inc({ reason })
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
-    log.warn({ ...tried, remoteAddress, reason }, 'log-in refused')
+    const subject = `${reason} ${originOf(remoteAddress).address}`
+    warnOfRefused(subject, { ...tried, remoteAddress, reason })
     return returnCode
   }
 }
