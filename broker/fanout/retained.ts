@@ -125,13 +125,11 @@ export function createRetainedSending(parts: {
       if (bytes >= connection.outgoing.paceBytes) break
       done++
       const filters = [...asking.match(topic).keys()]
-      // A filter that the client has unsubscribed meanwhile brings no more values [MQTT-3.10.4-2].
-      const granted = highest(filters.map(({ filter }) => session.subscriptions.get(filter)?.qos))
+      const granted = grantedNow(session, filters)
       const value = retained.current(topic)
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
-      // The session gets this value from its backlog: see `owedFor`.
-      if (!session.clean && qos > 0) continue
+      if (!session.clean && qos > 0) continue // it comes from the backlog: see `owedFor`
       const sending = live.sending(topic)
       if (underway && sending.length > 0) {
         underway.push(topic)
@@ -171,8 +169,14 @@ function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMe
   return [...due]
 }
 
-function highest(qos: readonly (Qos | undefined)[]): Qos | undefined {
-  return qos.reduce((best, each) => (best === undefined || (each !== undefined && each > best) ? each : best))
+/**
+ * The highest QoS that these filters grant. Undefined: the client has unsubscribed all of them meanwhile, so they bring no
+ * more values [MQTT-3.10.4-2].
+ */
+function grantedNow(session: Session, filters: readonly NewFilter[]): Qos | undefined {
+  return filters
+    .map(({ filter }) => session.subscriptions.get(filter)?.qos)
+    .reduce((best, each) => (best === undefined || (each !== undefined && each > best) ? each : best))
 }
 
 /** `granted`: the moment at which filters were granted. `lost`: how many messages the client had lost until then. */
