@@ -11,6 +11,7 @@ import { describeMqtt } from './description/asyncapi.ts'
 import { descriptionRoutes } from './description/description-routes.ts'
 import { keptDocument } from './description/kept-document.ts'
 import { describeApi } from './description/openapi.ts'
+import { schemaRoutes } from './description/schema-routes.ts'
 import { createLegacyNames } from './legacy-names.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { tracks } from './lifecycle/track.ts'
@@ -113,6 +114,7 @@ export async function startBridge(
     ...pubsubRoutes(parts),
     ...operateRoutes(parts),
     ...healthRoutes({ ...parts, frontPage: () => pageAnswer('on-air', parts) }),
+    ...schemaRoutes(parts),
     ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]
   const listener = await listenHttps({ ...parts, routes, openapi })

@@ -49,31 +49,36 @@ export function describeApi(
   }
 }
 
+/** Where a reference to the schema `name` leads. */
+type RefTo = (name: string) => string
+
+const toComponent: RefTo = (name) => `#/components/schemas/${name}`
+
 /** Makes components of the API description from the schemas that have an `$id`. The `$id` is the component's name. */
-export function components(schemas: readonly TSchema[]): Record<string, unknown> {
+export function components(schemas: readonly TSchema[], refTo = toComponent): Record<string, object> {
   return Object.fromEntries(
     schemas.flatMap((schema) => {
       const name = idOf(schema)
-      return name === undefined ? [] : [[name, portable({ ...schema, $id: undefined })]]
+      return name === undefined ? [] : [[name, Object(portable({ ...schema, $id: undefined }, refTo))]]
     }),
   )
 }
 
 /**
- * A schema in a form that other tools understand: references point into the document, and a pattern replaces `instant`,
- * a format that only the hub knows.
+ * A schema in a form that other tools understand: references lead where `refTo` says, and a pattern replaces `instant`, a
+ * format that only the hub knows.
  */
-export function portable(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(portable)
+export function portable(schema: unknown, refTo = toComponent): unknown {
+  if (Array.isArray(schema)) return schema.map((one) => portable(one, refTo))
   if (typeof schema !== 'object' || schema === null) return schema
   const name = idOf(schema)
-  if (name !== undefined) return { $ref: `#/components/schemas/${name}` }
+  if (name !== undefined) return { $ref: refTo(name) }
   return Object.fromEntries(
     Object.entries(schema).flatMap(([key, value]): [string, unknown][] => {
       if (value === undefined) return []
-      if (key === '$ref') return [[key, `#/components/schemas/${value}`]]
+      if (key === '$ref') return [[key, refTo(String(value))]]
       if (key === 'format' && value === 'instant') return [['pattern', instantPattern]]
-      return [[key, key === 'examples' || key === 'enum' ? value : portable(value)]]
+      return [[key, key === 'examples' || key === 'enum' ? value : portable(value, refTo)]]
     }),
   )
 }

@@ -104,6 +104,54 @@ t.test('the description is a page as well', async (t) => {
   t.equal((await api.raw('GET', '/docs/yaml')).status, 404, 'no other form is made for each request')
 })
 
+t.test('each schema has an address of its own, and refers to the others there', async (t) => {
+  const publicUrl = 'https://hub.example/now'
+  const hub = await startTestHub(t, { HUB_PUBLIC_URL: publicUrl })
+  const api = await openApi(t, hub)
+  const addressOf = (name: string) => `${publicUrl}/schemas/${name}.json`
+  const ajv = new Ajv2020.default({ strict: true, allowUnionTypes: true, loadSchema })
+  formats.default(ajv)
+  async function loadSchema(uri: string) {
+    const { status, headers, json } = await api.call('GET', uri.replace(publicUrl, ''))
+    t.equal(status, 200, uri)
+    t.match(headers['content-type'], /^application\/schema\+json/)
+    t.match(headers['cache-control'], /^public, max-age=\d+$/)
+    t.match(json, { $schema: 'https://json-schema.org/draft/2020-12/schema', $id: uri })
+    return json
+  }
+  const described = await Promise.all(
+    ['/openapi.json', '/asyncapi.json'].map((path) => api.call('GET', path)),
+  )
+  const names = new Set(
+    described.flatMap(({ json }) => Object.keys(object(object(object(json).components).schemas))),
+  )
+  for (const name of [
+    'TrackEvent',
+    'ControlEvent',
+    'DataEvent',
+    'Service',
+    'Feedback',
+    'Subscription',
+    'Error',
+  ]) {
+    t.ok(names.has(name), name)
+  }
+  for (const name of names) {
+    const validate = await ajv.compileAsync({ $ref: addressOf(name) })
+    for (const example of [object(await loadSchema(addressOf(name))).examples ?? []].flat()) {
+      t.ok(validate(example), `${name}: ${ajv.errorsText(validate.errors)}`)
+    }
+  }
+  const isTrack = await ajv.compileAsync({ $ref: addressOf('TrackEvent') })
+  t.ok(isTrack(playing(station())))
+  t.notOk(isTrack({ ...playing(station()), services: [{ type: 'Livestream' }] }), 'references are followed')
+  for (const name of ['Nothing', 'constructor', '__proto__', 'a.b']) {
+    const { status, json } = await api.call('GET', `/schemas/${name}.json`)
+    t.equal(status, 404, name)
+    t.same(json, { message: 'Schema not found', trace: null })
+  }
+})
+
 t.test('the AsyncAPI description is valid, and names who may do what on each channel', async (t) => {
   const hub = await startTestHub(t)
   const api = await openApi(t, hub)

@@ -1,8 +1,14 @@
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
+import { symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t from 'tap'
 import { httpsErrors } from '../../../bridge-https/answer.ts'
 import { maxPayloadBytes } from '../../../validator/decide.ts'
 import { openApi } from '../../bridge-https/api.ts'
+import { codeBlock, readPage } from '../../documentation.ts'
+import { playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
 
@@ -32,4 +38,21 @@ t.test('the page has every status that the description has, and routes that exis
   for (const route of routes.filter((one) => / \/(subscriptions|pubsub)/.test(one))) {
     t.ok(page.includes(`\`${route}\``), `${route} is on the page`)
   }
+})
+
+t.test('the check of an event by its schema, as the page for publishers has it', async (t) => {
+  const hub = await startTestHub(t)
+  await symlink(projectFile('node_modules'), join(hub.home, 'node_modules'))
+  const script = codeBlock(readPage('publishers.md'), 'bash', '/schemas/TrackEvent.json')
+    .replace('$HOST:8443', `$HOST:${hub.httpsPort}`)
+    .replace('/tmp/event.json', 'event.json')
+  const env = { ...process.env, HOST: 'localhost', CA: hub.caPath }
+  const check = async (event: object) => {
+    await writeFile(join(hub.home, 'event.json'), JSON.stringify(event))
+    const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: hub.home, env })
+    return stdout
+  }
+  t.equal(await check(playing(station())), 'valid\n')
+  t.match(await check(playing(station(), { length: 0 })), /instancePath: '\/length'/)
+  t.match(await check(playing(station(), { services: [{}] })), /missingProperty: 'externalId'/)
 })
