@@ -1,4 +1,5 @@
 import { request } from 'node:https'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { BenchNode } from './node.ts'
 
 /** Adds a user of an institution and logs the user in over HTTPS. Returns the token for further requests. */
@@ -15,7 +16,7 @@ export async function logIn(
   return String(token)
 }
 
-/** Subscribes a webhook to a livestream. */
+/** Subscribes a webhook to a livestream. Waits as long as the node says that it is too much at once. */
 export async function subscribeWebhook(
   door: HttpsDoor,
   token: string,
@@ -41,8 +42,12 @@ function post(
         const chunks: Buffer[] = []
         for await (const chunk of answer) chunks.push(chunk)
         const text = Buffer.concat(chunks).toString()
-        if ((answer.statusCode ?? 500) < 300) resolve(JSON.parse(text))
-        else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
+        const { statusCode = 500 } = answer
+        if (statusCode < 300) resolve(JSON.parse(text))
+        else if (statusCode === 429) {
+          await delay(Number(answer.headers['retry-after']) * 1_000)
+          post({ httpsPort, ca }, path, body, token).then(resolve, reject)
+        } else reject(new Error(`${path}: ${answer.statusCode} ${text}`))
       },
     )
     sent.on('error', reject)

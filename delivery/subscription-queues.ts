@@ -23,7 +23,7 @@ export function createSubscriptionQueues(parts: {
   return {
     /**
      * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Undefined: the
-     * institution has too many webhooks.
+     * institution has too many webhooks, of this livestream or in all.
      */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
       const added = await subscriptions.add(request)

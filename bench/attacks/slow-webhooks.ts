@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
-import { playing } from '../../test/events.ts'
+import { playing, serviceOf } from '../../test/events.ts'
 import { openLightClient, paced } from '../load/light-client.ts'
 import { publishPacket } from '../load/packets.ts'
 import { subscribeWebhook } from '../user.ts'
@@ -13,10 +13,11 @@ import { type Attack, createAssault, type Target } from './attack.ts'
 const acknowledgeAfterMs = 15_000
 /**
  * Enough webhooks to fill all delivery slots that one institution can get: half of the 512 slots of a node, and half of
- * the 32 slots of an endpoint.
+ * the 32 slots of an endpoint. An institution may have 50 of them for one livestream, so each event is for several.
  */
-const endpoints = 40
+const endpoints = 18
 const webhooksEach = 16
+const livestreamCount = 6
 const publishEveryMs = 1_000
 
 /**
@@ -24,7 +25,8 @@ const publishEveryMs = 1_000
  * publishes events to these webhooks.
  */
 export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
-  const [livestream] = target.livestreams
+  const livestreams = target.livestreams.slice(0, livestreamCount)
+  const [livestream] = livestreams
   if (!livestream) throw new Error('no livestream')
   const servers = await Promise.all(Array.from({ length: endpoints }, () => startSlowServer(target.server)))
   let acknowledged = () => {}
@@ -37,18 +39,19 @@ export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   })
   let packetId = 0
   const publish = () => {
-    const event = Buffer.from(JSON.stringify(playing(livestream)))
+    const event = Buffer.from(JSON.stringify(playing(livestream, { services: livestreams.map(serviceOf) })))
     publisher.socket.write(publishPacket(`inbox/${livestream.institution.id}`, ++packetId, event))
     return event.length
   }
-  // This event creates the topic. Only then can webhooks subscribe to it.
+  // This event creates the topics. Only then can webhooks subscribe to them.
   await new Promise<void>((resolve) => {
     acknowledged = resolve
     publish()
   })
   await paced(endpoints * webhooksEach, 16, (index) => {
     const url = `https://localhost:${servers[index % endpoints]?.port}/${index}`
-    return subscribeWebhook(target, target.token, { url, topic: livestream.id })
+    const { id: topic } = livestreams[index % livestreams.length] ?? livestream
+    return subscribeWebhook(target, target.token, { url, topic })
   })
 
   return async (_target, force) => {

@@ -1,6 +1,7 @@
 import type { MqttClient } from 'mqtt'
+import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { percentile } from '../../telemetry/budget.ts'
-import { playing, station } from '../../test/events.ts'
+import { institutions, playing, station } from '../../test/events.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
 import { startNode } from '../node.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
@@ -41,8 +42,13 @@ async function once(options: Parameters<Scenario['measure']>[0], run: number): P
   try {
     const publisher = await node.connect(livestream.institution.id)
     await publish(publisher, 'makes the topic')
-    const token = await logIn(node, livestream.institution.id)
-    const subscribe = (url: string) => subscribeWebhook(node, token, { url, topic: livestream.id })
+    // An institution may have only some webhooks of one livestream, so several institutions subscribe.
+    const { perLivestream } = maxSubscriptions
+    const subscribing = institutions.slice(0, Math.ceil((healthy + dead) / perLivestream))
+    const tokens = await Promise.all(subscribing.map((institution) => logIn(node, institution)))
+    let added = 0
+    const subscribe = (url: string) =>
+      subscribeWebhook(node, tokens[Math.floor(added++ / perLivestream)] ?? '', { url, topic: livestream.id })
     for (let index = 0; index < healthy; index++) await subscribe(webhooks.ok)
     await measure(publisher, listen, { events: 10, rate, expected: healthy }) // warm-up
     const alone = await measure(publisher, listen, { events, rate, expected: healthy })

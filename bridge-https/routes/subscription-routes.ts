@@ -1,6 +1,6 @@
 import type { Standings } from '../../delivery/webhook/standing.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
-import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { maxSubscriptions, type PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/timestamp.ts'
 import { Type } from '../../event/type.ts'
@@ -11,6 +11,9 @@ import type { LegacyNames } from '../legacy-names.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { Call, GuardedRoute } from './route.ts'
+
+const { perInstitution, perLivestream } = maxSubscriptions
+const limits = `expected at most ${perLivestream} for one livestream, and ${perInstitution} in all`
 
 /** Push subscriptions: every user of an institution manages all subscriptions of the institution (service.md §1). */
 export function subscriptionRoutes(parts: {
@@ -64,7 +67,7 @@ export function subscriptionRoutes(parts: {
             ...{ topicId, url, contact, institutionId, createdBy: userId },
             ...(begins !== undefined && { from: new Date(begins).toISOString() }),
           })
-          if (!created) return refuse(400, [httpsError('subscription.limit')])
+          if (!created) return refuse(400, [httpsError('subscription.limit', limits)])
           return { status: 201, body: shown(created) }
         })
       },

@@ -15,8 +15,11 @@ import {
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
-/** Maximum number of subscriptions of one institution. One per livestream and partner needs fewer. */
-const maxPerInstitution = 2_000
+/**
+ * Maximum numbers of subscriptions of one institution. One per livestream and partner needs fewer. An event costs the
+ * hub an item for each subscription of its livestream.
+ */
+export const maxSubscriptions = { perInstitution: 2_000, perLivestream: 50 }
 
 /** The push subscriptions, in the store and mirrored in memory. */
 export async function createPushSubscriptions(parts: {
@@ -36,10 +39,10 @@ export async function createPushSubscriptions(parts: {
   const inLock = await createLock(store, 'subscription')
 
   return {
-    /** Adds a subscription. Undefined: the institution has too many. */
+    /** Adds a subscription. Undefined: the institution has too many, of this livestream or in all. */
     add: (request: SubscriptionRequest): Promise<PushSubscription | undefined> =>
       inLock(async (held) => {
-        if (ofInstitution(request.institutionId).length >= maxPerInstitution) return undefined
+        if (isFull(ofInstitution(request.institutionId), request.topicId)) return undefined
         const subscription = newSubscription(request, serviceAccount, isoNow())
         await collection.put(subscription.name, subscription, held)
         addTo(topics, subscription)
@@ -138,6 +141,13 @@ export async function createPushSubscriptions(parts: {
     const subscription = collection.get(name)
     return subscription?.institutionId === institutionId ? subscription : undefined
   }
+}
+
+/** Whether an institution with these subscriptions may have no further one of a livestream. */
+function isFull(ofInstitution: readonly PushSubscription[], livestreamId: string): boolean {
+  const { perInstitution, perLivestream } = maxSubscriptions
+  const ofLivestream = ofInstitution.filter(({ topicId }) => topicId === livestreamId)
+  return ofInstitution.length >= perInstitution || ofLivestream.length >= perLivestream
 }
 
 function byCreation(a: PushSubscription, b: PushSubscription): number {

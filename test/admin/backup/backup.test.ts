@@ -12,7 +12,7 @@ import { ask, entriesOf, fill, isAllThere } from './filled.ts'
 
 /** With `BACKUP_FULL=1` the test moves a large hub. Its output says how long each `hubctl` command took. */
 const [livestreams, size] = process.env.BACKUP_FULL
-  ? [10_000, { sessions: 10_000, credentials: 1_000, webhooks: 100 }]
+  ? [10_000, { sessions: 10_000, credentials: 1_000, webhooks: 50 }]
   : [20, { sessions: 3, credentials: 4, webhooks: 2 }]
 
 t.test('what a hub has stored goes to Redis and back, and nothing is missing', async (t) => {

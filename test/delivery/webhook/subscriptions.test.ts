@@ -1,5 +1,7 @@
 import t from 'tap'
+import type { PushSubscription } from '../../../delivery/webhook/subscription.ts'
 import { createPushSubscriptions } from '../../../delivery/webhook/subscriptions.ts'
+import { createCollection } from '../../../store/collection.ts'
 import { createMemoryStore } from '../memory-store.ts'
 
 const topicId = 'urn:org:permanent-livestream:1'
@@ -112,3 +114,38 @@ t.test('two removals at once: one of them did it', async (t) => {
   const both = [subscriptions.remove(institutionId, name), subscriptions.remove(institutionId, name)]
   t.same(await Promise.all(both), [true, false])
 })
+
+t.test(
+  'an institution has at most 50 subscriptions of a livestream, and keeps those from before',
+  async (t) => {
+    const { memory, subscriptions, name } = await openWithOne()
+    const add = (of: { topicId?: string; institutionId?: string } = {}) =>
+      subscriptions.add({
+        ...{
+          topicId,
+          institutionId,
+          url: 'https://hooks.example/',
+          contact: 'a@b.example',
+          createdBy: 'u',
+          ...of,
+        },
+      })
+    for (let count = 1; count < 50; count++) t.ok(await add(), String(count))
+    t.equal(await add(), undefined)
+    t.ok(await add({ topicId: 'urn:org:permanent-livestream:2' }), 'of another livestream')
+    t.ok(await add({ institutionId: 'urn:org:institution:2' }), 'of another institution')
+    t.ok(await subscriptions.remove(institutionId, name))
+    t.ok(await add(), 'in place of a removed one')
+
+    // An earlier release let an institution have more.
+    const collection = await createCollection<PushSubscription>(memory.store, 'subscription')
+    const [first] = subscriptions.ofInstitution(institutionId)
+    if (!first) throw new Error('no subscription')
+    for (let count = 0; count < 10; count++)
+      await collection.put(`more-${count}`, { ...first, name: `more-${count}` })
+    const { subscriptions: again } = await open(memory.crashed())
+    t.equal(again.ofTopic(topicId).length, 61)
+    const { createdAt: _at, name: _name, ...request } = first
+    t.equal(await again.add(request), undefined)
+  },
+)

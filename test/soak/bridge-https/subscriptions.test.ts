@@ -243,6 +243,18 @@ t.test('changes of subscriptions use up the publish rate', async (t) => {
   for (const { headers } of late) t.match(headers['retry-after'], /^[12]$/)
 })
 
+t.test('an institution has at most 50 subscriptions of a livestream', async (t) => {
+  const { hub, api, token } = await start(t)
+  const subscribe = async (as: string) => api.call('POST', '/subscriptions', { token: as, body: request })
+  for (let count = 1; count <= 50; count++) t.equal((await subscribe(token)).status, 201, String(count))
+  const { status, json } = await subscribe(token)
+  t.equal(status, 400)
+  const message =
+    'The institution has too many subscriptions: expected at most 50 for one livestream, and 2000 in all'
+  t.same(json.errors, [{ path: '.body', message, errorCode: 'subscription.limit' }])
+  t.equal((await subscribe((await addUser(hub, api, foreign)).token)).status, 201)
+})
+
 t.test('private webhooks are for test installations that say so', async (t) => {
   const { api, token } = await start(t, { HUB_PUSH_ALLOW_PRIVATE: 'true' })
   const body = { ...request, url: 'https://localhost:9443/hook' }

@@ -8,7 +8,7 @@ import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
 import { slots } from '../../../../delivery/queue/limits.ts'
 import { addUser, openApi } from '../../../bridge-https/api.ts'
-import { institutions, playing, station } from '../../../events.ts'
+import { institutions, playing, serviceOf, station, stations } from '../../../events.ts'
 import { pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
@@ -27,17 +27,23 @@ async function start(t: Test) {
 
   async function institution(index: number, id: string) {
     const { token } = await addUser(hub, api, id)
-    const livestream = station(index, 0)
+    const livestreams = stations[index] ?? []
+    const [livestream = station(index)] = livestreams
+    const services = livestreams.map(serviceOf)
     const publish = async (title: string) => {
-      const { json } = await api.call('POST', playingUrl, { token, body: { ...playing(livestream), title } })
-      return json
+      const body = { ...playing(livestream), services, title }
+      return (await api.call('POST', playingUrl, { token, body })).json
     }
     await publish('makes the topic')
     return {
       publish,
+      /** Subscribes the webhooks to the livestreams in turn, because an institution may have 50 of one livestream. */
       async subscribe(urls: readonly string[]): Promise<void> {
-        const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
-        const sent = urls.map((url) => api.call('POST', '/subscriptions', { token, body: { ...body, url } }))
+        const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example' }
+        const sent = urls.map((url, nth) => {
+          const { id: topic } = livestreams[nth % livestreams.length] ?? livestream
+          return api.call('POST', '/subscriptions', { token, body: { ...body, url, topic } })
+        })
         for (const { status } of await Promise.all(sent)) t.equal(status, 201)
       },
     }
@@ -88,7 +94,7 @@ t.test('slow webhooks of one institution leave slots for another', { timeout: 12
   const one = await start(t)
   const { total, perEndpoint } = slots.healthy
   const each = perEndpoint / 2
-  const holding = await startHolding(t, one.home, total / each + 1)
+  const holding = await startHolding(t, one.home, total / 2 / each + 1)
   await one.slow.subscribe(holding.urls.flatMap((url) => Array.from({ length: each }, () => url)))
   await one.healthy.subscribe([one.receiver.url()])
   await one.slow.publish('Slow')
