@@ -248,11 +248,18 @@ export const TrackEvent = Type.Object(
   },
 )
 
+/**
+ * Maximum number of characters of the name of a control state. The hub keeps the names of removed states for a minute:
+ * without a limit, one publisher filled half a gigabyte with names of 400 kB.
+ */
+const maxControlName = 500
+
 export type ControlEvent = Static<typeof ControlEvent>
 export const ControlEvent = Type.Object(
   {
     event: oneOf(namesOf('control')),
     name: Type.String({
+      maxLength: maxControlName,
       description: 'Which control bit; states with different names live side by side',
       examples: ['traffic-announcement'],
     }),

@@ -138,6 +138,13 @@ t.test('over HTTPS the URL names the event, and the body may', async (t) => {
   t.strictSame(errorsOf(checkShape(legacy, { ...https, urlEventName: 'toString' })), ['.event event.name'])
 })
 
+t.test('the name of a control state has at most 500 characters', async (t) => {
+  t.ok('event' in checkShape({ ...control, name: 'x'.repeat(500) }, mqtt))
+  t.strictSame(errorsOf(checkShape({ ...control, name: 'x'.repeat(501) }, mqtt)), [
+    '.name maxLength.openapi.validation',
+  ])
+})
+
 t.test('identifiers need not be URNs over HTTPS', async (t) => {
   const services = [{ ...legacyService, id: 'x', institutionId: 'y' }]
   t.strictSame(
