@@ -63,7 +63,7 @@ interface HubOptions {
   onGap?: (reason: Error) => void
   /** Called when the data directory has an export to import: the caller must close the node and start it again. */
   onImport?: () => void
-  /** Aborts when the node is to stop. A start that is under way then rejects, before it accepts a connection. */
+  /** Aborts when the node is to stop. A start that does not listen yet then rejects. */
   stopping?: AbortSignal
 }
 

@@ -243,7 +243,7 @@ export function send(
   reply.headers(headers)
   const isMade = body === undefined || typeof body === 'string' || Buffer.isBuffer(body)
   const whole = isMade ? body : JSON.stringify(body)
-  if (whole === undefined || whole.length <= pieceBytes) return reply.send(whole)
+  if (whole === undefined || Buffer.byteLength(whole) <= pieceBytes) return reply.send(whole)
   const bytes = Buffer.isBuffer(whole) ? whole : Buffer.from(whole)
   const pieces = inPieces(bytes)
   if (unread && bytes !== whole) {

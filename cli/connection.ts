@@ -121,8 +121,10 @@ function tooLate(): Error {
 /** The error of a request that was sent whole, and got no answer. The node may have carried it out. */
 export class Unanswered extends Error {
   get failure(): CallFailure {
-    const advice = 'hubctl audit shows whether it was carried out'
-    return { code: 'node.unanswered', message: `the request was sent, but ${this.message}: ${advice}` }
+    return {
+      code: 'node.unanswered',
+      message: `the request was sent, but there is no answer: ${this.message}`,
+    }
   }
 }
 

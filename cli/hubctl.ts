@@ -173,7 +173,7 @@ function asTyped(name: string, value: unknown): string[] {
 /** Prints an answer, and returns the exit code. */
 function show(command: Command, input: Input, answer: Answer, json: boolean): number {
   if ('error' in answer) {
-    fail(answer.error, json)
+    fail(withAdvice(answer.error, command), json)
     return 1
   }
   const { result } = answer
@@ -185,6 +185,12 @@ function show(command: Command, input: Input, answer: Answer, json: boolean): nu
   const warning = command.warning?.(result)
   if (warning !== undefined) console.error(createPrinter(process.stderr).warning(warning))
   return command.succeeded?.(result) === false ? 1 : 0
+}
+
+/** Says how to find out whether the node has made a change to which there was no answer. */
+function withAdvice(error: CallFailure, { operation }: Command): CallFailure {
+  if (error.code !== 'node.unanswered' || operations[operation].effect === 'none') return error
+  return { ...error, message: `${error.message}. hubctl audit shows whether the change was made` }
 }
 
 /** Prints an answer on one line, also a failure, and returns the exit code. */

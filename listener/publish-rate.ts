@@ -7,7 +7,7 @@ const bytesPerToken = 64 * 1024
 /**
  * The cost of an event in tokens of the publish rate: its payload in units of 64 KiB, times its number of livestreams,
  * at least one token. The node reads an event once, but stores and sends it for each livestream. An event that is refused
- * as a whole has no livestream, so it costs only its reading.
+ * before its livestreams are counted costs only its reading.
  */
 export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)

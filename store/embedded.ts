@@ -169,7 +169,10 @@ function createWriting(db: ClassicLevel<string, Buffer>) {
   let reopening: Promise<void> | undefined
 
   return {
-    /** Undefined as long as no write has failed. Resolves when the last recovery has ended. */
+    /**
+     * Undefined as long as no write has failed. Resolves when the last recovery has ended. Rejects if it has failed: the
+     * store shows nothing until the failed batch is undone on disk.
+     */
     reopening: () => reopening,
 
     /** Does nothing if the last write succeeded. */

@@ -88,7 +88,7 @@ export function subscriptionRoutes(parts: {
       handle: (call, { institutionId, userId }) =>
         oneAtATime(call, { userId, about: 'list' }, async () => {
           const list = JSON.stringify(subscriptions.ofInstitution(institutionId).map(shown))
-          return { answer: jsonText(list), bytes: list.length }
+          return { answer: jsonText(list), bytes: Buffer.byteLength(list) }
         }),
     },
     {

@@ -34,7 +34,7 @@ export function topicRoutes(parts: {
       handle: (call, user) =>
         oneAtATime(call, user, async () => {
           const list = JSON.stringify(topics.list().map(({ id }) => shown(id)))
-          return { answer: jsonText(list), bytes: list.length }
+          return { answer: jsonText(list), bytes: Buffer.byteLength(list) }
         }),
     },
     {

@@ -5,7 +5,8 @@ import { packetType } from './wire.ts'
 
 /**
  * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
- * milliseconds. If messages wait in `paced`, also if the network takes nothing more.
+ * milliseconds. While messages wait in `paced`, the network must also take a packet in this time for each `paceBytes` in
+ * the buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

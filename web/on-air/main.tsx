@@ -8,7 +8,7 @@ import { Shell } from '../page/shell.tsx'
 import { Board } from './board.tsx'
 import { Connection, Search } from './head.tsx'
 import { LivestreamPage } from './livestream-page.tsx'
-import { connection, follow, listProblem } from './livestreams.ts'
+import { connection, follow, isListed, listProblem } from './livestreams.ts'
 import { moveBars } from './progress.tsx'
 
 /** The on-air page: all livestreams, or one of them. */
@@ -46,9 +46,13 @@ function OnAir() {
       {connection.value.state === 'lost' && !mustLogIn.value && (
         <p class="banner">{connection.value.reason} What you see may be out of date. Trying again…</p>
       )}
-      {listProblem.value !== '' && !isRefused && !mustLogIn.value && connection.value.state !== 'lost' && (
-        <p class="banner">The names of the livestreams are missing: {listProblem.value} Trying again…</p>
-      )}
+      {listProblem.value !== '' &&
+        !isListed.value &&
+        !isRefused &&
+        !mustLogIn.value &&
+        connection.value.state !== 'lost' && (
+          <p class="banner">The names of the livestreams are missing: {listProblem.value} Trying again…</p>
+        )}
       {isRefused ? (
         <p class="nothing">{connection.value.reason}</p>
       ) : id === undefined ? (
