@@ -9,6 +9,7 @@ import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import type { RedisServer } from './redis/client.ts'
 import { moveFormerStore } from './redis/former.ts'
+import { unreadable } from './redis/log.ts'
 import { openRedisStore } from './redis/redis.ts'
 import { redisSettingProblems } from './redis/settings.ts'
 import { acceptReplacement, type Replacement, replacementOf } from './repair.ts'
@@ -83,6 +84,8 @@ async function openShared(
   const { project, stage, dataDir, redisUrl: url, redis, redisReplicas: replicas } = config
   const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
   let problem: string | undefined
+  let logProblem: string | undefined
+  const whyUnreachable = () => problem ?? logProblem
   const open = () =>
     openRedisStore({
       ...{ server, project, stage, replicas },
@@ -90,6 +93,15 @@ async function openShared(
         problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
         if (state.up) log.info('Redis is back')
         else log.error({ reason: state.reason }, 'Redis is not reachable: nothing is acknowledged')
+      },
+      onReading(state) {
+        logProblem = state.up ? undefined : unreadable(state.reason)
+        if (state.up) log.info('the log of changes of Redis is read again')
+        else
+          log.error(
+            { reason: state.reason },
+            'the log of changes of Redis cannot be read: nothing is acknowledged',
+          )
       },
     })
   let store = await expected(setting, value, 'a Redis that answers', open)
@@ -115,9 +127,10 @@ async function openShared(
     return {
       store,
       nodes,
-      state: { unreachable: () => problem, replaced: () => undefined, accept: async () => undefined },
+      state: { unreachable: whyUnreachable, replaced: () => undefined, accept: async () => undefined },
       async catchUp() {
-        if (problem !== undefined) throw new Error(problem)
+        const reason = whyUnreachable()
+        if (reason !== undefined) throw new Error(reason)
         await store.commit([{ tell: 'caught up', value: '' }])
       },
       async join() {

@@ -28,9 +28,10 @@ export function createCommitting(parts: {
   const running = createRunningWork()
   const patience = {
     timeoutMs,
-    answeredAt: sent.answeredAt,
+    progressAt: sent.progressAt,
     withdraw: commits.withdraw,
-    reason: sending.reason,
+    reason: ({ answeredAt }: TimedPending) =>
+      (answeredAt === undefined ? undefined : log()?.progress.problem()) ?? sending.reason(),
   }
   let number = 0
   let writing: Promise<void> | undefined

@@ -26,7 +26,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   const listeners: OnConnection[] = []
   let problem = ''
   let isReady = false
-  let isUp = false
+  let upSince = Number.POSITIVE_INFINITY
   let isClosed = false
   let inFlight = 0
   let endWatch: (() => void) | undefined
@@ -42,24 +42,31 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     endHandshake()
     problem = ''
     isReady = true
-    isUp = true
+    upSince = performance.now()
     for (const proceed of waiting) proceed()
     for (const tell of listeners) tell({ up: true })
   })
   client.on('close', () => {
     endHandshake()
     isReady = false
-    if (!isUp || isClosed) return
-    isUp = false
+    if (upSince === Number.POSITIVE_INFINITY || isClosed) return
+    upSince = Number.POSITIVE_INFINITY
     for (const tell of listeners) tell({ up: false, reason: problem || 'the connection was closed' })
   })
 
   return {
     onConnection: (listener: OnConnection) => listeners.push(listener),
+    /** When the connection was made, by `performance.now()`. Infinity while there is none. */
+    upSince: (): number => upSince,
     /** Sends a command once. Rejects at once while there is no connection. */
     send,
     /** Resolves when there is a connection. Rejects if there is none within `timeoutMs`. */
-    ready: () => inTime(timeoutMs, ready),
+    ready: () =>
+      inTime(timeoutMs, (deadline) =>
+        ready(deadline).catch((error: unknown) => {
+          throw deadline.isOver ? noAnswer(timeoutMs, problem) : error
+        }),
+      ),
 
     /**
      * Calls `attempt` again until Redis answers, as long as the problem may pass by itself. A repeated attempt must do
@@ -201,7 +208,8 @@ export function isNoAnswer(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'ETIMEDOUT'
 }
 
-function textOf(error: unknown): string {
+/** What an error says, without the arguments of commands. */
+export function textOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   if (/^Stream isn't writeable|^Reached the max retries/.test(error.message)) return 'the connection was lost'
   // If several addresses were tried, the error of the first one stands for all.

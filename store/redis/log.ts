@@ -1,13 +1,15 @@
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import type { Told } from '../store.ts'
 import { decodeChanges } from './changes.ts'
-import type { Connection } from './connection.ts'
+import { type Connection, type OnConnection, textOf } from './connection.ts'
 import { type Keys, start } from './script.ts'
 
 /** How long Redis waits for a new entry before it answers that there is none, milliseconds. */
 export const blockMs = 2_000
 /** Maximum number of entries in one answer. */
 const batchSize = 32
+/** How long the log must be unreadable before that is reported, milliseconds. */
+const unreadMs = 3_000
 
 /**
  * Settles a commit of this node. If the commit was given up (rejected because Redis did not answer in time), instead
@@ -39,11 +41,16 @@ export interface Known {
 
 export type LogReader = ReturnType<typeof followLog>
 
-/**
- * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the entry
- * before it, so that the reader notices a missing entry.
- */
-export function followLog(parts: {
+/** How a reader of the log reports that the log cannot be read. */
+interface Reports {
+  /** Called when the log cannot be read for some time although Redis is reachable, and when it is read again. */
+  onReading: OnConnection
+  /** Since when Redis is reachable, by `performance.now()`. */
+  upSince: () => number
+}
+
+/** What the reader of the log needs. */
+interface Following extends Reports {
   connection: Connection
   keys: Keys
   /** The name of this node in the log. */
@@ -60,8 +67,15 @@ export function followLog(parts: {
    * must end, in their order. The result is empty if all commits of the group are settled.
    */
   onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
-}) {
+}
+
+/**
+ * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the entry
+ * before it, so that the reader notices a missing entry.
+ */
+export function followLog(parts: Following) {
   const { connection, keys, node, seen, listener, onLost, onGap, onOwn } = parts
+  const progress = createProgress(parts)
   const passing = createPassing(parts.position)
   let position = parts.position
   let isClosed = false
@@ -72,6 +86,8 @@ export function followLog(parts: {
   return {
     /** The id of the last entry that was read, even if `listener` has not received it. */
     position: (): string => position,
+
+    progress,
 
     /** Makes the reader leap, because Redis has lost a commit of this node. */
     mustLeap(reason: Error): void {
@@ -98,14 +114,17 @@ export function followLog(parts: {
         isContinuous = true
         const options = ['COUNT', batchSize, 'BLOCK', blockMs, 'STREAMS', keys.log, position]
         const entries = newEntriesOf(await connection.send('xread', options))
+        progress.answered(entries.length)
         await take(entries)
         // The signs of life of the nodes always make new entries. If none arrives, Redis may have lost the log: checks
         // `position` again.
         isContinuous = entries.length > 0
-      } catch {
+      } catch (error) {
         // After an error, the reader tries again from `position` on.
         isContinuous = false
-        if (!isClosed) await delay(20)
+        if (isClosed) return
+        progress.failed(error)
+        await delay(20)
       }
     }
   }
@@ -160,6 +179,44 @@ export function followLog(parts: {
     // Calls `onGap` outside of the reading loop, which would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
   }
+}
+
+/** Notes how the reader of the log gets on. */
+function createProgress({ onReading, upSince }: Reports) {
+  let answeredAt = performance.now()
+  let entriesAt = answeredAt
+  let problem = ''
+  let isReported = false
+
+  return {
+    /** When entries were last read, by `performance.now()`. */
+    entriesAt: (): number => entriesAt,
+
+    /** For an error message: why the reader has not reached an entry yet. */
+    problem: (): string =>
+      problem ? unreadable(problem) : 'the log of changes of Redis was not read in time',
+
+    /** Redis has answered, with this number of new entries. */
+    answered(count: number): void {
+      answeredAt = performance.now()
+      if (count > 0) entriesAt = answeredAt
+      problem = ''
+      if (isReported) onReading({ up: true })
+      isReported = false
+    },
+
+    failed(error: unknown): void {
+      problem = textOf(error)
+      if (isReported || performance.now() - Math.max(answeredAt, upSince()) < unreadMs) return
+      isReported = true
+      onReading({ up: false, reason: problem })
+    },
+  }
+}
+
+/** Says that the log cannot be read, and why. */
+export function unreadable(reason: string): string {
+  return `the log of changes of Redis cannot be read (${reason})`
 }
 
 /** Ends the commits of a group in their order. Calls `tell` for the changes of commits that were given up. */

@@ -21,6 +21,8 @@ export interface RedisStoreOptions {
   /** How many replicas must have a commit before it resolves. */
   replicas?: number
   onConnection?: OnConnection
+  /** Called when the log of changes cannot be read for 3 s although Redis is reachable, and when it is read again. */
+  onReading?: OnConnection
 }
 
 /**
@@ -95,7 +97,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
       const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
       log = followLog({
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
-        seen: () => seen,
+        ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
           // The reader goes on at the end of the log, and no longer misses the lost entry.
           seen = start

@@ -17,11 +17,18 @@ interface SentGroup {
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
+  /** When Redis last answered a group, or the reader of the log last reached a group. */
   let answeredAt = Number.NEGATIVE_INFINITY
 
   return {
-    /** When Redis last answered a group, or the reader of the log last reached a group; as `performance.now()`. */
-    answeredAt: (): number => answeredAt,
+    /**
+     * When there was the last progress towards the end of a commit, by `performance.now()`. Until Redis has answered the
+     * commit, every answer is progress. From then on, only the reader of the log makes progress.
+     */
+    progressAt: (pending: TimedPending): number =>
+      pending.answeredAt === undefined
+        ? answeredAt
+        : Math.max(pending.answeredAt, log()?.progress.entriesAt() ?? pending.answeredAt),
 
     /** Notes a group as sent. Returns the commits to send: all that were not given up while they waited. */
     take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
@@ -36,6 +43,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       answeredAt = performance.now()
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
+      for (const pending of sent?.commits ?? []) pending.answeredAt = answeredAt
       const reader = log()
       // The reader settles a group when it reaches the log entry of the group. If a group with a log entry is still
       // unsettled when the reader has passed `id`, the log lacks the entry.

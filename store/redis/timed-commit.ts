@@ -8,27 +8,29 @@ export interface TimedPending extends Pending {
   /** Set if the commit makes this node a member. */
   membership: Membership | undefined
   isSent: boolean
+  /** When Redis answered the commit, by `performance.now()`. From then on the commit waits for the reader of the log. */
+  answeredAt: number | undefined
   isSettled: boolean
   /** The commit was rejected because Redis did not answer in time. If it was sent, Redis may still apply it. */
   isGivenUp: boolean
   giveUp(): void
 }
 
-/** How long a commit waits for Redis. */
+/** How long a commit waits for Redis, and for the reader of the log. */
 export interface Patience {
   timeoutMs: number
-  /** When Redis last answered a commit, or the log reader last reached a commit, by `performance.now()`. */
-  answeredAt(): number
+  /** When there was the last progress towards the end of this commit, by `performance.now()`. */
+  progressAt(pending: TimedPending): number
   /** Removes a commit from the waiting ones, if it was not sent yet. */
   withdraw(pending: TimedPending): void
-  /** Why there is no answer. */
-  reason(): string
+  /** Why the commit is not settled. */
+  reason(pending: TimedPending): string
 }
 
 /**
  * Makes a commit that rejects when `timeoutMs` is over, whether it was sent or not. While Redis answers earlier
- * commits, the commit goes on waiting. If commits gave up because of a backlog, clients would send everything again,
- * and the backlog would become longer.
+ * commits, and later while the reader of the log makes progress, the commit goes on waiting. If commits gave up because
+ * of a backlog, clients would send everything again, and the backlog would become longer.
  */
 export function timedPending(
   changes: readonly Change[],
@@ -38,7 +40,7 @@ export function timedPending(
 ): TimedPending {
   let endWait = startDeadline(patience.timeoutMs, giveUpInTime)
   function giveUpInTime(): void {
-    const remaining = patience.answeredAt() + patience.timeoutMs - performance.now()
+    const remaining = patience.progressAt(pending) + patience.timeoutMs - performance.now()
     if (remaining > 1) endWait = startDeadline(remaining, giveUpInTime)
     else pending.giveUp()
   }
@@ -51,6 +53,7 @@ export function timedPending(
     membership,
     isAlone: membership !== undefined,
     isSent: false,
+    answeredAt: undefined,
     isSettled: false,
     isGivenUp: false,
     resolve(first) {
@@ -66,7 +69,7 @@ export function timedPending(
       if (pending.isSettled) return
       patience.withdraw(pending)
       pending.isGivenUp = true
-      const reason = patience.reason()
+      const reason = patience.reason(pending)
       pending.reject(
         pending.isSent
           ? new OutcomeUnknown(`not committed, it may still be applied: ${reason}`)

@@ -10,6 +10,7 @@ t.test('a node that stands still for longer than Redis may take', { skip: withou
     const store = await openRedis(t, redis.url, { project: 'sent', timeoutMs })
     await store.commit([{ put: 'k/1', value: 'first' }])
     const told = new Promise((resolve, reject) => store.follow(resolve, reject))
+    await store.catchUp()
     redis.pause()
     const asked = store.get('k/1')
     const sent = store.commit([{ put: 'k/1', value: 'second' }])

@@ -21,7 +21,7 @@ t.test('a gap is reported also if Redis does not answer at first', async (t) => 
       } as never,
       ...{ keys: keysOf('hub:test'), node: 'a', position: '0-0', seen: () => '0-0' },
       listener: () => undefined,
-      onLost: () => undefined,
+      ...{ onLost: () => undefined, onReading: () => undefined, upSince: () => 0 },
       onGap(reason) {
         gaps.push(reason)
         resolve()

@@ -1,0 +1,103 @@
+import { once } from 'node:events'
+import { setTimeout as delay } from 'node:timers/promises'
+import t from 'tap'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { numbered, openRedis } from '../open-redis.ts'
+import { startNetwork } from '../slow-network.ts'
+
+t.test('a log of changes that this node may not read', { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis(t)
+  const client = redis.client()
+  await once(client, 'ready')
+  const states: { up: boolean; reason?: string }[] = []
+  const changed = new EventTarget()
+  const store = await openRedis(t, redis.url, {
+    timeoutMs: 300,
+    onReading(state) {
+      states.push(state)
+      changed.dispatchEvent(new Event('change'))
+    },
+  })
+  const told: string[] = []
+  store.follow((changes) => {
+    for (const change of changes) if ('tell' in change) told.push(`${change.value}`)
+  }, t.fail)
+  await store.commit([{ tell: 'n', value: 'before' }])
+  await client.call('ACL', ['SETUSER', 'default', '-xread'])
+
+  const reported = once(changed, 'change')
+  const outcomes: unknown[] = []
+  const givenUp: string[] = []
+  const commits: Promise<unknown>[] = []
+  for (let count = 0; count < 60 && outcomes.length === 0; count++) {
+    const value = `${count}`
+    const commit = store.commit([{ tell: 'n', value }])
+    commits.push(
+      commit.catch((error: unknown) => {
+        outcomes.push(error)
+        givenUp.push(value)
+      }),
+    )
+    await delay(50)
+  }
+  const message =
+    /^not committed, it may still be applied: the log of changes of Redis cannot be read \(NOPERM .+\)$/
+  t.match(outcomes[0], { name: 'OutcomeUnknown', message }, 'commits end in time, also while others follow')
+  await Promise.all(commits)
+  for (const outcome of outcomes) t.match(outcome, { message })
+
+  await reported
+  const isReadAgain = once(changed, 'change')
+  await client.call('ACL', ['SETUSER', 'default', '+xread'])
+  await isReadAgain
+  t.match(states, [{ up: false, reason: /^NOPERM/ }, { up: true }], 'it is reported once')
+  t.equal(states.length, 2)
+  await store.commit([{ tell: 'n', value: 'after' }])
+  t.strictSame(told, givenUp, 'what was given up is told')
+})
+
+t.test(
+  'a Redis that is away is not reported as a log that cannot be read',
+  { skip: withoutRedis },
+  async (t) => {
+    const redis = await startRedis(t)
+    const states: string[] = []
+    let isBack = () => {}
+    const back = new Promise<void>((resolve) => {
+      isBack = resolve
+    })
+    const store = await openRedis(t, redis.url, {
+      timeoutMs: 1_000,
+      onReading: ({ up }) => states.push(`log ${up}`),
+      onConnection({ up }) {
+        states.push(`Redis ${up}`)
+        if (up) isBack()
+      },
+    })
+    store.follow(() => undefined, t.fail)
+    await store.commit([{ put: 'k/1', value: 'x' }])
+    await redis.kill()
+    // Longer than the log may be unreadable.
+    for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
+    await redis.restart()
+    await back
+    await store.commit([{ put: 'k/2', value: 'x' }])
+    t.strictSame(states, ['Redis false', 'Redis true'])
+  },
+)
+
+t.test('a node that has much to read waits for its own commits', { skip: withoutRedis }, async (t) => {
+  const redis = await startRedis(t)
+  const network = await startNetwork(t, redis.port, { delayMs: 50 })
+  const [store, other] = [await openRedis(t, network.url, { timeoutMs: 500 }), await openRedis(t, redis.url)]
+  for (const key of numbered(400)) await other.commit([{ put: key, value: 'x' }])
+  let told = 0
+  await new Promise<void>((resolve) => {
+    store.follow((changes) => {
+      told += changes.length
+      resolve()
+    }, t.fail)
+  })
+  await store.commit([{ put: 'k/1', value: 'x' }])
+  t.equal(told, 400, 'longer than Redis may take to answer')
+})
