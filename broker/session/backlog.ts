@@ -16,7 +16,7 @@ interface OwedPlace {
 
 /** The backlog of a session that returns. */
 interface Backlog {
-  /** The messages of the backlog, in the order of sending. */
+  /** The messages of the backlog, in the order of their positions. */
   owed: Owed[]
   upTo: number
   replay: Session['replay']
@@ -58,7 +58,7 @@ export function createBacklogs(parts: {
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
       const chosen = choose(again, since, terms, { waiting: queueLimit, owed: room })
       return {
-        owed: chosen.owed,
+        owed: inOrder(chosen.owed),
         upTo: isCut ? again.upTo : journal.head(),
         replay: isCut ? { upTo: replay, head: journal.head() } : undefined,
         dropped: kept.dropped + chosen.dropped,
@@ -78,13 +78,13 @@ export function createBacklogs(parts: {
     { upTo, owed }: OwedPlace,
     terms: Terms,
   ): Promise<{ wanted: Owed[]; missing: number }> {
+    const stored = owed.filter((each) => each.stored)
     const others = owed.filter((each) => !each.stored)
     const room = Math.min(queueLimit, maxOwed) - owed.length
     const fits = () => returnable.since(upTo, filters).length <= room
     if (others.length === 0 || fits()) return { wanted: [...owed], missing: 0 }
     const { wanted, missing } = await stillWanted(journal, others, terms)
-    const kept = new Set(wanted)
-    return { wanted: owed.filter((each) => each.stored || kept.has(each)), missing }
+    return { wanted: inOrder([...stored, ...wanted]), missing }
   }
 
   /**
@@ -118,7 +118,7 @@ export function createBacklogs(parts: {
     while (upTo < to && owed.length < most) {
       const page = await journal.read(upTo, to, pageSize)
       for (const entry of page.entries) {
-        if (owed.length >= most) return { upTo, owed }
+        if (owed.length >= most) return { upTo, owed: inOrder(owed) }
         const { position } = entry
         upTo = position
         const qos = lowerQos(terms.asks(entry.topic, position), entry.qos)
@@ -127,7 +127,7 @@ export function createBacklogs(parts: {
       }
       upTo = page.upTo
     }
-    return { upTo, owed }
+    return { upTo, owed: inOrder(owed) }
   }
 }
 
@@ -169,13 +169,13 @@ async function dropReadLater(
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }
 }
 
-/**
- * Keeps one message for each position: the first in the list. Of QoS 2 messages the store does not have the order of
- * sending. If there are any, sorts all messages by position.
- */
+/** Keeps one message for each position: the first in the list. */
 function dropDuplicates(owed: readonly Owed[]): Owed[] {
   const byPosition = new Map<number, Owed>()
   for (const each of owed) if (!byPosition.has(each.position)) byPosition.set(each.position, each)
-  const all = [...byPosition.values()]
-  return all.some(({ stored }) => stored) ? all.sort((a, b) => a.position - b.position) : all
+  return inOrder([...byPosition.values()])
+}
+
+function inOrder(owed: Owed[]): Owed[] {
+  return owed.sort((a, b) => a.position - b.position)
 }

@@ -18,10 +18,8 @@ export interface Terms {
 
 /**
  * Chooses the messages of a session that was away: messages that it was already owed, and newer candidates that match
- * its filters (docs/decisions.md, "Sessions and returns"). Messages that may have been sent come first, and stay in their
- * order: they are sent again in the order in which they were sent [MQTT-4.6.0-1]. The others come in the order of
- * positions. Above the limits, drops messages that were never sent, as `withinLimits` says. `dropped` is the number of
- * dropped messages.
+ * its filters (docs/decisions.md, "Sessions and returns"). Above the limits, drops messages that were never sent, as
+ * `withinLimits` says. `dropped` is the number of dropped messages.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
@@ -43,9 +41,10 @@ export function choose(
     each.retain && chosen.has(each.position) ? { ...each, isWantedAnyway: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
-  const sent = owed.filter(({ dup }) => dup)
-  const waiting = [...owed.filter(({ dup }) => !dup), ...added].sort((a, b) => a.position - b.position)
-  return withinLimits([...sent, ...waiting], limits)
+  return withinLimits(
+    [...owed, ...added].sort((a, b) => a.position - b.position),
+    limits,
+  )
 }
 
 /**

@@ -14,7 +14,7 @@ import {
 } from '../../conformance/peers.ts'
 import { until } from '../../nodes/fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
-import { leave, many, message, openHub, returning, title } from './crashing-hub.ts'
+import { many, message, openHub, returning } from './crashing-hub.ts'
 
 /* What a session gets when its client comes back: cases that `test/broker/promises/` does not play. */
 
@@ -236,32 +236,4 @@ function watchProgress() {
       },
     }),
   }
-}
-
-for (const end of ['the connection breaks', 'the node crashes'] as const) {
-  t.test(`messages come again in the order of sending [MQTT-4.6.0-1]: ${end}`, async (t) => {
-    const { start, crash } = openHub(t)
-    const broker = await start()
-    await broker.broker.distribute([title('accepted first', 1)])
-    const before = await subscriber(t, broker, 'c', { 'e/#': 1 }, persistent)
-    await broker.broker.distribute(many(2, 'e'))
-    await before.next('publish', 1)
-    subscribe(before, 2, { 'radio/#': 1 })
-    await before.next('publish', 2)
-    const order = ['e/0', 'e/1', 'radio/x/track']
-    t.same(
-      publishes(before).map(({ topic }) => topic),
-      order,
-    )
-    if (end === 'the node crashes') crash()
-    else await leave(before)
-    const after = end === 'the node crashes' ? await start() : broker
-    await after.broker.distribute([message('e/new', 'new')])
-    const client = await peer(t, after, 'c', persistent)
-    await client.next('publish', 3)
-    t.same(
-      publishes(client).map(({ topic, dup }) => [topic, dup]),
-      [...order.map((topic) => [topic, true]), ['e/new', false]],
-    )
-  })
 }
