@@ -250,7 +250,10 @@ t.test('what a log-in loses is counted once, though it is tried again', async (t
   const client = await returning(t, broker, 'c')
   await client.next('publish', 9)
   const { values } = await broker.metrics.messagesDropped.get()
-  t.match(values, [{ value: 5, labels: { reason: 'queue-limit' } }])
+  t.match(
+    values.filter(({ value }) => value > 0),
+    [{ value: 5, labels: { reason: 'queue-limit' } }],
+  )
 })
 
 /** Bytes of the payloads in memory, which Node.js keeps outside of the heap. */

@@ -202,7 +202,10 @@ t.test('persistent sessions of one credential are bounded', async (t) => {
   t.equal((await connect('a', '2')).returnCode, 0, 'what is there is resumed')
   await second.client.closed()
   const { values } = await broker.metrics.connectionsRefused.get()
-  t.match(values, [{ labels: { reason: 'too-many-sessions' }, value: 2 }])
+  t.match(
+    values.filter(({ value }) => value > 0),
+    [{ labels: { reason: 'too-many-sessions' }, value: 2 }],
+  )
   const lines = broker.lines.filter(({ msg }) => msg === 'too many persistent sessions of one credential')
   t.match(lines, [{ username: 'a', clientId: '3', sessions: 2 }], 'one line a minute')
 

@@ -21,5 +21,9 @@ t.test('a credential with 1000 wills that wait for its publish rate gets no more
   while (broker.broker.connectionCount() > 0) await new Promise((resolve) => setImmediate(resolve))
   t.equal((await connect(t, broker, { clientId: 'one more', will })).returnCode, 3)
   t.equal((await connect(t, broker, { clientId: 'without a will' })).returnCode, 0)
-  t.match((await broker.metrics.connectionsRefused.get()).values, [{ labels: { reason: 'too-many-wills' } }])
+  const { values } = await broker.metrics.connectionsRefused.get()
+  t.match(
+    values.filter(({ value }) => value > 0),
+    [{ labels: { reason: 'too-many-wills' } }],
+  )
 })
