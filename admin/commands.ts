@@ -144,19 +144,20 @@ export function createCommands(parts: CommandParts): Commands {
 
   /**
    * Checks the arguments. Then waits until this node has seen the changes of other nodes, because a command must see
-   * them. If the store does not answer, refuses the command.
+   * them. If the store does not answer, or if they include the removal of the person who asks, refuses the command.
    */
   function careful<Name extends OperationName>(
     name: Name,
     command: OperationCommands[Name],
   ): Commands[string] {
-    return async (args, who) => {
+    return async (args, who, isStillAllowed) => {
       const wrong = whyWrong(name, args)
       if (wrong !== undefined) throw refusal(wrong)
       const problem = aboutItself.has(name) ? undefined : await whyNotCaughtUp(parts.catchUp)
       if (problem !== undefined) {
         throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
       }
+      if (isStillAllowed && !(await isStillAllowed())) throw refusal(`${who} may no longer give commands`)
       return command(args as Args<Name>, who)
     }
   }

@@ -1,8 +1,17 @@
 import type { Log } from '../../telemetry/log.ts'
 import { isFailure, isRefusal } from '../refusal.ts'
 
-/** The commands of the node, by name. `who` is the person who asks, as the audit log names it. */
-export type Commands = Record<string, (args: Record<string, unknown>, who: string) => Promise<unknown>>
+/**
+ * The commands of the node, by name. `who` is the person who asks, as the audit log names it. A command that waits for
+ * the changes of other nodes then asks `isStillAllowed`: these changes may end the rights of this person.
+ */
+export type Commands = Record<
+  string,
+  (args: Record<string, unknown>, who: string, isStillAllowed?: IsStillAllowed) => Promise<unknown>
+>
+
+/** Whether the person who asked may still give commands. */
+type IsStillAllowed = () => Promise<boolean>
 
 /** The outcome of a command. */
 export type Performed =
@@ -14,12 +23,17 @@ export type Perform = ReturnType<typeof createPerform>
 
 /** Carries out commands from the admin socket and from HTTPS. Only the log gets the cause of a fault. */
 export function createPerform({ commands, log }: { commands: Commands; log: Pick<Log, 'error'> }) {
-  return async (name: string, args: Record<string, unknown>, who: string): Promise<Performed> => {
+  return async (
+    name: string,
+    args: Record<string, unknown>,
+    who: string,
+    isStillAllowed?: IsStillAllowed,
+  ): Promise<Performed> => {
     const command = Object.hasOwn(commands, name) ? commands[name] : undefined
     if (command === undefined)
       return { error: { code: 'command.unknown', message: `this node has no command "${name}"` } }
     try {
-      return { result: (await command(args, who)) ?? null }
+      return { result: (await command(args, who, isStillAllowed)) ?? null }
     } catch (err) {
       return { error: describeFailure(err, log, { command: name, who }) }
     }

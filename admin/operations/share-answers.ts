@@ -8,13 +8,14 @@ const maxQuestion = 500
 
 /**
  * Callers who send the same request within a second share the answer, so that twenty open consoles delay publishers no
- * more than one console does. After a command that changes something, every caller gets a new answer.
+ * more than one console does. After a command that changes something, every caller gets a new answer. Because others
+ * share it, the answer does not depend on whether the first caller is still allowed to ask.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()
 
-  return (name, args, who) => {
-    if (!isReading(name)) return perform(name, args, who).finally(() => answers.clear())
+  return (name, args, who, isStillAllowed) => {
+    if (!isReading(name)) return perform(name, args, who, isStillAllowed).finally(() => answers.clear())
     const question = JSON.stringify([name, args])
     if (question.length > maxQuestion) return perform(name, args, who)
     const known = answers.get(question)

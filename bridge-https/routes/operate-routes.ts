@@ -1,7 +1,7 @@
 import type { TSchema } from 'typebox'
 import { isRecord } from '../../event/json.ts'
 import { Type } from '../../event/type.ts'
-import { type Answer, jsonText, refuse } from '../answer.ts'
+import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
@@ -13,8 +13,16 @@ export interface OperateParts {
   operations: Readonly<
     Record<string, { summary: string; effect: string; args: TSchema; singleAnswerArgs?: object }>
   >
-  /** Carries out a command. `who` is the person who asks, as the audit log names it. */
-  perform(name: string, args: Record<string, unknown>, who: string): Promise<Performed>
+  /**
+   * Carries out a command. `who` is the person who asks, as the audit log names it. A command that changes something
+   * asks `isStillAllowed` just before it begins.
+   */
+  perform(
+    name: string,
+    args: Record<string, unknown>,
+    who: string,
+    isStillAllowed?: () => Promise<boolean>,
+  ): Promise<Performed>
 }
 
 type Performed = { result: unknown } | { error: { code: string; message: string } }
@@ -48,7 +56,11 @@ export function operateRoutes({
     handle: (call, { userId, email }) =>
       oneAtATime(call, { userId, about: name }, async () => {
         const given = isRecord(call.body) && call.body
-        const answer = answerOf(await perform(name, { ...singleAnswerArgs, ...given }, email))
+        const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
+        const isChanged = effect !== 'none' && 'result' in performed
+        // A user who has just removed itself is told so. Nothing else is for a user who was removed meanwhile.
+        const isForUser = isChanged || (await call.isStillUser())
+        const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }
       }),
   }))

@@ -5,7 +5,9 @@ import { lifetimes } from '../../bridge-https/users/tokens.ts'
 import { commands as typed } from '../../cli/commands.ts'
 import { connectPublisher } from '../clients.ts'
 import { institutions, playing, station } from '../events.ts'
+import { startRedis, withoutRedis } from '../redis-server.ts'
 import { startTestHub, type TestHub } from '../start-hub.ts'
+import { startNetwork } from '../store/slow-network.ts'
 import { type Api, addUser, openApi } from './api.ts'
 import { object } from './description.ts'
 import { expiredToken } from './expired-token.ts'
@@ -233,6 +235,45 @@ t.test('commands of an operator that wait when the operator is removed are not c
   await Promise.all(Array.from({ length: 20 }, add))
   await removed
   t.ok(late <= 1, `${late} were carried out after that: one may have begun before`)
+})
+
+t.test(
+  'a node that hears late of the removal of an operator does nothing for it',
+  { skip: withoutRedis },
+  async (t) => {
+    const redis = await startRedis(t)
+    const network = await startNetwork(t, redis.port)
+    const env = { HUB_PUBLIC_URL: 'https://hub.example' }
+    const hub = await startTestHub(t, { ...env, HUB_REDIS_URL: network.url })
+    const other = await startTestHub(t, { ...env, HUB_REDIS_URL: redis.url })
+    const api = await openApi(t, hub)
+    const { token, email } = await addUser(hub, api, own, { permissions: ['operate'] })
+    const credential = { role: 'publisher', label: 'x', institutions: [own] }
+    const operate = (name: string, body: object) => api.call('POST', `/operate/${name}`, { token, body })
+    const isKnown = async () => (await other.ask<object[]>('users.list')).length > 0
+    await other.until(isKnown)
+
+    network.hold()
+    const asked = [operate('credentials.add', credential), operate('credentials.list', {})]
+    const removed = other.ask('users.remove', { email })
+    await other.until(async () => !(await isKnown()))
+    network.release()
+    const answers = await Promise.all(asked)
+    await removed
+    for (const { status, json } of answers) {
+      // 409: this took so long that the node gave up to catch up.
+      t.ok([403, 409].includes(status), `${status}`)
+      t.equal(json.result, undefined)
+    }
+    t.strictSame(await other.ask('credentials.list'), [])
+  },
+)
+
+t.test('an operator that removes itself is told that this was done', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token, email } = await addUser(hub, api, own, { permissions: ['operate'] })
+  t.equal((await api.call('POST', '/operate/users.remove', { token, body: { email } })).status, 200)
 })
 
 t.test('operators are no traffic of a track that retires', async (t) => {
