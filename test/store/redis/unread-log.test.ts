@@ -88,8 +88,11 @@ t.test(
 
 t.test('a node that has much to read waits for its own commits', { skip: withoutRedis }, async (t) => {
   const redis = await startRedis(t)
-  const network = await startNetwork(t, redis.port, { delayMs: 50 })
-  const [store, other] = [await openRedis(t, network.url, { timeoutMs: 500 }), await openRedis(t, redis.url)]
+  const network = await startNetwork(t, redis.port, { delayMs: 200 })
+  const [store, other] = [
+    await openRedis(t, network.url, { timeoutMs: 2_000 }),
+    await openRedis(t, redis.url),
+  ]
   for (const key of numbered(400)) await other.commit([{ put: key, value: 'x' }])
   let told = 0
   await new Promise<void>((resolve) => {
