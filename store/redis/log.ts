@@ -56,7 +56,7 @@ interface Following extends Reports {
   /** The name of this node in the log. */
   node: string
   position: string
-  /** The newest entry that an answer of Redis has shown. It may be ahead of what was read here. */
+  /** The id of the newest entry that Redis has named in an answer. It may be later than `position`. */
   seen: () => string
   listener: (changes: readonly Told[]) => void
   /** Called at a gap, before any further commit settles: Redis may have lost data that this node knows. */

@@ -55,7 +55,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
   const markEvery = Math.ceil(logBytes / logMarks)
   const sending = createSending({ connection, keys, node, markEvery, replicas })
   let log: LogReader | undefined
-  /** The newest entry of the log that an answer of Redis has shown. */
+  /** The id of the newest log entry that Redis has named in an answer. */
   let seen = position
   const known: Known = {
     id: () => later(seen, log?.position() ?? start),

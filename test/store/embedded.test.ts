@@ -214,7 +214,7 @@ t.test('a directory in use is not damaged', async (t) => {
 })
 
 /**
- * Makes the disk fail below the open store in `directory`: the log of LevelDB takes what is written, and a sync fails.
+ * Makes every sync fail for the store that is open in `directory`. The log of LevelDB still takes what is written.
  * For that, the file descriptor of the log gets a FIFO, which cannot be synced. `keepWritten` writes to the file of the
  * log what the FIFO has taken.
  */
