@@ -1,12 +1,14 @@
-const firstMs = 2_000
-const maxMs = 600_000
+const firstMs = 1_000
+/** With its random part, the longest pause has 600 s. */
+const lastMs = 480_000
+/** A pause is longer by up to this part of it, at random. */
+const jitter = 0.25
 
 /**
- * Milliseconds until the next attempt after `failures` failures in a row: at first 1 to 2 s, then twice as long each
- * time, up to 600 s (design.md §10). The upper half of each pause is random, so that deliveries that failed together
- * are not repeated together.
+ * Milliseconds until the next attempt after `failures` failures in a row: 1 s, doubling up to 600 s (design.md §10). A
+ * random part makes each pause longer, so that deliveries that failed together are not repeated together.
  */
 export function backOff(failures: number, random: () => number): number {
-  const longest = Math.min(maxMs, firstMs * 2 ** Math.min(failures - 1, 20))
-  return longest / 2 + (random() * longest) / 2
+  const shortest = Math.min(lastMs, firstMs * 2 ** Math.min(failures - 1, 20))
+  return shortest * (1 + jitter * random())
 }

@@ -139,7 +139,7 @@ t.test('what acknowledges, and what does not (design.md §10)', async (t) => {
   t.same(titles(receiver.received), ['One', 'One', 'One', 'One', 'Two', 'Three', 'Four', 'Five'])
   const gaps = receiver.received.slice(1, 4).map(({ at }, index) => at - (receiver.received[index]?.at ?? 0))
   t.ok(
-    gaps.every((ms, index) => ms >= 490 * 2 ** index && ms < 1_000 * 2 ** index + 2_000),
+    gaps.every((ms, index) => ms >= 990 * 2 ** index && ms < 1_250 * 2 ** index + 2_000),
     `growing pauses: ${gaps.map(Math.round)}`,
   )
   const attempts = await hub.ask<{ status: number | null; reason: string | null }[]>('queues.attempts', {
