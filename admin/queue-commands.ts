@@ -1,5 +1,5 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
-import { parseInstant } from '../event/timestamp.ts'
+import { parseInstant } from '../event/format.ts'
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'

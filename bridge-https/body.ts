@@ -3,7 +3,7 @@ import type { TSchema } from 'typebox'
 import { createErrorList, type ErrorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
-import { parseInstant } from '../event/timestamp.ts'
+import { parseInstant } from '../event/format.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 

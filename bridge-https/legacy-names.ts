@@ -1,4 +1,4 @@
-import { isLivestreamUrn } from '../event/urn.ts'
+import { isLivestreamUrn } from '../event/format.ts'
 
 export type LegacyNames = ReturnType<typeof createLegacyNames>
 

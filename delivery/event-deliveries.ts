@@ -1,4 +1,4 @@
-import { kindOf } from '../event/kind.ts'
+import { kindByName } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
 import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
@@ -50,7 +50,7 @@ export function createEventDeliveries(parts: {
   const { subscriptions, plugins, queues } = parts
 
   return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
-    const kind = kindOf(event.event)
+    const kind = kindByName.get(event.event)
     const isPushed = kind !== undefined && pushedKinds.includes(kind)
     const subscribed = isPushed ? event.livestreamIds.flatMap(subscriptions.ofTopic) : []
     const toWebhooks = subscribed.map(async (subscription) => {

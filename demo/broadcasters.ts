@@ -1,4 +1,4 @@
-import { kindOf } from '../event/kind.ts'
+import { kindByName } from '../event/kind.ts'
 import { feedbackTopic, inboxTopic, radioTopic } from '../event/topic.ts'
 import type { Report } from '../validator/report.ts'
 import { type Broker, connect } from './client.ts'
@@ -39,7 +39,7 @@ export async function startBroadcaster(
   return {
     /** Sends an event and does not wait: the ledger notes its outcome. */
     publish(event: DemoEvent, expected: Verdict): void {
-      const kind = kindOf(event.event)
+      const kind = kindByName.get(event.event)
       if (!kind) throw new Error(`${event.event} is no event`)
       const time = event[kind.timeField]
       const key = keyOf(event.event, time, event.services[0]?.id)

@@ -1,4 +1,4 @@
-import { parseInstant } from '../event/timestamp.ts'
+import { parseInstant } from '../event/format.ts'
 import { createBudget } from '../telemetry/budget.ts'
 
 export type Ledger = ReturnType<typeof createLedger>

@@ -1,5 +1,5 @@
 import pc from 'picocolors'
-import { kindOf } from '../event/kind.ts'
+import { kindByName } from '../event/kind.ts'
 import type { Report } from '../validator/report.ts'
 import type { Institution } from './broadcasters.ts'
 import type { Arrival } from './subscribers.ts'
@@ -59,7 +59,8 @@ export function createScreen(
     feedback({ title }: Institution, report: Report): void {
       const { outcome, event, services, errors } = report
       const kind =
-        kindOf(event ?? '')
+        kindByName
+          .get(event ?? '')
           ?.suffix.split('/')
           .at(-1) ?? 'event'
       const where = services.map(titleOf).join(', ')

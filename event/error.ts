@@ -112,7 +112,6 @@ export function createErrorList() {
   let bytes = 0
   let count = 0
   return {
-    count: () => count,
     isFull: () => omittedCode !== undefined,
     /** Takes a function that builds the error, because a hostile event has too many errors to build them all. */
     add(make: () => ErrorItem): void {

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { createErrorList, type ErrorItem, errorItem, pathOf, quote } from './error.ts'
+import { createErrorList, type ErrorItem, type ErrorList, errorItem, pathOf, quote } from './error.ts'
 import { jsonFault } from './json-fault.ts'
 
 /** Deepest nesting of objects and arrays; the event itself is level 1. */
@@ -59,7 +59,8 @@ interface Level {
  * caller ignores the errors of the scan.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
-  const errors = createErrorList()
+  /** Made for the first error, because most payloads have none. */
+  let errors = undefined as ErrorList | undefined
   const levels: Level[] = []
   let values = 0
   /** Number of keys. The scan counts keys too, because a text that is not JSON may have more keys than values. */
@@ -73,7 +74,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
       case '[':
         if (levels.length >= maxNesting) {
           report(`nested deeper than ${maxNesting} levels`)
-          return { errors: errors.items(), isComplete: false }
+          return { errors: errors?.items() ?? [], isComplete: false }
         }
         levels.push(character === '{' ? { keys: createKeys(), at: '' } : { keys: undefined, at: 0 })
         values++
@@ -115,13 +116,13 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
         values++
         index = word.lastIndex
     }
-    if (errors.isFull()) return { errors: errors.items(), isComplete: false }
+    if (errors?.isFull()) return { errors: errors.items(), isComplete: false }
     if (Math.max(values, keys) > maxValues) {
-      errors.add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
-      return { errors: errors.items(), isComplete: false }
+      add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
+      return { errors: errors?.items() ?? [], isComplete: false }
     }
   }
-  return { errors: errors.items(), isComplete: true }
+  return { errors: errors?.items() ?? [], isComplete: true }
 
   function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')
@@ -139,7 +140,12 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 
   function report(detail: string): void {
-    errors.add(() => errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
+    add(() => errorItem('payload.json', pathOf(...levels.map((level) => level.at)), detail))
+  }
+
+  function add(make: () => ErrorItem): void {
+    errors ??= createErrorList()
+    errors.add(make)
   }
 }
 

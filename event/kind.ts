@@ -28,15 +28,10 @@ export const eventKinds: readonly EventKind[] = table
 /** All event classes. */
 export const eventClasses: readonly EventClass[] = ['track', 'control', 'data']
 
-/** The kind with this name, or undefined if there is none. */
-export function kindOf(name: string): EventKind | undefined {
-  return byName.get(name)
-}
+/** The kinds by name. A Map, because a plain object also has inherited keys such as `constructor`. */
+export const kindByName: ReadonlyMap<string, EventKind> = new Map(table.map((kind) => [kind.name, kind]))
 
 /** Whether `text` is the name of an event class. */
 export function isEventClass(text: string): text is EventClass {
   return eventClasses.some((cls) => cls === text)
 }
-
-// A Map, because a plain object also has inherited keys such as `constructor`.
-const byName: ReadonlyMap<string, EventKind> = new Map(table.map((kind) => [kind.name, kind]))

@@ -1,7 +1,7 @@
 import type { Static, TObject, TSchema, TUnsafe } from 'typebox'
+import { serviceTypes, urnPattern } from './format.ts'
 import { eventKinds } from './kind.ts'
 import { Type } from './type.ts'
-import { serviceTypes, urnPattern } from './urn.ts'
 
 /*
  * The schemas of service.md §2 and design.md §7. Each schema is used for the TypeScript type, for the check of events

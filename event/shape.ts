@@ -10,8 +10,9 @@ import {
   pathOf,
   quote,
 } from './error.ts'
+import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn, parseInstant } from './format.ts'
 import { isRecord } from './json.ts'
-import { type EventClass, type EventKind, eventKinds, kindOf } from './kind.ts'
+import { type EventClass, type EventKind, eventKinds, kindByName } from './kind.ts'
 import {
   ControlEvent,
   DataEvent,
@@ -23,8 +24,6 @@ import {
   TrackEvent,
 } from './schema.ts'
 import { isOwnError, schemaError } from './schema-error.ts'
-import { parseInstant } from './timestamp.ts'
-import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from './urn.ts'
 
 /** An event of valid shape, with its kind and its times. */
 interface Shaped {
@@ -51,13 +50,19 @@ export interface ShapeOptions {
  * set this field.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
-  const errors = createErrorList()
   if (!isRecord(value)) {
-    errors.add(() => errorItem('type.openapi.validation', '.', `got ${quote(value)}, expected an object`))
-    return { errors: errors.items() }
+    return {
+      errors: [errorItem('type.openapi.validation', '.', `got ${quote(value)}, expected an object`)],
+    }
+  }
+  /** Made for the first error, because most events have none. */
+  let list = undefined as ErrorList | undefined
+  const errors = () => {
+    list ??= createErrorList()
+    return list
   }
   const kind = pickKind(value, options.urlEventName, errors)
-  if (kind === undefined) return { errors: errors.items() }
+  if (kind === undefined) return { errors: errors().items() }
 
   // `pickKind` has reported a wrong name already. Put the right name in, so that the schema check does not report the
   // wrong one again.
@@ -66,14 +71,14 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const validator = validators[kind.class]
   const fits = validator.quick(event)
   checkNumberOfServices(value.services, errors)
-  if (!fits) reportSchemaErrors(validator, named, errors)
+  if (!fits) reportSchemaErrors(validator, named, errors())
   if (options.protocol === 'mqtt') checkIdentifiers(value.services, errors)
   const time = instantOf(value[kind.timeField])
   const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
   const expired = checkExpiry(value, { time, expires, now: options.now })
-  if (expired !== undefined) errors.add(() => expired)
+  if (expired !== undefined) errors().add(() => expired)
 
-  if (!fits || time === undefined || errors.count() > 0) return { errors: errors.items() }
+  if (!fits || time === undefined || list) return { errors: errors().items() }
   const shaped = { event: withoutTopics(event), kind, time }
   return expires === undefined ? shaped : { ...shaped, expires }
 }
@@ -90,11 +95,11 @@ const known = eventKinds.map((kind) => kind.name).join(', ')
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
-  errors: ErrorList,
+  errors: () => ErrorList,
 ): EventKind | undefined {
-  const urlKind = urlEventName === undefined ? undefined : kindOf(urlEventName)
+  const urlKind = urlEventName === undefined ? undefined : kindByName.get(urlEventName)
   if (urlEventName !== undefined && urlKind === undefined) {
-    errors.add(() =>
+    errors().add(() =>
       errorItem('event.name', '.event', `${quote(urlEventName)} in the URL, expected one of ${known}`),
     )
     return undefined
@@ -102,26 +107,28 @@ function pickKind(
   // Only the event's own `event` field counts, not an inherited one.
   if (!Object.hasOwn(event, 'event')) {
     if (urlKind === undefined) {
-      errors.add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
+      errors().add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
     }
     return urlKind
   }
   const name = event.event
   if (typeof name !== 'string') {
-    errors.add(() => errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`))
+    errors().add(() =>
+      errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`),
+    )
     return urlKind
   }
   if (urlKind !== undefined) {
     if (name !== urlKind.name) {
-      errors.add(() =>
+      errors().add(() =>
         errorItem('event.name', '.event', `${quote(name)}, expected that of the URL, ${urlKind.name}`),
       )
     }
     return urlKind
   }
-  const kind = kindOf(name)
+  const kind = kindByName.get(name)
   if (kind === undefined) {
-    errors.add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
+    errors().add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
   }
   return kind
 }
@@ -131,15 +138,15 @@ function pickKind(
  * livestreams may share an external id, so the count may be too low. The validator counts again when it knows the
  * livestreams.
  */
-function checkNumberOfServices(services: unknown, errors: ErrorList): void {
+function checkNumberOfServices(services: unknown, errors: () => ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
   if (services.length > maxServices) {
     const detail = `${services.length} entries, expected at most ${maxServices}`
-    errors.add(() => errorItem('maxItems.openapi.validation', '.services', detail))
+    errors().add(() => errorItem('maxItems.openapi.validation', '.services', detail))
     return
   }
   const names = new Set(services.map((service) => (isRecord(service) ? service.externalId : undefined)))
-  if (names.size > maxLivestreams) errors.add(() => tooManyLivestreams(names.size))
+  if (names.size > maxLivestreams) errors().add(() => tooManyLivestreams(names.size))
 }
 
 /** A control state must end in the future, and after its beginning. */
@@ -165,19 +172,21 @@ function withoutTopics(event: HubEvent): HubEvent {
 }
 
 /** Over MQTT the identifiers of a service are URNs, and each service names its institution (design.md §7). */
-function checkIdentifiers(services: unknown, errors: ErrorList): void {
+function checkIdentifiers(services: unknown, errors: () => ErrorList): void {
   if (!Array.isArray(services)) return // the schema check reports this
   for (const [index, service] of services.entries()) {
     if (!isRecord(service)) continue
     if (!Object.hasOwn(service, 'institutionId')) {
       const path = () => pathOf('services', index, 'institutionId')
-      errors.add(() => errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'))
+      errors().add(() =>
+        errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'),
+      )
     }
     for (const { field, isValid, expected } of identifiers) {
       const id = Object.hasOwn(service, field) ? service[field] : undefined
       if (typeof id !== 'string' || isValid(id)) continue
       const path = () => pathOf('services', index, field)
-      errors.add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
+      errors().add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
     }
   }
 }

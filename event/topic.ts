@@ -1,5 +1,5 @@
+import { isInstitutionUrn } from './format.ts'
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
-import { isInstitutionUrn } from './urn.ts'
 
 /**
  * Maximum number of levels of a topic or filter. No topic needs more, and deep topics have crashed brokers (aedes

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
-import { kindOf } from '../event/kind.ts'
+import { kindByName } from '../event/kind.ts'
 import type { Excerpt, Message } from '../event/message.ts'
 import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic } from '../event/topic.ts'
@@ -52,7 +52,7 @@ export function describeOutcome(
   const event = isRecord(value) ? value : {}
   const given = Array.isArray(event.services) ? event.services : []
   const services = details.livestreams ?? namedIn(given)
-  const kind = kindOf(textOf(event.event) ?? '')
+  const kind = kindByName.get(textOf(event.event) ?? '')
   const { errors = [], warnings = [] } = details
   return {
     outcome,

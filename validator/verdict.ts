@@ -1,6 +1,6 @@
 import { type ErrorItem, errorItem, quote } from '../event/error.ts'
+import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/format.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
-import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/urn.ts'
 import { isCrid } from './feed/external-id.ts'
 import type { Feed, Livestream, Livestreams } from './feed/feed.ts'
 import { eachOnce } from './report.ts'

@@ -1,5 +1,5 @@
 import pino from 'pino'
-import { createEventIds } from '../../event/id.ts'
+import { createEventIds } from '../../event/format.ts'
 import type { Message } from '../../event/message.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createPipeline } from '../../validator/pipeline.ts'

@@ -1,5 +1,5 @@
 import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
-import { isInstitutionUrn } from '../../event/urn.ts'
+import { isInstitutionUrn } from '../../event/format.ts'
 import type { Entry } from '../../journal/entry.ts'
 import { readObject } from '../../journal/history/event-row.ts'
 import type { Found } from '../../journal/history/find.ts'

@@ -1,6 +1,6 @@
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { type ErrorItem, quote } from '../../event/error.ts'
-import { parseInstant } from '../../event/timestamp.ts'
+import { parseInstant } from '../../event/format.ts'
 import { maxPayloadBytes } from '../../validator/decide.ts'
 import { httpsError, refuse } from '../answer.ts'
 import { compileBody } from '../body.ts'

@@ -1,4 +1,4 @@
-import { isInstitutionUrn } from '../../event/urn.ts'
+import { isInstitutionUrn } from '../../event/format.ts'
 
 /** A permission of a user over HTTPS (service.md §5). `operate` is for operators of the hub itself. */
 export type Permission = (typeof permissions)[number]

@@ -1,4 +1,4 @@
-import { parseInstant } from '../../event/timestamp.ts'
+import { parseInstant } from '../../event/format.ts'
 import { usage } from '../command.ts'
 import { parseDuration } from './duration.ts'
 

@@ -1,5 +1,5 @@
 import { quote } from '../../event/error.ts'
-import { isInstitutionUrn, isLivestreamUrn } from '../../event/urn.ts'
+import { isInstitutionUrn, isLivestreamUrn } from '../../event/format.ts'
 
 /** The states of a subscription's queue by which operators can select. */
 const states = ['idle', 'beginning', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const

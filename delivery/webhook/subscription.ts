@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { timeOfEventId } from '../../event/id.ts'
+import { timeOfEventId } from '../../event/format.ts'
 import { eventKinds } from '../../event/kind.ts'
 
 /** A webhook that gets the events of one livestream (service.md §2.8). */

@@ -1,5 +1,5 @@
 import { isRecord } from '../../event/json.ts'
-import { kindOf } from '../../event/kind.ts'
+import { kindByName } from '../../event/kind.ts'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Entry } from '../entry.ts'
 
@@ -56,7 +56,7 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
     services: [...new Set(services.flatMap(({ id }) => textOf(id) ?? []))],
     playlistItemId: textOf(event.playlistItemId),
     name: textOf(event.name),
-    eventTime: textOf(event[kindOf(name ?? '')?.timeField ?? 'start']),
+    eventTime: textOf(event[kindByName.get(name ?? '')?.timeField ?? 'start']),
     ...titleOf(event),
     errors: [],
   }

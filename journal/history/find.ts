@@ -1,4 +1,4 @@
-import { timeOfEventId } from '../../event/id.ts'
+import { timeOfEventId } from '../../event/format.ts'
 import { maxLivestreams } from '../../event/schema.ts'
 import { feedbackTopic } from '../../event/topic.ts'
 import type { Store } from '../../store/store.ts'

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { mayPublish, mayReceive, maySubscribe } from '../../acl/access.ts'
 import type { Principal } from '../../acl/principal.ts'
-import { maxUrnLength } from '../../event/urn.ts'
+import { maxUrnLength } from '../../event/format.ts'
 
 // Short names, so that each row of the tables fits on a line. All other parts of a row are real values.
 const A = 'urn:org:institution:a'

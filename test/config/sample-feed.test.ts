@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { sampleFeedPath } from '../../config/config.ts'
 import { crc64 } from '../../event/crc64.ts'
-import { deriveLivestreamId, derivePublisherId, type ServiceType } from '../../event/urn.ts'
+import { deriveLivestreamId, derivePublisherId, type ServiceType } from '../../event/format.ts'
 
 interface Item {
   id: string

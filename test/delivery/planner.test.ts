@@ -3,7 +3,7 @@ import { createPlanner } from '../../delivery/planner.ts'
 import type { PluginTarget } from '../../delivery/plugins/targets.ts'
 import type { WorkGroup } from '../../delivery/queue/work-item.ts'
 import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
-import { kindOf } from '../../event/kind.ts'
+import { kindByName } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
 import { control, playing, station } from '../events.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
@@ -36,7 +36,7 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
       owed(event: object, livestreamIds = [livestream.id], isRepeatedWhole = false): string[] {
         planned = []
         const { event: name, id } = event as { event: string; id: string }
-        const kind = kindOf(name)
+        const kind = kindByName.get(name)
         if (!kind) throw new Error(`${name} is no event`)
         const accepted = { event: event as HubEvent, id, kind, institutionId, livestreamIds }
         plan({ ...accepted, payload: Buffer.from('') }, { once: () => [], isRepeatedWhole })

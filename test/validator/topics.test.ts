@@ -1,6 +1,6 @@
 import t from 'tap'
 import { crc64 } from '../../event/crc64.ts'
-import { deriveLivestreamId } from '../../event/urn.ts'
+import { deriveLivestreamId } from '../../event/format.ts'
 import type { Store } from '../../store/store.ts'
 import { createTopics, type Topics } from '../../validator/topics.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'

@@ -1,5 +1,5 @@
+import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/format.ts'
 import { isRecord } from '../../event/json.ts'
-import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/urn.ts'
 import { foldExternalId } from './external-id.ts'
 
 /** A livestream as the central feed lists it (design.md §6). */

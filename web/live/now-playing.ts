@@ -1,5 +1,5 @@
-import { kindOf } from '../../event/kind.ts'
-import { parseInstant } from '../../event/timestamp.ts'
+import { parseInstant } from '../../event/format.ts'
+import { kindByName } from '../../event/kind.ts'
 import { isRecord } from '../page/record.ts'
 import { isNews } from './newest.ts'
 
@@ -50,7 +50,7 @@ const maxControls = 100
  */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
   if (!isRecord(event)) return before
-  const kind = kindOf(textOf(event.event))
+  const kind = kindByName.get(textOf(event.event))
   const time = kind && parseInstant(textOf(event[kind.timeField]))
   if (kind === undefined || time === undefined) return before
   switch (kind.suffix) {

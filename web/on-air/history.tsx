@@ -1,6 +1,6 @@
 import { batch, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import { parseInstant } from '../../event/timestamp.ts'
+import { parseInstant } from '../../event/format.ts'
 import { type Track, trackOf } from '../live/now-playing.ts'
 import { reasonOf } from '../page/ask.ts'
 import { isRecord } from '../page/record.ts'

@@ -1,6 +1,6 @@
 import t from 'tap'
 import { enabledTargets, type PluginTarget, unknownPlugins } from '../../../delivery/plugins/targets.ts'
-import { kindOf } from '../../../event/kind.ts'
+import { kindByName } from '../../../event/kind.ts'
 import type { HubEvent } from '../../../event/schema.ts'
 import { control, data, playing, station } from '../../events.ts'
 
@@ -15,7 +15,7 @@ const now = 'de.org.hub.v1.radio.track.playing'
 const next = 'de.org.hub.v1.radio.track.next'
 
 function enabled(kindName: string, event: Record<string, unknown>, configured = targets) {
-  const kind = kindOf(kindName)
+  const kind = kindByName.get(kindName)
   if (!kind) throw new Error(kindName)
   return enabledTargets(event as unknown as HubEvent, kind, configured)
 }

@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { decodeJwt } from 'jose'
 import t, { type Test } from 'tap'
 import { enabledTargets } from '../../../../delivery/plugins/targets.ts'
-import { kindOf } from '../../../../event/kind.ts'
+import { kindByName } from '../../../../event/kind.ts'
 import type { HubEvent } from '../../../../event/schema.ts'
 import { connectPublisher } from '../../../clients.ts'
 import { codeBlock, readPage } from '../../../documentation.ts'
@@ -105,7 +105,7 @@ t.test('the table of which events a target gets', async (t) => {
   const rows = [...page.matchAll(/^\| `(\[.*\])` \| (.*) \| (yes|no) \| (yes|no) \|$/gm)]
   t.equal(rows.length, 9)
   for (const [, entries = '', what = '', automatic, asked] of rows) {
-    const kind = kindOf(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
+    const kind = kindByName.get(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
     if (!kind) throw new Error(what)
     const type = what.includes('another') ? 'news' : 'music'
     // A next event has type music too. So only its kind can be the reason that it never enables a target by itself.

@@ -1,6 +1,16 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { instantPattern, parseInstant } from '../../event/timestamp.ts'
+import {
+  createEventIds,
+  deriveLivestreamId,
+  derivePublisherId,
+  instantPattern,
+  isInstitutionUrn,
+  isLivestreamUrn,
+  isPublisherUrn,
+  isUrn,
+  parseInstant,
+} from '../../event/format.ts'
 import { codeBlock, readPage } from '../documentation.ts'
 
 t.test('an instant is a calendar date, T, hours and minutes, and an offset', async (t) => {
@@ -131,4 +141,99 @@ t.test('the page for publishers lists what is accepted and what is refused', asy
   for (const form of forms(accepted)) {
     t.ok(Math.abs(page.instantOf(form) - (parseInstant(form) ?? 0)) < 0.001, `subscribers read ${form}`)
   }
+})
+
+t.test('a URN is urn:org:<kind>:<id> in lower-case letters, digits and dashes', async (t) => {
+  for (const text of [
+    'urn:org:publisher:1',
+    'urn:org:a-b:c-d',
+    'urn:org:permanent-livestream:234690e18c2c7863',
+  ]) {
+    t.equal(isUrn(text), true, text)
+  }
+  const wrong = [
+    '',
+    'urn:org:publisher:',
+    'urn:org::1',
+    'urn:org:publisher:A',
+    'urn:org:publisher:a:b',
+    'urn:org:publisher:a/b',
+    'urn:org:publisher:a.b',
+    'urn:org:publisher:+',
+    'urn:org:publisher:#',
+    'urn:org:publisher:a\n',
+    ' urn:org:publisher:a',
+    'URN:org:publisher:a',
+    'urn:other:publisher:a',
+    'urn:org:publisher:ä',
+    '282310',
+  ]
+  for (const text of wrong) t.equal(isUrn(text), false, JSON.stringify(text))
+  const longest = 'urn:org:publisher:'.padEnd(200, '1')
+  t.equal(isUrn(longest), true, '200 characters')
+  t.equal(isUrn(`${longest}1`), false, '201 characters')
+})
+
+t.test('a URN has one kind', async (t) => {
+  t.equal(isUrn('urn:org:show:1', 'show'), true)
+  t.equal(isUrn('urn:org:shows:1', 'show'), false)
+  t.equal(isUrn('urn:org:show:A', 'show'), false)
+  t.equal(isInstitutionUrn('urn:org:institution:1'), true)
+  t.equal(isInstitutionUrn('urn:org:publisher:1'), false)
+  t.equal(isPublisherUrn('urn:org:publisher:1'), true)
+  t.equal(isPublisherUrn('urn:org:institution:1'), false)
+  for (const kind of ['permanent-livestream', 'livestream', 'event-livestream']) {
+    t.equal(isLivestreamUrn(`urn:org:${kind}:1`), true, kind)
+  }
+  for (const kind of ['event', 'publisher', 'livestream-x', 'constructor']) {
+    t.equal(isLivestreamUrn(`urn:org:${kind}:1`), false, kind)
+  }
+})
+
+t.test('ids derived from external ids (design.md §5)', async (t) => {
+  t.equal(derivePublisherId('282310'), 'urn:org:publisher:75dbb3dace15f610')
+  const externalId = 'crid://swr.de/282310/demo7'
+  t.equal(
+    deriveLivestreamId('PermanentLivestream', externalId),
+    'urn:org:permanent-livestream:234690e18c2c7863',
+  )
+  t.equal(deriveLivestreamId('Livestream', externalId), 'urn:org:livestream:234690e18c2c7863')
+  t.equal(deriveLivestreamId('Event', externalId), 'urn:org:event-livestream:234690e18c2c7863')
+})
+
+t.test('ids are numeric strings', async (t) => {
+  t.match(createEventIds()(), /^[1-9]\d+$/)
+})
+
+t.test('ids of one process increase strictly', async (t) => {
+  const nextId = createEventIds()
+  const ids = Array.from({ length: 200_000 }, () => BigInt(nextId()))
+  t.ok(ids.every((id, index) => index === 0 || id > (ids[index - 1] ?? id)))
+})
+
+t.test('ids increase when the clock stands still for more than 65,536 of them', async (t) => {
+  const nextId = createEventIds(() => 1_769_857_200_000)
+  const ids = Array.from({ length: 150_000 }, () => BigInt(nextId()))
+  t.ok(ids.every((id, index) => index === 0 || id > (ids[index - 1] ?? id)))
+})
+
+t.test('ids increase when the clock steps back', async (t) => {
+  const times = [1000, 2000, 500, 500, 1999, 2001]
+  const nextId = createEventIds(() => times.shift() ?? 0)
+  const ids = Array.from({ length: 8 }, () => BigInt(nextId()))
+  t.strictSame(
+    ids,
+    ids.toSorted((a, b) => (a < b ? -1 : 1)),
+  )
+  t.equal(new Set(ids).size, 8)
+})
+
+t.test('ids of different nodes are ordered by time and differ within a millisecond', async (t) => {
+  let now = 1_769_857_200_000
+  const nodes = Array.from({ length: 50 }, () => createEventIds(() => now))
+  const first = nodes.map((nextId) => nextId())
+  now++
+  const second = nodes.map((nextId) => nextId())
+  t.equal(new Set([...first, ...second]).size, 100)
+  t.ok(second.every((later) => first.every((earlier) => BigInt(later) > BigInt(earlier))))
 })
