@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { AcceptedEvent, EventDelivery } from '../delivery/event-deliveries.ts'
-import type { Excerpt } from '../event/message.ts'
 import { parseInstant } from '../event/format.ts'
+import type { Excerpt } from '../event/message.ts'
 import type { Entry } from '../journal/entry.ts'
 import {
   type EventRow,

@@ -1,5 +1,5 @@
 import type { Calls } from '../store/nodes/calls.ts'
-import { type EventStages, type Stages, slowestOf } from '../telemetry/stages.ts'
+import { type EventStages, type Latency, slowestOf } from '../telemetry/latency.ts'
 
 /** What one node remembers of an event. */
 interface NodeTrace {
@@ -11,7 +11,7 @@ interface NodeTrace {
 }
 
 /** Asks all nodes what they remember of events. Leaves out nodes that do not answer. A node that ends forgets all. */
-export function createEventTrace({ stages, node, calls }: { stages: Stages; node: string; calls: Calls }) {
+export function createEventTrace({ latency, node, calls }: { latency: Latency; node: string; calls: Calls }) {
   calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())
 
@@ -32,15 +32,15 @@ export function createEventTrace({ stages, node, calls }: { stages: Stages; node
   }
 
   function here(positions: readonly number[]): NodeTrace {
-    const known = positions.flatMap((position) => stages.recipientsOf(position) ?? [])
+    const known = positions.flatMap((position) => latency.recipientsOf(position) ?? [])
     return {
       node,
       recipients: known.length > 0 ? known.reduce((sum, count) => sum + count) : null,
-      stages: stages.of(Math.min(...positions)) ?? null,
+      stages: latency.of(Math.min(...positions)) ?? null,
     }
   }
 
   function slowHere() {
-    return stages.slowest(Date.now()).map((event) => ({ ...event, node }))
+    return latency.slowest(Date.now()).map((event) => ({ ...event, node }))
   }
 }

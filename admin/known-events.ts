@@ -11,7 +11,7 @@ import { createEventTrace } from './event-trace.ts'
 /** Collects the parts of a node that know of events, for the commands about events. */
 export function createKnownEvents(parts: {
   broker: Pick<Broker, 'history' | 'retained'>
-  metrics: Pick<Metrics, 'stages'>
+  metrics: Pick<Metrics, 'latency'>
   /** Name of this node. */
   node: string
   calls: Calls
@@ -22,7 +22,7 @@ export function createKnownEvents(parts: {
   const { broker, metrics, node, calls, feed, topics, deliveries } = parts
   return {
     history: broker.history,
-    trace: createEventTrace({ stages: metrics.stages, node, calls }),
+    trace: createEventTrace({ latency: metrics.latency, node, calls }),
     deliveries: deliveries.ofEvent,
     isRetained: (topic, position) => broker.retained.current(topic)?.position === position,
     institutions: () => [

@@ -33,7 +33,7 @@ export function createStatus(parts: {
     store: await checkStore(statusWaitMs),
     feed: feed.status(),
     connections: broker.connectionCount(),
-    budget: metrics.budget.summary(),
+    budget: metrics.latency.summary(),
     certificate: {
       notAfter: certificates.notAfter().toISOString(),
       expiryDays: Math.floor(daysUntil(certificates.notAfter())),

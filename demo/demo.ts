@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
-import { budgetMs } from '../telemetry/budget.ts'
+import { budgetMs } from '../telemetry/latency.ts'
 import { type Institution, startBroadcaster } from './broadcasters.ts'
 import { createLedger, type Ledger } from './ledger.ts'
 import { type DemoNode, startNode } from './node.ts'

@@ -1,5 +1,5 @@
 import { parseInstant } from '../event/format.ts'
-import { createBudget } from '../telemetry/budget.ts'
+import { createPercentiles } from '../telemetry/latency.ts'
 
 export type Ledger = ReturnType<typeof createLedger>
 
@@ -23,7 +23,7 @@ interface Entry {
 export function createLedger() {
   const open = new Map<string, Entry>()
   const refused = new Set<string>()
-  const latency = createBudget()
+  const latency = createPercentiles()
   const counts = { published: 0, accepted: 0, blocked: 0, invalid: 0, awaited: 0, arrived: 0 }
   const problems: string[] = []
   let settle = () => {}

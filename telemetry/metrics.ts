@@ -1,9 +1,7 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
-import { budgetMs, createBudget } from './budget.ts'
-import { createHistogram } from './histogram.ts'
 import { createLabelledCounters } from './labelled-counters.ts'
+import { createLatency } from './latency.ts'
 import { processMetrics } from './process-metrics.ts'
-import { createStages } from './stages.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
@@ -33,33 +31,13 @@ export function createMetrics() {
     help: 'When the node started, also again in the same process; seconds since the epoch',
     registers: [gauges],
   }).set(Date.now() / 1000)
-  const budget = createBudget()
-  const [observeBudget] = createHistogram(histograms, {
-    name: 'hub_budget_seconds',
-    help: 'Time from PUBLISH received to written to the last connected subscriber',
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-  })
-  const [observeDecided, observeStored, observeWritten] = createHistogram(
-    histograms,
-    {
-      name: 'hub_event_stage_seconds',
-      help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
-      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-    },
-    { name: 'stage', values: ['decided', 'stored', 'written'] },
-  )
   const budgetExceeded = counter('hub_budget_exceeded_total', 'Events that took longer than 220 ms')
 
   return {
     registry,
     gauges,
-    budget,
     /** How long recent events took, and how many clients got them. */
-    stages: createStages((decided, stored, written) => {
-      observeDecided?.(decided)
-      observeStored?.(stored)
-      observeWritten?.(written)
-    }),
+    latency: createLatency({ histograms, exceeded: budgetExceeded }),
     ...createLabelledCounters(registry),
     eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
     subscriptionsDenied: counter('hub_subscriptions_denied_total', 'Topic filters answered with 0x80'),
@@ -83,15 +61,6 @@ export function createMetrics() {
     /** Sets where `hub_certificate_expiry_days` comes from. The gauge calls `end` each time that it is read. */
     watchCertificate(end: () => Date): void {
       certificateEnd = end
-    },
-
-    /** Records the milliseconds that one event took through the hub. Returns true if they are above the budget. */
-    recordBudget(ms: number): boolean {
-      budget.add(ms)
-      observeBudget?.(ms / 1000)
-      if (ms <= budgetMs) return false
-      budgetExceeded.inc()
-      return true
     },
 
     /** All metrics, including those of the process, in the text format of Prometheus. */

@@ -59,7 +59,7 @@ export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => 
   async function take(): Promise<void> {
     const after = await totals()
     const measured = after.measured - before.measured
-    const { p50, p99 } = metrics.budget.summary(measured)
+    const { p50, p99 } = metrics.latency.summary(measured)
     samples.push({
       at: new Date(clock()).toISOString(),
       seconds: Math.round(after.time - before.time) / 1000,
@@ -87,7 +87,7 @@ export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => 
     ])
     return {
       time: performance.now(),
-      measured: metrics.budget.summary(0).count,
+      measured: metrics.latency.summary(0).count,
       events: Object.fromEntries(events.values.map(({ labels, value }) => [String(labels.outcome), value])),
       deliveries: deliveries.values[0]?.value ?? 0,
       exceeded: exceeded.values[0]?.value ?? 0,

@@ -1,9 +1,9 @@
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/schema.ts'
 import type { EventOutcome } from '../telemetry/labelled-counters.ts'
+import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Way } from '../telemetry/stages.ts'
 import type { Arrival } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { answer, describeAnswer, type LegacyResult } from './legacy-answer.ts'
@@ -46,7 +46,7 @@ export function createLegacy(parts: LegacyParts) {
   return {
     decide(request: LegacyRequest, arrival: Arrival): LegacyDecided {
       const now = clock()
-      const way = metrics.stages.begin(arrival.started)
+      const way = metrics.latency.begin(arrival.started)
       const verdict = judgeRequest(request, now, parts)
       way.decided = performance.now()
       return { request, arrival, now, way, ...verdict }
@@ -83,8 +83,7 @@ export function createLegacy(parts: LegacyParts) {
       }
       note(decided, judged)
       if (judged.withTopic.length > 0) {
-        const took = metrics.stages.finish(way, id, kind.name, decided.now)
-        const isLate = metrics.recordBudget(took)
+        const isLate = metrics.latency.finish(way, id, kind.name, decided.now)
         if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
       }
       return answer(event, judged, id)

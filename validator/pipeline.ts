@@ -2,9 +2,9 @@ import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
+import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { Way } from '../telemetry/stages.ts'
 import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
@@ -45,7 +45,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   return {
     /** Decides about one event. */
     decide(submission: Submission, arrival: Arrival): Decided {
-      const way = metrics.stages.begin(arrival.started)
+      const way = metrics.latency.begin(arrival.started)
       const decision = decide(submission, feed(), clock())
       way.decided = performance.now()
       const livestreams = decision.outcome === 'published' ? livestreamsOf(decision).length : 0
@@ -59,7 +59,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       const { report, messages, source } = foresee(submission, arrival)
       const dry: Report = { ...report, dryRun: true }
       const settled = { report: dry, messages: feedbackMessages(institutions, dry, source) }
-      const way = metrics.stages.begin(arrival.started)
+      const way = metrics.latency.begin(arrival.started)
       return { livestreams: messages.length, institutions, arrival, way, settled }
     },
 
@@ -82,7 +82,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
         ...{ errors: [error], receivedAt: arrival.at, payload },
       })
       const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
-      const way = metrics.stages.begin(arrival.started)
+      const way = metrics.latency.begin(arrival.started)
       return { livestreams: 0, institutions, arrival, way, settled }
     },
 
@@ -235,8 +235,7 @@ function note(
   for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
   if (report.outcome === 'published') {
     const { id, event } = report
-    const took = metrics.stages.finish(way, id ?? '', event ?? '', arrival.at)
-    const isLate = metrics.recordBudget(took)
+    const isLate = metrics.latency.finish(way, id ?? '', event ?? '', arrival.at)
     if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
   } else if (institutions.length > 0) {
     const { outcome, event, services, errors } = report

@@ -3,7 +3,7 @@ import type { EventKind } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import type { HubEvent } from '../event/schema.ts'
 import type { Change, Store } from '../store/store.ts'
-import type { Way } from '../telemetry/stages.ts'
+import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
 import type { NewTopics, Topics } from './topics.ts'
 

@@ -1,9 +1,9 @@
 import type { Static } from 'typebox'
 import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
+import { maxUrnLength } from '../../event/format.ts'
 import { eventClasses } from '../../event/kind.ts'
 import { Type } from '../../event/type.ts'
-import { maxUrnLength } from '../../event/format.ts'
 import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
 import { changes, loses, type Operation, oneOf, reads, text, texts } from './operation.ts'
 

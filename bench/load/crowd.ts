@@ -1,4 +1,4 @@
-import { percentile } from '../../telemetry/budget.ts'
+import { percentile } from '../../telemetry/latency.ts'
 import { answer } from '../answer.ts'
 import { type Address, type LightClient, openLightClient, paced } from './light-client.ts'
 import { disconnectPacket, type Login, subscribePacket } from './packets.ts'

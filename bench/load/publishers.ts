@@ -1,4 +1,4 @@
-import { percentile } from '../../telemetry/budget.ts'
+import { percentile } from '../../telemetry/latency.ts'
 import { playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'

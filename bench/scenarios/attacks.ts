@@ -1,4 +1,4 @@
-import { budgetMs } from '../../telemetry/budget.ts'
+import { budgetMs } from '../../telemetry/latency.ts'
 import { type AttackName, isInTable, attacks as plans } from '../attacks/attacks.ts'
 import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'

@@ -1,6 +1,6 @@
 import type { MqttClient } from 'mqtt'
 import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
-import { percentile } from '../../telemetry/budget.ts'
+import { percentile } from '../../telemetry/latency.ts'
 import { institutions, playing, station } from '../../test/events.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
 import { startNode } from '../node.ts'

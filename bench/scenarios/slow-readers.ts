@@ -1,5 +1,5 @@
 import type { MqttClient } from 'mqtt'
-import { percentile } from '../../telemetry/budget.ts'
+import { percentile } from '../../telemetry/latency.ts'
 import { playing, station } from '../../test/events.ts'
 import { type BenchNode, startNode } from '../node.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'

@@ -197,7 +197,7 @@ function createDeliveries(parts: DeliveryParts) {
         retained.sent(topic, position)
         const recipients = recipientsOf(message, routes, mayReceive)
         if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
-        if (position !== noPosition) metrics.stages.sent(position, recipients.length)
+        if (position !== noPosition) metrics.latency.sent(position, recipients.length)
         yield* sendToEach(recipients, publish, qos)
         sending.splice(sending.indexOf(own), 1)
       }
@@ -217,7 +217,7 @@ function createDeliveries(parts: DeliveryParts) {
           publish,
           [...holders].filter(([session]) => permitted(session)),
         )
-        if (count > 0) metrics.stages.sent(position, count)
+        if (count > 0) metrics.latency.sent(position, count)
         return []
       }
       return { bytes: entry.payload.length, send }

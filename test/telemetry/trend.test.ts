@@ -11,11 +11,11 @@ t.test('a sample says what happened in it, and nothing of what was before', asyn
   metrics.events.inc({ outcome: 'blocked' })
   metrics.deliveries.inc(40)
   metrics.connections.set(7)
-  for (const ms of [1, 2, 300]) metrics.recordBudget(ms)
+  for (const ms of [1, 2, 300]) metrics.latency.record(ms)
   await trend.take()
   metrics.events.inc({ outcome: 'published' })
   metrics.connections.set(6)
-  metrics.recordBudget(5)
+  metrics.latency.record(5)
   await trend.take()
   await trend.take()
   t.match(trend.samples(), [

@@ -420,7 +420,7 @@ t.test('outcomes and reasons are counted, refusals and late events logged', asyn
     'hub_event_errors_total{code=service.institution.mismatch}': 1,
     'hub_event_errors_total{code=required.openapi.validation}': 1,
   })
-  t.equal(metrics.budget.summary().count, 1, 'only what was published has a budget')
+  t.equal(metrics.latency.summary().count, 1, 'only what was published has a budget')
   t.match(lines, [
     { level: 30, outcome: 'blocked' },
     { level: 30, outcome: 'invalid' },

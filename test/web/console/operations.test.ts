@@ -10,7 +10,7 @@ import type {
 } from '../../../delivery/queue/work-item.ts'
 import type { ShownQueue } from '../../../delivery/queue-list.ts'
 import type { EventRow as StoredEventRow } from '../../../journal/history/event-row.ts'
-import type { EventStages } from '../../../telemetry/stages.ts'
+import type { EventStages } from '../../../telemetry/latency.ts'
 import type { TrendSample as NodeTrendSample } from '../../../telemetry/trend.ts'
 import type { Livestream as FeedLivestream } from '../../../validator/feed/feed.ts'
 import type { FeedStatus as NodeFeedStatus } from '../../../validator/feed/feed-source.ts'

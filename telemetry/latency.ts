@@ -1,0 +1,263 @@
+import { type Counter, Histogram, type Registry } from 'prom-client'
+
+/**
+ * Longest time for one event in milliseconds, from the receipt of its PUBLISH until it is written to the last
+ * subscriber (service.md §8).
+ */
+export const budgetMs = 220
+
+/** Number of samples that the rolling percentiles are computed from. */
+const windowSize = 4096
+
+/** How long an event took in this node. `decided`, `stored`, `written`: milliseconds since the node received it. */
+export interface EventStages {
+  id: string
+  event: string
+  /** Position of the first message of the event. An event that was sent twice has a record at each of its positions. */
+  position: number
+  /** When the event was received, milliseconds since the epoch. */
+  at: number
+  decided: number
+  stored: number
+  /** Until the event was written to the last connected subscriber of this node. */
+  written: number
+}
+
+/** The moments at which an event reached each stage in this node, by `performance.now()`. */
+export interface Way {
+  readonly started: number
+  decided: number
+  stored: number
+  /** Position of the first message of the event, once the message is stored. */
+  position: number
+}
+
+export type Latency = ReturnType<typeof createLatency>
+
+/** How many events and how many messages the node remembers: those at the newest positions of the journal. */
+const remembered = 10_000
+/** For how many minutes the node remembers the slowest events. */
+const slowMinutes = 60
+const slowCount = 20
+const minuteMs = 60_000
+
+/**
+ * Measures how long events take on this node, and how many clients connected to this node get them. The data are in
+ * memory, bounded, and lost when the node stops. `histograms` exports the durations to Prometheus. `exceeded` counts the
+ * events above the budget.
+ */
+export function createLatency({ histograms, exceeded }: { histograms: Registry; exceeded: Counter }) {
+  const recent = createPercentiles()
+  const [observeBudget] = createHistogram(histograms, {
+    name: 'hub_budget_seconds',
+    help: 'Time from PUBLISH received to written to the last connected subscriber',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+  })
+  const [observeDecided, observeStored, observeWritten] = createHistogram(
+    histograms,
+    {
+      name: 'hub_event_stage_seconds',
+      help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
+      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    },
+    { name: 'stage', values: ['decided', 'stored', 'written'] },
+  )
+  /** A ring buffer, indexed by position. It reuses its objects, because new ones would burden the garbage collector. */
+  const events = new Array<EventStages | undefined>(remembered)
+  const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
+  /** The slowest events of each minute, slowest first. The key is the number of the minute since the epoch. */
+  const slow = new Map<number, EventStages[]>()
+
+  return {
+    /** Begins the record of an event that was received at `started`. Later stages add their moments to it. */
+    begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
+
+    /** Notes that an accepted event is written to all subscribers. Returns whether it took longer than the budget. */
+    finish(way: Way, id: string, event: string, at: number): boolean {
+      const decided = way.decided - way.started
+      const stored = way.stored - way.started
+      const written = performance.now() - way.started
+      observeDecided?.(decided / 1000)
+      observeStored?.((stored - decided) / 1000)
+      observeWritten?.((written - stored) / 1000)
+      const { position } = way
+      const took = itemAt(events, position, emptyStages)
+      took.id = id
+      took.event = event
+      took.position = position
+      took.at = at
+      took.decided = decided
+      took.stored = stored
+      took.written = written
+      noteSlow(took)
+      return record(written)
+    },
+
+    record,
+    /** The percentiles of the newest events. */
+    summary: recent.summary,
+
+    /** Notes that a message of the journal is written to `count` connected clients. */
+    sent(position: number, count: number): void {
+      const sent = itemAt(recipients, position, emptyCount)
+      sent.count = sent.position === position ? sent.count + count : count
+      sent.position = position
+    },
+
+    /**
+     * The stages of the event whose first message has this position. Undefined: this node did not accept the event, or
+     * accepted it too long ago.
+     */
+    of(position: number): EventStages | undefined {
+      const found = events[position % remembered]
+      return found?.position === position ? { ...found } : undefined
+    },
+
+    /** How many connected clients of this node got a message. Undefined: the message is too old. */
+    recipientsOf(position: number): number | undefined {
+      const found = recipients[position % remembered]
+      return found?.position === position ? found.count : undefined
+    },
+
+    /** The slowest events of the last hour, the slowest first. */
+    slowest(now: number): EventStages[] {
+      const oldest = Math.floor(now / minuteMs) - slowMinutes
+      const recent = [...slow].flatMap(([minute, found]) => (minute > oldest ? found : []))
+      return slowestOf(recent)
+    },
+  }
+
+  /** Records the milliseconds that one event took through the hub. Returns whether they are above the budget. */
+  function record(ms: number): boolean {
+    recent.add(ms)
+    observeBudget?.(ms / 1000)
+    if (ms <= budgetMs) return false
+    exceeded.inc()
+    return true
+  }
+
+  function noteSlow(took: EventStages): void {
+    const minute = Math.floor(took.at / minuteMs)
+    const before = slow.get(minute) ?? []
+    const last = before.at(-1)
+    if (last && before.length === slowCount && last.written >= took.written) return
+    slow.set(minute, slowestOf([...before, { ...took }]))
+    if (slow.size <= slowMinutes) return
+    for (const other of slow.keys()) if (Math.abs(minute - other) >= slowMinutes) slow.delete(other)
+    // If the clock jumps back and forth, minutes may remain after the loop above. They must not fill the memory.
+    for (const [first] of slow) if (slow.size > 2 * slowMinutes) slow.delete(first)
+  }
+}
+
+/** The slowest of these events, the slowest first. */
+export function slowestOf<Event extends { written: number }>(events: readonly Event[]): Event[] {
+  return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
+}
+
+/** The object of a position in the ring. It may still hold the data of an older position. */
+function itemAt<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
+  const index = position % remembered
+  const known = items[index]
+  if (known) return known
+  const item = empty()
+  items[index] = item
+  return item
+}
+
+function emptyStages(): EventStages {
+  return { id: '', event: '', position: 0, at: 0, decided: 0, stored: 0, written: 0 }
+}
+
+function emptyCount(): { position: number; count: number } {
+  return { position: 0, count: 0 }
+}
+
+/** Rolling percentiles. Keeps the newest samples in a ring, so that memory and cost do not grow with traffic. */
+export function createPercentiles() {
+  const ring = new Float64Array(windowSize)
+  let count = 0
+
+  return {
+    /** Adds the milliseconds of one sample. */
+    add(ms: number): void {
+      ring[count % windowSize] = ms
+      count++
+    },
+    /**
+     * `count` is the number of all samples since the start. `p50` and `p99` are percentiles of the `newest` samples, in
+     * milliseconds.
+     */
+    summary(newest = windowSize): { count: number; p50: number; p99: number } {
+      const length = Math.min(count, windowSize, newest)
+      const first = (count - length) % windowSize
+      const upToEnd = ring.subarray(first, first + length)
+      const sorted = new Float64Array(length)
+      sorted.set(upToEnd)
+      sorted.set(ring.subarray(0, length - upToEnd.length), upToEnd.length)
+      sorted.sort()
+      return { count, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+    },
+  }
+}
+
+/** The nearest-rank percentile of milliseconds in ascending order, rounded to microseconds. 0 if `sorted` is empty. */
+export function percentile(sorted: ArrayLike<number>, share: number): number {
+  const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
+  return Math.round(value * 1000) / 1000
+}
+
+/**
+ * A Prometheus histogram that makes no objects when it records a number, unlike the histogram of prom-client. Returns
+ * the functions that record a number: one for each value of the label, in the order of the values. If there is no
+ * label, returns a single function.
+ */
+export function createHistogram(
+  registry: Registry,
+  of: { name: string; help: string; buckets: readonly number[] },
+  label?: { name: string; values: readonly string[] },
+): ((value: number) => void)[] {
+  const { name, help, buckets } = of
+  const series = label ? label.values.map((value) => ({ [label.name]: value })) : [{}]
+  const all = series.map((labels) => createSeries(name, labels, buckets))
+  const exported = async () => ({
+    ...{ name, help, type: 'histogram', aggregator: 'sum' },
+    values: all.flatMap((one) => one.values()),
+  })
+  // prom-client calls `getForPromString` when it writes the text for Prometheus.
+  const asKnown = { get: exported, getForPromString: exported }
+  registry.registerMetric(Object.assign(new Histogram({ name, help, registers: [] }), asKnown))
+  return all.map(({ observe }) => observe)
+}
+
+/** The counts for one value of the label. */
+function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
+  /** How many values fell into each bucket. The last element counts the values above all buckets. */
+  const counts = new Float64Array(buckets.length + 1)
+  let sum = 0
+
+  return {
+    observe(value: number): void {
+      let bucket = 0
+      while (value > (buckets[bucket] ?? Infinity)) bucket++
+      counts[bucket] = (counts[bucket] ?? 0) + 1
+      sum += value
+    },
+
+    values() {
+      let count = 0
+      const upTo = [...counts].map((own, bucket) => {
+        count += own
+        return {
+          metricName: `${name}_bucket`,
+          labels: { le: buckets[bucket] ?? '+Inf', ...labels },
+          value: count,
+        }
+      })
+      return [
+        ...upTo,
+        { metricName: `${name}_sum`, labels, value: sum },
+        { metricName: `${name}_count`, labels, value: count },
+      ]
+    },
+  }
+}
