@@ -39,7 +39,7 @@ import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
 import { createEventIds } from './event/format.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
-import { createPublishRate } from './listener/publish-rate.ts'
+import { createPublishRate } from './listener/pacing.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
@@ -185,7 +185,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const pipeline = createPipeline({
     topics,
     repetitions,
-    feed: feed.current,
+    feed: feed.state,
     former: feed.former,
     ...{ store, fanout },
     work: deliveries.planner,

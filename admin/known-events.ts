@@ -41,12 +41,12 @@ export function createKnownEvents(parts: {
     },
     livestreams(name) {
       const known = [feed.current(), feed.former]
-      const direct = known.map((livestreams) => livestreams?.byId(name)).find((one) => one !== undefined)
+      const direct = known.map((livestreams) => livestreams?.byId.get(name)).find((one) => one !== undefined)
       if (direct) return [shown(direct)]
-      const external = known.map((livestreams) => livestreams?.byExternalId(name) ?? [])
+      const external = known.map((livestreams) => livestreams?.byExternalId.get(name) ?? [])
       const found = external.find((some) => some.length > 0)
       if (found) return found.map(shown)
-      const topic = topics.get(name)
+      const topic = topics.stored.get(name)
       if (topic) return [{ id: topic.id, ...(topic.institutionId && { owner: topic.institutionId }) }]
       return feed.titled(name).map(shown)
     },

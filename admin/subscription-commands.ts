@@ -18,7 +18,7 @@ export interface SubscriptionCommandParts {
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
-    current(): { byId(id: string): { title: string } | undefined } | undefined
+    current(): { byId: { get(id: string): { title: string } | undefined } } | undefined
   }
 }
 
@@ -121,7 +121,7 @@ export function createSubscriptionCommands(
 
   function listed(subscription: PushSubscription, { state, pending, oldest, deadLetters }: ShownQueue) {
     const { name, institutionId, topicId, url, contact, createdAt } = subscription
-    const livestream = { id: topicId, title: feed.current()?.byId(topicId)?.title ?? null }
+    const livestream = { id: topicId, title: feed.current()?.byId.get(topicId)?.title ?? null }
     return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
   }
 

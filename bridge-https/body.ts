@@ -1,9 +1,9 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
 import { createErrorList, type ErrorItem } from '../event/error.ts'
+import { parseInstant } from '../event/format.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
-import { parseInstant } from '../event/format.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 

@@ -1,15 +1,11 @@
-import type { Accepted, WorkPlanner } from '../validator/storing.ts'
+import type { Accepted, WorkPlanner } from '../validator/settlement.ts'
 import { enabledTargets, type PluginTarget, queueOf, unknownPlugins } from './plugins/targets.ts'
 import type { WorkGroup } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
-/**
- * Decides to which webhooks and plugin targets the hub sends an accepted event. This runs for every event, so it has to
- * be cheap. Usually, no webhook and no target gets the event. The planner then only checks whether the livestreams of
- * the event have subscriptions, and whether the event has `plugins`.
- */
+/** Decides to which webhooks and plugin targets the hub sends an accepted event. */
 export function createPlanner(parts: {
   subscriptions: Pick<PushSubscriptions, 'topics' | 'ofTopic'>
   targets: readonly PluginTarget[]
@@ -18,10 +14,11 @@ export function createPlanner(parts: {
   whyClosed: () => string | undefined
 }): WorkPlanner {
   const { subscriptions, targets, queues, whyClosed } = parts
-  const anyEnablesItself = targets.some(({ autoEnable }) => autoEnable)
 
   return {
-    warnings: (event) => ('plugins' in event ? unknownPlugins(event, targets) : []),
+    withWebhooks: subscriptions.topics,
+    isForAll: targets.some(({ autoEnable }) => autoEnable),
+    warnings: (event) => unknownPlugins(event, targets),
 
     plan(accepted, { once, isRepeatedWhole }) {
       const groups = [...toWebhooks(accepted, isRepeatedWhole), ...toTargets(accepted)]
@@ -33,8 +30,7 @@ export function createPlanner(parts: {
     { id, kind, institutionId, livestreamIds }: Accepted,
     isRepeated: boolean,
   ): WorkGroup[] {
-    const isWanted = livestreamIds.some((livestreamId) => subscriptions.topics.has(livestreamId))
-    if (!isWanted || !pushedKinds.includes(kind) || whyClosed() !== undefined) return []
+    if (!pushedKinds.includes(kind) || whyClosed() !== undefined) return []
     return livestreamIds.flatMap((livestreamId, nth) => {
       const details = { event: kind.name, livestreamId, institutionId }
       const all = subscriptions.ofTopic(livestreamId)
@@ -46,7 +42,6 @@ export function createPlanner(parts: {
 
   /** One item for each plugin target that gets the event, however many livestreams the event has. */
   function toTargets({ event, kind, institutionId }: Accepted): WorkGroup[] {
-    if (!anyEnablesItself && !('plugins' in event)) return []
     return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
       scope: queueOf(type),
       // Use the payload of the message for the first livestream: the messages for the other livestreams have the same

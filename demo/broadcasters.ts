@@ -1,6 +1,6 @@
 import { kindByName } from '../event/kind.ts'
 import { feedbackTopic, inboxTopic, radioTopic } from '../event/topic.ts'
-import type { Report } from '../validator/report.ts'
+import type { Report } from '../validator/messages.ts'
 import { type Broker, connect } from './client.ts'
 import type { DemoEvent } from './events.ts'
 import { keyOf, type Ledger, type Verdict } from './ledger.ts'

@@ -88,7 +88,7 @@ export function readStations(): [Station, Station, ...Station[]] {
   const titles = livestreamsByTitle()
   const stations = lineUp.map(({ livestreams, playlist }): Station => {
     const [first, ...others] = livestreams.map((title) => {
-      const found = feed.byId(titles.get(title) ?? '')
+      const found = feed.byId.get(titles.get(title) ?? '')
       if (!found) throw new Error(`the sample feed has no livestream ${title}`)
       return found
     })

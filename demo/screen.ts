@@ -1,6 +1,6 @@
 import pc from 'picocolors'
 import { kindByName } from '../event/kind.ts'
-import type { Report } from '../validator/report.ts'
+import type { Report } from '../validator/messages.ts'
 import type { Institution } from './broadcasters.ts'
 import type { Arrival } from './subscribers.ts'
 

@@ -1,4 +1,5 @@
-import { createFairQueue } from './fair-queue.ts'
+import { createAddedCounts } from '../store/nodes/added-counts.ts'
+import type { Store } from '../store/store.ts'
 
 /** Facts about one call that is paced. */
 interface About {
@@ -79,4 +80,189 @@ function currentTurn(): number {
     })
   }
   return turn
+}
+
+/**
+ * A queue that serves askers alternately. An asker is a key, such as the address of a client. An asker with many items
+ * is served as often as an asker with one item.
+ */
+export function createFairQueue<T>() {
+  const queues = new Map<string, T[]>()
+  let size = 0
+
+  return {
+    size: (): number => size,
+    sizeOf: (asker: string): number => queues.get(asker)?.length ?? 0,
+
+    add(asker: string, item: T): void {
+      const own = queues.get(asker)
+      if (own) own.push(item)
+      else queues.set(asker, [item])
+      size++
+    },
+
+    /** Takes out the first item of the asker that is served next. */
+    next(): T | undefined {
+      const [first] = queues
+      if (!first) return undefined
+      const [asker, own] = first
+      const item = own.shift()
+      size--
+      // An asker with more items goes behind the others.
+      queues.delete(asker)
+      if (own.length > 0) queues.set(asker, own)
+      return item
+    },
+
+    /** The asker with the most items. */
+    busiest(): string | undefined {
+      const [busiest] = [...queues].sort(([, a], [, b]) => b.length - a.length)
+      return busiest?.[0]
+    },
+
+    /** Takes out the last item of an asker. */
+    takeLast(asker: string): T | undefined {
+      const own = queues.get(asker)
+      if (!own) return undefined
+      const item = own.pop()
+      size--
+      if (own.length === 0) queues.delete(asker)
+      return item
+    },
+  }
+}
+
+/** How many bytes of an event cost one token of the publish rate. */
+const bytesPerToken = 64 * 1024
+
+/**
+ * The cost of an event in tokens of the publish rate: its payload in units of 64 KiB, times its number of livestreams,
+ * at least one token. The node reads an event once, but stores and sends it for each livestream. An event that is refused
+ * before its livestreams are counted costs only its reading.
+ */
+export function costOf(payloadBytes: number, livestreams: number): number {
+  return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
+}
+
+/** When there are this many buckets, full ones are dropped. This changes no limit, because a new bucket starts full. */
+const bucketsKept = 10_000
+
+/**
+ * Limits the events per second of each publisher by a token bucket that holds twice the rate (design.md §3). All nodes
+ * that share the store share the limit: each node tells the others on `channel` how many tokens it took. `rate` 0: no
+ * limit. Over MQTT, events above the limit wait. They are not refused, because no event may be lost.
+ *
+ * An event takes one token when the node lets it in. The node charges the rest of the cost (`costOf`) when it has
+ * decided about the event. This may take the bucket below zero: the next event waits until the bucket has a token
+ * again. An event costs at most a full bucket, so that no event waits for minutes.
+ */
+export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
+  const buckets = new Map<string, Bucket>()
+  const size = rate * 2
+  const tellOthers = createAddedCounts(store, channel, (username, count) => {
+    spend(username, count, performance.now())
+  })
+
+  return {
+    /**
+     * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one
+     * queue. `resume` must return whether its connection is still open: if not, the token is given back.
+     */
+    enter(username: string, resume: () => boolean): boolean {
+      if (rate === 0) return true
+      const waiting = buckets.get(username)?.waiting
+      if (waiting) {
+        waiting.push(resume)
+        return false
+      }
+      const wait = take(username, performance.now())
+      if (wait === 0) return true
+      bucketOf(username, performance.now()).waiting = [resume]
+      wakeLater(username, wait)
+      return false
+    },
+
+    /** Takes a token and returns 0, or returns the milliseconds until there is a token. `now`: `performance.now()`. */
+    take,
+
+    /** Charges the cost of an event beyond its first token. */
+    charge(username: string, cost: number, now: number): void {
+      if (rate === 0 || cost <= 0) return
+      const tokens = Math.min(cost, size - 1)
+      spend(username, tokens, now)
+      tellOthers(username, tokens)
+    },
+  }
+
+  function take(username: string, now: number): number {
+    if (rate === 0) return 0
+    const { tokens } = bucketOf(username, now)
+    if (tokens < 1) return Math.ceil(((1 - tokens) / rate) * 1000)
+    spend(username, 1, now)
+    tellOthers(username, 1)
+    return 0
+  }
+
+  function spend(username: string, count: number, now: number): void {
+    bucketOf(username, now).tokens -= count
+  }
+
+  function bucketOf(username: string, now: number): Bucket {
+    const known = buckets.get(username)
+    if (known) {
+      known.tokens = tokensAt(known, now)
+      known.at = now
+      return known
+    }
+    if (buckets.size >= bucketsKept) dropFull(now)
+    const bucket: Bucket = { tokens: size, at: now, waiting: undefined }
+    buckets.set(username, bucket)
+    return bucket
+  }
+
+  function tokensAt({ tokens, at }: Bucket, now: number): number {
+    return Math.min(tokens + ((now - at) / 1000) * rate, size)
+  }
+
+  /** Starts one timer for all waiting PUBLISHes of a credential. With a timer each, all would wake up for one token. */
+  function wakeLater(username: string, ms: number): void {
+    setTimeout(() => wake(username), ms).unref()
+  }
+
+  function wake(username: string): void {
+    const bucket = buckets.get(username)
+    while (bucket?.waiting) {
+      const [resume] = bucket.waiting
+      if (!resume) {
+        bucket.waiting = undefined
+        return
+      }
+      const wait = take(username, performance.now())
+      if (wait > 0) {
+        wakeLater(username, wait)
+        return
+      }
+      bucket.waiting.shift()
+      if (!resume()) giveBack(username)
+    }
+  }
+
+  function giveBack(username: string): void {
+    spend(username, -1, performance.now())
+    tellOthers(username, -1)
+  }
+
+  function dropFull(now: number): void {
+    for (const [username, bucket] of buckets) {
+      if (!bucket.waiting && tokensAt(bucket, now) >= size) buckets.delete(username)
+    }
+  }
+}
+
+interface Bucket {
+  tokens: number
+  /** When `tokens` was last brought up to date, on the clock of `performance.now()`. */
+  at: number
+  /** The queue of PUBLISHes that wait for a token. Undefined: the queue is empty, and no timer runs. */
+  waiting: (() => boolean)[] | undefined
 }

@@ -3,7 +3,7 @@ import { Socket } from 'node:net'
 import { createSecureContext, type SecureContext } from 'node:tls'
 import { connectAsync, type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
-import type { Report } from '../validator/report.ts'
+import type { Report } from '../validator/messages.ts'
 import { patienceMs } from './patience.ts'
 import type { Issued } from './start-hub.ts'
 

@@ -82,7 +82,7 @@ function readStations(): Livestream[][] {
   if ('problem' in parsed) throw new Error(parsed.problem)
   const byInstitution = new Map<string, Livestream[]>()
   for (const { id } of JSON.parse(text).items) {
-    const livestream = parsed.feed.byId(id)
+    const livestream = parsed.feed.byId.get(id)
     if (!livestream) continue
     const list = byInstitution.get(livestream.institution.id) ?? []
     byInstitution.set(livestream.institution.id, [...list, livestream])

@@ -2,7 +2,7 @@ import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
 import type { Arrival } from './decide.ts'
 import type { LegacyRequest } from './legacy-request.ts'
-import { describeOutcome, type Report } from './report.ts'
+import { describeOutcome, type Report } from './messages.ts'
 import { type Judged, livestreamOf, summaryOf, type Verdict } from './verdict.ts'
 
 /** The outcome of an event over HTTPS (service.md §2.7, §4.1). */

@@ -38,13 +38,17 @@ export interface Refused {
 export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,
-  { feed, former, topics }: { feed: () => Feed | undefined; former: Livestreams; topics: Topics },
+  {
+    feed,
+    former,
+    topics,
+  }: { feed: { readonly inUse: { feed: Feed } | undefined }; former: Livestreams; topics: Topics },
 ): Refused | Judgeable {
   const shape = readEvent(payload, eventName, now)
   const livestreams = 0
   if ('errors' in shape) return { refused: 'invalid', ...shape, livestreams }
   const { event } = shape
-  const current = feed()
+  const current = feed.inUse?.feed
   if (!current) {
     const errors = [errorItem('feed.unavailable', '.')]
     return { refused: 'unavailable', errors, value: event, livestreams }

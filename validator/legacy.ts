@@ -8,10 +8,9 @@ import type { Arrival } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { answer, describeAnswer, type LegacyResult } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
-import { radioMessages } from './messages.ts'
+import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
-import { answeredMessage } from './report.ts'
-import type { createStoring } from './storing.ts'
+import type { Settlement } from './settlement.ts'
 import type { Topics } from './topics.ts'
 import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
 
@@ -25,11 +24,12 @@ export type LegacyDecided = {
 } & (Refused | Judgeable)
 
 interface LegacyParts {
-  feed: () => Feed | undefined
+  feed: { readonly inUse: { feed: Feed } | undefined }
   former: Livestreams
   topics: Topics
   repetitions: Repetitions
-  store: ReturnType<typeof createStoring>
+  /** Stores a decision, and sends its messages. Rejects as `createStoring` does. */
+  store: (settlement: Settlement) => Promise<void>
   nextEventId: () => string
   clock: () => number
   log: Log

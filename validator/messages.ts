@@ -1,7 +1,162 @@
-import type { EventKind } from '../event/kind.ts'
-import type { Message } from '../event/message.ts'
-import type { HubEvent } from '../event/schema.ts'
-import { radioTopic } from '../event/topic.ts'
+import { hash } from 'node:crypto'
+import type { ErrorItem } from '../event/error.ts'
+import { isRecord } from '../event/json.ts'
+import { type EventKind, kindByName } from '../event/kind.ts'
+import type { Excerpt, Message } from '../event/message.ts'
+import { type HubEvent, maxLivestreams, maxServices, type Service } from '../event/schema.ts'
+import { feedbackTopic, radioTopic } from '../event/topic.ts'
+
+/** Maximum number of bytes that are kept of a refused event, from its beginning. */
+const excerptBytes = 4_096
+
+/** The outcome of one event: the payload of `feedback/{institutionId}` (design.md §7). */
+export interface Report {
+  outcome: 'published' | 'blocked' | 'invalid' | 'failed'
+  /** Numbers of services by outcome. */
+  statuses: { published: number; blocked: number; failed: number }
+  event: string | null
+  /** The id that the hub gave the published event, else null. */
+  id: string | null
+  playlistItemId: string | null
+  name: string | null
+  eventTime: string | null
+  services: string[]
+  errors: ErrorItem[]
+  /** What the hub could not do for a published event, such as use an unknown plugin target. Absent if it did all. */
+  warnings?: ErrorItem[]
+  receivedAt: string
+  /** First 16 hexadecimal digits of the SHA-256 of the received payload. A publisher can find its event by them. */
+  payloadHash: string
+  /** A dry run: the hub decided about the event, but did not publish it. */
+  dryRun?: true
+  trace: null
+}
+
+/**
+ * Makes the report of an event. `value` is the readable part of the payload. It may be invalid,
+ * so a field is copied only if it has the right type.
+ */
+export function describeOutcome(
+  outcome: Report['outcome'],
+  value: unknown,
+  details: {
+    id?: string
+    livestreams?: string[]
+    errors?: ErrorItem[]
+    warnings?: ErrorItem[]
+    receivedAt: number
+    /** The payload as it was received. */
+    payload: Buffer
+  },
+): Report {
+  const event = isRecord(value) ? value : {}
+  const given = Array.isArray(event.services) ? event.services : []
+  const services = details.livestreams ?? namedIn(given)
+  const kind = kindByName.get(textOf(event.event) ?? '')
+  const { errors = [], warnings = [] } = details
+  return {
+    outcome,
+    statuses: {
+      published: outcome === 'published' ? services.length : 0,
+      blocked: outcome === 'blocked' ? services.length : 0,
+      failed: outcome === 'failed' ? services.length : 0,
+    },
+    event: textOf(event.event),
+    id: details.id ?? null,
+    playlistItemId: textOf(event.playlistItemId),
+    name: kind?.class === 'control' ? textOf(event.name) : null,
+    eventTime: textOf(event[kind?.timeField ?? 'start']),
+    services,
+    errors,
+    ...(warnings.length > 0 && { warnings }),
+    receivedAt: new Date(details.receivedAt).toISOString(),
+    payloadHash: hash('sha256', details.payload, 'hex').slice(0, 16),
+    trace: null,
+  }
+}
+
+/**
+ * The event that a report is about. If the report has errors or is for a dry run, a part of the event is stored with
+ * the report.
+ */
+export interface Source {
+  payload: Buffer
+  /** The readable part of the payload. */
+  value: unknown
+  /** Services for which the event is not published, although it is published for others. */
+  refusedServices?: readonly Service[]
+}
+
+/**
+ * Makes the messages that carry a report to institutions. They have QoS 1 and are never retained. A publisher that is
+ * offline gets all of them later.
+ */
+export function feedbackMessages(
+  institutions: readonly string[],
+  report: Report,
+  source?: Source,
+): Message[] {
+  const { payload, queue, hasErrors, refused } = keptReport(report, source)
+  // List each field: an object that is made by spreading takes three times as much memory.
+  return institutions.map((institutionId) => {
+    const topic = feedbackTopic(institutionId)
+    return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused }
+  })
+}
+
+/**
+ * Makes a message that only adds a report to the history of an institution. The publisher has its answer over HTTPS, so
+ * no client gets the message: no client may subscribe to its topic, and a returning session gets no message of QoS 0.
+ */
+export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
+  const topic = `answered/${institutionId}`
+  return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
+}
+
+/** The fields that a report gives to its messages. All messages share one payload, which is stored once. */
+function keptReport(
+  report: Report,
+  source: Source | undefined,
+): Pick<Message, 'payload' | 'queue' | 'isReport' | 'hasErrors' | 'refused'> {
+  const payload = Buffer.from(JSON.stringify(report))
+  const hasErrors = report.errors.length > 0
+  const isElsewhere = !hasErrors && !report.dryRun
+  const refused = source && !isElsewhere ? excerptOf(source) : undefined
+  return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
+}
+
+/** Copies the first bytes of the event: a mere view would keep the whole event in memory. */
+function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
+  const event = isRecord(value) ? value : {}
+  return {
+    ...{ head: Buffer.from(payload.subarray(0, excerptBytes)), bytes: payload.length },
+    ...{ title: textOf(event.title), artist: textOf(event.artist) },
+    ...(refusedServices.length > 0 && { refusedServices: namedIn(refusedServices) }),
+  }
+}
+
+/** Services without repetitions. A livestream that is named both with and without its `id` counts once. */
+export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
+  const given = services
+    .filter(isRecord)
+    .map(({ id, externalId }) => ({ id: textOf(id), externalId: textOf(externalId) }))
+  const known = new Set(given.flatMap(({ id, externalId }) => (id === null ? [] : [externalId])))
+  const named = given.filter(({ id, externalId }) => id !== null || !known.has(externalId))
+  return [...new Map(named.map((service) => [`${service.id} ${service.externalId}`, service])).values()]
+}
+
+/** The livestreams that services name, by `id` or else by `externalId`. At most `maxLivestreams`. */
+function namedIn(services: readonly unknown[]): string[] {
+  const named = eachOnce(services.slice(0, maxServices)).flatMap(
+    ({ id, externalId }) => id ?? externalId ?? [],
+  )
+  return [...new Set(named)].slice(0, maxLivestreams)
+}
+
+/** Cuts a long text: the part that remains is enough for the publisher to recognise its event. */
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value.slice(0, 500) : null
+}
 
 /**
  * Makes the messages of the radio tree for an accepted event: one per livestream, all with the same payload. They carry

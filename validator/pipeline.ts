@@ -8,10 +8,9 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
 import type { Feed, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
-import { radioMessages } from './messages.ts'
+import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
-import { describeOutcome, feedbackMessages, type Report, type Source } from './report.ts'
-import { type Accepted, type Batch, createStoring, type FanOut, type WorkPlanner } from './storing.ts'
+import type { Accepted, Batch, FanOut, Settlement, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
@@ -22,7 +21,8 @@ export type Pipeline = ReturnType<typeof createPipeline>
  * publisher. A caller calls `settle` in the same turn of the event loop as `decide`.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
-  feed: () => Feed | undefined
+  /** Undefined: the hub has not read a good feed yet. */
+  feed: { readonly inUse: { feed: Feed } | undefined }
   /** Livestreams that dropped out of the feed. */
   former: Livestreams
   topics: Topics
@@ -46,7 +46,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     /** Decides about one event. */
     decide(submission: Submission, arrival: Arrival): Decided {
       const way = metrics.latency.begin(arrival.started)
-      const decision = decide(submission, feed(), clock())
+      const decision = decide(submission, feed.inUse?.feed, clock())
       way.decided = performance.now()
       const livestreams = decision.outcome === 'published' ? livestreamsOf(decision).length : 0
       const institutions = [submission.institutionId]
@@ -105,7 +105,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
 
   /** The report and the messages that a real publish would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
-    const decision = decide(submission, feed(), clock())
+    const decision = decide(submission, feed.inUse?.feed, clock())
     const { report, messages, source } = complete(work, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
@@ -118,7 +118,8 @@ export function createPipeline<Prepared extends Batch>(parts: {
       await decideWithRetries((isAgain) => {
         if (isAgain) settled = settlementOf(decided, parts)
         const { accepted, messages, repetition } = settled
-        const missing = topics.missing(accepted?.livestreamIds ?? [], arrival.at)
+        const isKnown = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
+        const missing = isKnown ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
         return store({ messages, topics: missing, accepted, repetition, alongside, way })
       })
     } catch (error) {
@@ -213,7 +214,7 @@ function complete(
   }
   const livestreamIds = livestreamsOf(decision)
   const payload = Buffer.from(JSON.stringify(event))
-  const warnings = work.warnings(event)
+  const warnings = 'plugins' in event ? work.warnings(event) : []
   return {
     report: describeOutcome('published', event, {
       ...{ id, livestreams: livestreamIds, warnings, receivedAt, payload: received },
@@ -261,4 +262,51 @@ function describeFailure(report: Report, errors: ErrorItem[]): Report {
 function readLoosely(payload: Buffer): unknown {
   const parsed = parseJson(payload)
   return 'value' in parsed ? parsed.value : undefined
+}
+
+/**
+ * Appends the messages of a decision to the journal, in one commit with all changes that follow from the decision. Then
+ * sends the messages to clients. Rejects if the commit fails, or if it is uncertain that every recipient has them.
+ */
+export function createStoring<Prepared extends Batch>(parts: {
+  store: Pick<Store, 'commit'>
+  topics: Topics
+  fanout: FanOut<Prepared>
+  work: WorkPlanner
+}) {
+  const { store, topics, fanout, work } = parts
+
+  return async (settlement: Settlement): Promise<void> => {
+    const { messages, topics: missing, accepted, repetition, alongside = [], way } = settlement
+    let batch: Prepared | undefined
+    let first: number
+    try {
+      const isPlanned = accepted && repetition && mayCauseWork(accepted, work)
+      const planned = isPlanned ? work.plan(accepted, repetition) : []
+      const created = missing?.changes ?? []
+      const following = created.concat(planned, repetition?.marks() ?? [], alongside)
+      batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
+      first = await store.commit(batch.changes, batch.underway)
+    } catch (error) {
+      if (batch) fanout.takeBack(batch)
+      if (missing) topics.giveUp(missing.created)
+      repetition?.failed()
+      throw error
+    }
+    // Update the memory right after the commit, before this node receives a later commit of another node.
+    way.stored = performance.now()
+    way.position = first
+    if (missing) topics.show(missing.created)
+    repetition?.stored(first)
+    await fanout.deliver(batch, first)
+  }
+}
+
+/** Whether an event may go to webhooks or plugin targets. */
+function mayCauseWork({ event, livestreamIds }: Accepted, { withWebhooks, isForAll }: WorkPlanner): boolean {
+  return isForAll || 'plugins' in event || livestreamIds.some((id) => withWebhooks.has(id))
+}
+
+function asRepetition(message: Message): Message {
+  return message.isReport ? message : { ...message, isRepetition: true }
 }

@@ -45,7 +45,8 @@ export async function createTopics(store: Store) {
   return {
     /** All topics, sorted by livestream id. */
     list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
-    get: (livestreamId: string): Topic | undefined => topics.get(livestreamId),
+    /** The topics that are stored, by livestream id. */
+    stored: topics as ReadonlyMap<string, Topic>,
     /** Whether a livestream has a topic, or one that is being stored. */
     has: (livestreamId: string): boolean => find(livestreamId) !== undefined,
 
@@ -89,7 +90,7 @@ export async function createTopics(store: Store) {
       return { created, changes: created.map(toChange) }
     },
 
-    /** Call it when new topics are stored: `list` and `get` show them from now on. */
+    /** Call it when new topics are stored: `list` and `stored` show them from now on. */
     show(created: readonly Topic[]): void {
       for (const topic of created) {
         release(topic)

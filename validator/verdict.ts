@@ -3,7 +3,7 @@ import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } f
 import type { HubEvent, Service } from '../event/schema.ts'
 import { isCrid } from './feed/external-id.ts'
 import type { Feed, Livestream, Livestreams } from './feed/feed.ts'
-import { eachOnce } from './report.ts'
+import { eachOnce } from './messages.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
 /**
@@ -46,7 +46,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.claim', `${path}.institutionId`, detail) }
   }
 
-  const known = by.feed.byExternalId(externalId)
+  const known = by.feed.byExternalId.get(externalId) ?? []
   if (known.length > 0) {
     const own = known.filter(isOwn)
     if (own.length === 0) return foreign()
@@ -54,8 +54,9 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return named.length > 0 ? choose(named) : wrongPublisher(own)
   }
   // For a former external id, take the livestream as the feed lists it now, or else as a feed listed it last.
-  const asListed = (former: Livestream) => by.feed.byId(former.id) ?? by.former.byId(former.id) ?? former
-  const dropped = by.former.byExternalId(externalId).map(asListed)
+  const asListed = (former: Livestream) =>
+    by.feed.byId.get(former.id) ?? by.former.byId.get(former.id) ?? former
+  const dropped = (by.former.byExternalId.get(externalId) ?? []).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
     if (own.length === 0) return foreign()
@@ -69,7 +70,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   // A made-up external id may lead to the id of a listed livestream. The derived id depends on the service type, so
   // check all types.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
-  if (derived.some((id) => by.feed.byId(id) ?? by.former.byId(id)))
+  if (derived.some((id) => by.feed.byId.get(id) ?? by.former.byId.get(id)))
     return ambiguous('.externalId', quote(externalId))
   const alike = [...by.feed.likeExternalId(externalId), ...by.former.likeExternalId(externalId).map(asListed)]
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
@@ -120,7 +121,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
 /** The external id of a livestream that no feed ever listed must be a CRID (service.md §2.3). */
 export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
   return services.flatMap(({ externalId }, index) => {
-    const isKnown = feed.byExternalId(externalId).length > 0 || former.byExternalId(externalId).length > 0
+    const isKnown = [feed, former].some(({ byExternalId }) => (byExternalId.get(externalId)?.length ?? 0) > 0)
     if (isKnown || isCrid(externalId)) return []
     const detail = `${quote(externalId)}, expected crid://<authority>/<id>`
     return [errorItem('pattern.openapi.validation', `.services.${index}.externalId`, detail)]
@@ -166,11 +167,11 @@ export function judge(
   services: readonly Service[],
   institutionId: string,
   by: Ownership,
-  topics: Pick<Topics, 'get' | 'has' | 'countOf'>,
+  topics: Pick<Topics, 'stored' | 'has' | 'countOf'>,
 ): Judged {
   const verdicts = verdictsOn(services, institutionId, by, topics)
   const ids = new Set(verdicts.flatMap((verdict) => livestreamOf(verdict) ?? []))
-  const withoutTopic = new Set([...ids].filter((id) => !topics.get(id)))
+  const withoutTopic = new Set([...ids].filter((id) => !topics.stored.has(id)))
   const withTopic = [...ids].filter((id) => !withoutTopic.has(id))
   const completed = services.map((service, index) => complete(service, verdicts[index]))
   return { verdicts, ids, withoutTopic, withTopic, completed }

@@ -95,8 +95,8 @@ export function createEventImport(parts: {
     const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
     const [service] = Array.isArray(services) ? services : []
     const { id, externalId } = isRecord(service) ? service : {}
-    const known = typeof id === 'string' ? feed()?.byId(id) : undefined
-    const [named] = typeof externalId === 'string' ? (feed()?.byExternalId(externalId) ?? []) : []
+    const known = typeof id === 'string' ? feed()?.byId.get(id) : undefined
+    const [named] = typeof externalId === 'string' ? (feed()?.byExternalId.get(externalId) ?? []) : []
     return (known ?? named)?.institution.id ?? ''
   }
 

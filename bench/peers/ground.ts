@@ -47,7 +47,7 @@ function institutionsOf(path: string): { id: string; livestreams: Livestream[] }
   const feed = readFeed(path)
   const institutions = new Map<string, Livestream[]>()
   for (const { id } of JSON.parse(readFileSync(path, 'utf8')).items) {
-    const livestream = feed.byId(id)
+    const livestream = feed.byId.get(id)
     if (!livestream) continue
     const list = institutions.get(livestream.institution.id)
     if (list) list.push(livestream)

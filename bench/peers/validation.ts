@@ -14,7 +14,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
   const pipeline = createPipeline({
     topics: {
       list: () => [],
-      get: () => undefined,
+      stored: new Map(),
       has: () => false,
       countOf: () => 0,
       ownerOf: () => undefined,
@@ -32,9 +32,9 @@ export function createValidation(feedPath: string, publish: (message: Message) =
       stored() {},
       failed() {},
     }),
-    feed: () => feed,
-    former: { byId: () => undefined, byExternalId: () => [], likeExternalId: () => [] },
-    work: { warnings: () => [], plan: () => [] },
+    feed: { inUse: { feed } },
+    former: { byId: new Map(), byExternalId: new Map(), likeExternalId: () => [] },
+    work: { withWebhooks: new Set(), isForAll: false, warnings: () => [], plan: () => [] },
     store: { commit: async () => 0 },
     fanout: {
       prepare: (messages: readonly Message[]) => ({ messages, changes: [], underway() {} }),

@@ -88,7 +88,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   })
   const pipeline = createPipeline({
     ...{ repetitions, clock, log, metrics, topics: await createTopics(store) },
-    feed: feed.current,
+    feed: feed.state,
     former: feed.former,
     ...{ store, fanout },
     work: createPlanner({ subscriptions, targets: [], queues, whyClosed: () => undefined }),

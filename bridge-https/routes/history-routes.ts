@@ -16,7 +16,7 @@ import type { GuardedRoute, QueryParameter } from './route.ts'
 /** The parts of the hub that these routes ask. */
 export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
-  topics: Pick<Topics, 'get'>
+  topics: Pick<Topics, 'stored'>
   feed: () => Feed | undefined
   /** The publish rate of a user. Reading the history uses up the same rate. */
   rate: EventRate
@@ -58,7 +58,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
         const { livestreamId = '' } = params
         const wrong = Object.entries(query).flatMap(([name, range]) => checkNumber(name, given[name], range))
         if (wrong.length > 0) return refuse(400, wrong)
-        if (!feed()?.byId(livestreamId) && !topics.get(livestreamId))
+        if (!feed()?.byId.get(livestreamId) && !topics.stored.get(livestreamId))
           return refuse(404, undefined, 'Livestream not found')
         const limit = given.limit === undefined ? defaultLimit : Number(given.limit)
         const before = given.before === undefined ? undefined : Number(given.before)

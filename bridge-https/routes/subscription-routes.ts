@@ -20,7 +20,7 @@ export function subscriptionRoutes(parts: {
   subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'> & {
     standing: Standings['of']
   }
-  topics: Pick<Topics, 'get'>
+  topics: Pick<Topics, 'stored'>
   names: LegacyNames
   /** Why events cannot be sent to a URL. Undefined: they can. */
   checkUrl: (url: string) => Promise<string | undefined>
@@ -61,7 +61,7 @@ export function subscriptionRoutes(parts: {
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
         // The check asks a name server, which may take seconds. Only the change waits for earlier ones.
         return oneChange(call, userId, async () => {
-          const { id: topicId } = topics.get(topic) ?? {}
+          const { id: topicId } = topics.stored.get(topic) ?? {}
           if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
           const created = await subscriptions.add({
             ...{ topicId, url, contact, institutionId, createdBy: userId },

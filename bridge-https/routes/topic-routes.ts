@@ -10,7 +10,7 @@ import type { GuardedRoute } from './route.ts'
 
 /** Topics: one per livestream, from its first event on (service.md §1). */
 export function topicRoutes(parts: {
-  topics: Pick<Topics, 'list' | 'get'>
+  topics: Pick<Topics, 'list' | 'stored'>
   feed: () => Feed | undefined
   names: LegacyNames
   rate: EventRate
@@ -48,14 +48,14 @@ export function topicRoutes(parts: {
         404: { description: 'There is no such topic on this stage', schema: PlainError },
       },
       handle({ params }) {
-        const topic = topics.get(names.livestreamOf(params.topicName ?? '') ?? '')
+        const topic = topics.stored.get(names.livestreamOf(params.topicName ?? '') ?? '')
         return topic ? { status: 200, body: shown(topic.id) } : refuse(404, undefined, 'Topic not found')
       },
     },
   ]
 
   function shown(id: string) {
-    const livestream = feed()?.byId(id)
+    const livestream = feed()?.byId.get(id)
     const labels: Record<string, string> = livestream
       ? {
           title: livestream.title,

@@ -1,6 +1,6 @@
 import type { Principal } from '../../acl/principal.ts'
 import { createHalfReceived } from '../../listener/half-received.ts'
-import { createPublishRate } from '../../listener/publish-rate.ts'
+import { createPublishRate } from '../../listener/pacing.ts'
 import type { ConnectionEvents } from './connection-events.ts'
 
 /**

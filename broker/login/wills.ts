@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
-import type { createPublishRate } from '../../listener/publish-rate.ts'
+import type { createPublishRate } from '../../listener/pacing.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { once } from '../../store/once.ts'

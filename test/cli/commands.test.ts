@@ -300,7 +300,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
       status: () => ({}),
       refresh: ({ force }) => ({ ok: true, force }),
       lookup: () => [],
-      current: () => (hasFeed ? { byId: () => undefined } : undefined),
+      current: () => (hasFeed ? { byId: new Map() } : undefined),
     },
     clients: { list: () => [], exists: known, disconnect: known },
     sessions: {

@@ -6,8 +6,8 @@ import type { Service } from '../../event/schema.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacy } from '../../validator/legacy.ts'
+import { createStoring } from '../../validator/pipeline.ts'
 import { createRepetitions } from '../../validator/repetitions.ts'
-import { createStoring } from '../../validator/storing.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
@@ -35,7 +35,7 @@ async function startLegacy(t: Test, hasFeed = true) {
   let failure: Error | undefined
   const topics = await createTopics(store)
   const { decide, settle } = createLegacy({
-    feed: () => (hasFeed ? feed : undefined),
+    feed: { inUse: hasFeed ? { feed } : undefined },
     former: feedOf(item(9, 2)),
     topics,
     repetitions: await createRepetitions({ store, clock: Date.now }),
@@ -54,7 +54,7 @@ async function startLegacy(t: Test, hasFeed = true) {
         },
         takeBack: async () => {},
       },
-      work: { warnings: () => [], plan: () => [] },
+      work: { withWebhooks: new Set(), isForAll: false, warnings: () => [], plan: () => [] },
     }),
     nextEventId: () => String(ids++),
     clock: Date.now,
@@ -103,7 +103,7 @@ t.test('the first event of a livestream creates its topic, the second is publish
     event: { services: [{ topic: { status: 'MESSAGE_SENT', messageId: '17' } }] },
   })
   t.equal(distributed.length, 1)
-  t.equal((await createTopics(store)).get(one.id)?.id, one.id, 'the topic survives a restart')
+  t.equal((await createTopics(store)).stored.get(one.id)?.id, one.id, 'the topic survives a restart')
 })
 
 t.test('each service has its own verdict, and what is blocked does not go out with the others', async (t) => {

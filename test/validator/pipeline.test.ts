@@ -8,7 +8,7 @@ import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
 import { createPipeline } from '../../validator/pipeline.ts'
 import type { Repetitions } from '../../validator/repetitions.ts'
-import type { WorkPlanner } from '../../validator/storing.ts'
+import type { WorkPlanner } from '../../validator/settlement.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
@@ -21,7 +21,7 @@ const alongside: Change[] = [{ put: 'incoming/x', value: '' }]
 
 const everyTopicExists: Topics = {
   list: () => [],
-  get: () => undefined,
+  stored: new Map(),
   has: () => false,
   countOf: () => 0,
   ownerOf: () => undefined,
@@ -42,6 +42,8 @@ const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
 })
 
 const nothingToDo: WorkPlanner = {
+  withWebhooks: new Set(),
+  isForAll: false,
   warnings: () => [],
   plan: () => [],
 }
@@ -56,7 +58,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
   const metrics = createMetrics()
   let ids = 0
   const pipeline = createPipeline({
-    feed: () => (hasFeed ? feed : undefined),
+    feed: { inUse: hasFeed ? { feed } : undefined },
     former: feedOf(item(9)),
     topics: everyTopicExists,
     repetitions: everythingIsNew,
@@ -299,10 +301,11 @@ t.test('what could not be stored has failed, and nothing claims otherwise', asyn
 
 t.test('warnings belong to what was published', async (t) => {
   const warnings = [errorItem('plugin.unknown', '.plugins.0.type')]
-  t.strictSame((await startPipeline({ warnings }).submit(playing(one))).warnings, warnings)
-  t.notOk('warnings' in (await startPipeline().submit(playing(one))), 'there are none')
+  const event = { ...playing(one), plugins: [{ type: 'dts' }] }
+  t.strictSame((await startPipeline({ warnings }).submit(event)).warnings, warnings)
+  t.notOk('warnings' in (await startPipeline().submit(event)), 'there are none')
   const failing = startPipeline({ warnings, storeError: new Error('disk full') })
-  t.notOk('warnings' in (await failing.submit(playing(one))), 'it failed')
+  t.notOk('warnings' in (await failing.submit(event)), 'it failed')
 })
 
 t.test('a refusal that could not be stored has failed as well', async (t) => {

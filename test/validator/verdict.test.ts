@@ -1,6 +1,6 @@
 import t from 'tap'
-import type { Service } from '../../event/schema.ts'
 import { deriveLivestreamId, derivePublisherId } from '../../event/format.ts'
+import type { Service } from '../../event/schema.ts'
 import type { Livestreams } from '../../validator/feed/feed.ts'
 import { checkNames, judgeService } from '../../validator/verdict.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'

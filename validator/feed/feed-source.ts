@@ -45,6 +45,11 @@ interface Confirmed {
 /** The feed in use. */
 type UsedFeed = LastGood & { feed: Feed }
 
+/** Holds the feed in use. Undefined: the hub has not read a good feed yet. */
+interface FeedState {
+  inUse: UsedFeed | undefined
+}
+
 interface FeedSourceOptions {
   source: string
   intervalMs: number
@@ -72,16 +77,18 @@ export async function createFeedSource(options: FeedSourceOptions) {
   const closing = new AbortController()
   const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
   const former = await createFormerLivestreams(store, feedPlace)
-  let lastGood = await restore(store, (last) => !isSample(last) || isSample(source))
+  const state: FeedState = {
+    inUse: await restore(store, (last) => !isSample(last) || isSample(source)),
+  }
   let checkedAt: string | null = null
-  let problem: string | null = lastGood ? null : 'not read yet'
+  let problem: string | null = state.inUse ? null : 'not read yet'
   let lastRefresh: Promise<unknown> = Promise.resolve()
   let underWay = 0
-  let confirmedAt = lastGood && (await lastConfirmed(store, lastGood))
+  let confirmedAt = state.inUse && (await lastConfirmed(store, state.inUse))
 
   const first = refresh({ force: false })
   // If a good feed of a remote source is stored, the node starts without waiting for the source.
-  if (!(lastGood?.source === source && isRemote(source))) await first
+  if (!(state.inUse?.source === source && isRemote(source))) await first
   const timer = setInterval(() => {
     // Refreshes must not pile up if the source needs longer than the interval.
     if (underWay === 0) void refresh({ force: false })
@@ -95,8 +102,9 @@ export async function createFeedSource(options: FeedSourceOptions) {
   })
 
   return {
+    state: state as Readonly<FeedState>,
     /** The feed in use. Undefined: the hub has not read a good feed yet. */
-    current: (): Feed | undefined => lastGood?.feed,
+    current: (): Feed | undefined => state.inUse?.feed,
     /** Livestreams as an earlier feed listed them. They have dropped out since, or have another external id now. */
     former: former.livestreams,
 
@@ -109,7 +117,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     status,
     /** When the feed in use was last read and found good, milliseconds since the epoch; undefined without one. */
     confirmedAt: (): number | undefined => confirmedAt,
-    ...createLookUp(() => lastGood?.feed),
+    ...createLookUp(() => state.inUse?.feed),
     /** Stops refreshing, and aborts a refresh that is under way. */
     close(): void {
       clearInterval(timer)
@@ -129,7 +137,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   async function refreshOnce(force: boolean): Promise<RefreshResult> {
-    const before = lastGood
+    const before = state.inUse
     const itemsBefore = before?.feed.size ?? 0
     const found = await adopt(force).catch((error: unknown) =>
       reasonOf(error).replaceAll(source, shown(source)),
@@ -142,25 +150,25 @@ export async function createFeedSource(options: FeedSourceOptions) {
     problem = found
     if (found === null) {
       confirmedAt = clock()
-      if (lastGood === before) {
+      if (state.inUse === before) {
         if (wasRefused) log.info({ source: shown(source), items: itemsBefore }, 'the feed is good again')
         await storeConfirmed(store, { source, at: confirmedAt }, log)
       }
     }
-    if (lastGood && !isConfigured(lastGood.source)) logOtherSource(log, source, lastGood)
+    if (state.inUse && !isConfigured(state.inUse.source)) logOtherSource(log, source, state.inUse)
     return { ...status(), itemsBefore }
   }
 
   /** Reads the source, and uses its feed from now on if the feed is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
     const how = { force, fetchImpl, limits, closing: closed }
-    const found = await readNewest(source, () => lastGood, how)
+    const found = await readNewest(source, () => state.inUse, how)
     if ('problem' in found) return found.problem
     const { read, feed } = found
     const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
-    const dropped = former.change(lastGood?.feed, feed, clock())
+    const dropped = former.change(state.inUse?.feed, feed, clock())
     await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }, ...dropped.changes])
-    lastGood = { ...next, feed }
+    state.inUse = { ...next, feed }
     dropped.show()
     log.info({ source: shown(source), items: feed.size }, 'feed loaded')
     return null
@@ -169,16 +177,16 @@ export async function createFeedSource(options: FeedSourceOptions) {
   /** Uses a feed that another node has stored. If the source is a file, reads the file of this node: it may differ. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
-    if (next?.source !== source || next.text === lastGood?.text) return
+    if (next?.source !== source || next.text === state.inUse?.text) return
     if (!isHttps(source)) return void refresh({ force: false })
-    lastGood = next
+    state.inUse = next
     problem = null
     confirmedAt = clock()
     log.info({ source: shown(source), items: next.feed.size }, 'feed loaded by another node')
   }
 
   function status(): FeedStatus {
-    return statusOf(source, lastGood, checkedAt, problem)
+    return statusOf(source, state.inUse, checkedAt, problem)
   }
 }
 
@@ -286,9 +294,9 @@ function createLookUp(current: () => Feed | undefined) {
       const feed = current()
       if (!feed) return []
       if (text === undefined) return [...feed.all()]
-      const direct = feed.byId(text)
+      const direct = feed.byId.get(text)
       if (direct) return [direct]
-      const meant = [...feed.byExternalId(text), ...feed.byPublisher(text)]
+      const meant = [...(feed.byExternalId.get(text) ?? []), ...feed.byPublisher(text)]
       return meant.length > 0 ? meant : namedLike(feed.all(), text)
     },
     /** The livestreams with this title. */

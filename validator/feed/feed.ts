@@ -12,11 +12,16 @@ export interface Livestream {
   institution: { id: string; title: string; acronym: string }
 }
 
+/** Finds a livestream, or several, by a text. A map is one. */
+interface Index<Found> {
+  get(text: string): Found | undefined
+}
+
 /** Livestreams by id and by external id. */
 export interface Livestreams<One extends Livestream = Livestream> {
-  byId(id: string): One | undefined
+  readonly byId: Index<One>
   /** Several livestreams may have the same external id. Only the id is unique. */
-  byExternalId(externalId: string): readonly One[]
+  readonly byExternalId: Index<readonly One[]>
   /** Livestreams whose external id looks the same to people (`foldExternalId`). */
   likeExternalId(externalId: string): readonly One[]
 }
@@ -79,8 +84,8 @@ export function indexed<One extends Livestream>(byId: ReadonlyMap<string, One>):
     append(folded, foldExternalId(livestream.externalId), livestream)
   }
   return {
-    byId: (id) => byId.get(id),
-    byExternalId: (externalId) => byExternalId.get(externalId) ?? [],
+    byId,
+    byExternalId,
     likeExternalId: (externalId) => folded.get(foldExternalId(externalId)) ?? [],
   }
 }

@@ -27,8 +27,8 @@ export async function createFormerLivestreams(store: Store, place: string) {
 
   return {
     livestreams: {
-      byId: (id) => kept.get(id),
-      byExternalId: (externalId) => lastOf(current().byExternalId(externalId)),
+      byId: kept,
+      byExternalId: { get: (externalId) => lastOf(current().byExternalId.get(externalId) ?? []) },
       likeExternalId: (externalId) => current().likeExternalId(externalId),
     } satisfies Livestreams,
 
@@ -40,12 +40,12 @@ export async function createFormerLivestreams(store: Store, place: string) {
       const add = (key: string, former: Former) => kept.has(key) || added.set(key, former)
       for (const livestream of before?.all() ?? []) {
         const former = { ...livestream, droppedAt: now }
-        const listed = next.byId(livestream.id)
+        const listed = next.byId.get(livestream.id)
         if (!listed) add(livestream.id, former)
         else if (listed.externalId !== livestream.externalId) add(keyOfName(livestream), former)
       }
       for (const [key, former] of kept) {
-        const listed = next.byId(former.id)
+        const listed = next.byId.get(former.id)
         if (!listed) continue
         const hasNameAgain = listed.externalId === former.externalId
         if (hasNameAgain || key === former.id) removed.add(key)

@@ -67,7 +67,7 @@ function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Part
       standing: () => ({ state: 'active', since: '', reason: null }),
       ...subscriptions,
     },
-    topics: { get: () => topic },
+    topics: { stored: new Map([[topic.id, topic]]) },
     names: { topicOf: () => '' } as never,
     checkUrl: async () => undefined,
     rate: { take: () => 0, charge: () => undefined },

@@ -8,15 +8,15 @@ t.test('livestreams are found by id, external id and publisher', async (t) => {
   const shared = { externalId: 'crid://example/shared' }
   const feed = feedOf(item(1), item(2), item(3, 2, shared), item(4, 3, shared))
   t.equal(feed.size, 4)
-  t.strictSame(feed.byId('urn:org:permanent-livestream:1'), livestreamOf(1))
-  t.equal(feed.byId('crid://example/1'), undefined)
-  t.equal(feed.byId('constructor'), undefined)
-  t.strictSame(feed.byExternalId('crid://example/2'), [livestreamOf(2)])
+  t.strictSame(feed.byId.get('urn:org:permanent-livestream:1'), livestreamOf(1))
+  t.equal(feed.byId.get('crid://example/1'), undefined)
+  t.equal(feed.byId.get('constructor'), undefined)
+  t.strictSame(feed.byExternalId.get('crid://example/2'), [livestreamOf(2)])
   t.strictSame(
-    feed.byExternalId('crid://example/shared').map(({ id }) => id),
+    feed.byExternalId.get('crid://example/shared')?.map(({ id }) => id),
     ['urn:org:permanent-livestream:3', 'urn:org:permanent-livestream:4'],
   )
-  t.strictSame(feed.byExternalId('crid://example/none'), [])
+  t.equal(feed.byExternalId.get('crid://example/none'), undefined)
   t.strictSame(feed.byPublisher('urn:org:publisher:1'), [livestreamOf(1), livestreamOf(2)])
   t.strictSame(feed.byPublisher('urn:org:publisher:none'), [])
   t.equal(feed.hasInstitution('urn:org:institution:3'), true)
@@ -31,7 +31,7 @@ t.test('unknown fields are ignored, and what is only for people may be missing',
     region: 'Küste',
   }
   const feed = feedOf({ ...bare, publisher, homepage: 'https://example/', more: { deep: [1] } })
-  t.strictSame(feed.byId(bare.id), {
+  t.strictSame(feed.byId.get(bare.id), {
     ...livestreamOf(1),
     type: '',
     title: '',

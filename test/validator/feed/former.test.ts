@@ -12,20 +12,20 @@ t.test('what a feed listed last stays known until one lists it again', async (t)
   const former = await open(memory)
   const [first, second] = [feedOf(item(1), item(2), item(3)), feedOf(item(2), item(4))]
   const dropped = former.change(first, second, 1_000)
-  t.equal(former.livestreams.byId(livestreamOf(1).id), undefined, 'not before it is stored')
+  t.equal(former.livestreams.byId.get(livestreamOf(1).id), undefined, 'not before it is stored')
   await memory.store.commit(dropped.changes)
   dropped.show()
   for (const { livestreams } of [former, await open(memory.crashed())]) {
-    t.match(livestreams.byId(livestreamOf(1).id), livestreamOf(1))
-    t.match(livestreams.byExternalId('crid://example/3'), [livestreamOf(3)])
+    t.match(livestreams.byId.get(livestreamOf(1).id), livestreamOf(1))
+    t.match(livestreams.byExternalId.get('crid://example/3'), [livestreamOf(3)])
     t.match(livestreams.likeExternalId('CRID://example/3 '), [livestreamOf(3)])
-    t.same(livestreams.byExternalId('crid://example/2'), [])
+    t.same(livestreams.byExternalId.get('crid://example/2'), [])
   }
   const again = former.change(second, feedOf(item(1, 2), item(2), item(4)), 2_000)
   await memory.store.commit(again.changes)
   again.show()
   t.same(memory.keys('feed/former/'), [`feed/former/${livestreamOf(3).id}`])
-  t.same(former.livestreams.byExternalId('crid://example/1'), [])
+  t.same(former.livestreams.byExternalId.get('crid://example/1'), [])
   t.same(
     former.change(undefined, feedOf(item(9)), 0).changes,
     [],
@@ -44,10 +44,10 @@ t.test('an external id names the livestream that had it last', async (t) => {
   ]
   for (const [index, feed] of feeds.entries()) former.change(feeds[index - 1], feed, index).show()
   t.match(
-    former.livestreams.byExternalId(name.externalId).map(({ id }) => id),
+    former.livestreams.byExternalId.get(name.externalId).map(({ id }) => id),
     [livestreamOf(2).id, livestreamOf(3).id],
   )
-  t.ok(former.livestreams.byId(livestreamOf(1).id))
+  t.ok(former.livestreams.byId.get(livestreamOf(1).id))
 })
 
 t.test('other nodes hear of it, and one that lags behind does not know better', async (t) => {
@@ -63,13 +63,13 @@ t.test('other nodes hear of it, and one that lags behind does not know better', 
     show()
   }
   await settled(...stores)
-  t.match(b.livestreams.byExternalId('crid://example/1'), [livestreamOf(1, 2)])
+  t.match(b.livestreams.byExternalId.get('crid://example/1'), [livestreamOf(1, 2)])
   t.same(b.change(feeds[0], feeds[2], 3).changes, [], 'its feed was older')
   const { changes, show } = a.change(feeds[2], feeds[1], 4)
   await stores[0].commit(changes)
   show()
   await settled(...stores)
-  t.same(b.livestreams.byExternalId('crid://example/1'), [])
+  t.same(b.livestreams.byExternalId.get('crid://example/1'), [])
 })
 
 t.test('a name that a livestream had before goes on leading to it', async (t) => {
@@ -85,7 +85,7 @@ t.test('a name that a livestream had before goes on leading to it', async (t) =>
   await adopt(feeds[0], feeds[1], 1)
   await adopt(feeds[1], feeds[2], 2)
   const idsOf = (externalId: string, { livestreams } = former) =>
-    livestreams.byExternalId(externalId).map(({ id }) => id)
+    livestreams.byExternalId.get(externalId).map(({ id }) => id)
   for (const one of [former, await open(memory.crashed())]) {
     t.same(idsOf('crid://example/a', one), [livestreamOf(1).id])
     t.match(one.livestreams.likeExternalId('CRID://example/b'), [{ id: livestreamOf(1).id }])
@@ -93,14 +93,14 @@ t.test('a name that a livestream had before goes on leading to it', async (t) =>
   }
   await adopt(feeds[2], feedOf(item(9)), 3)
   t.same(idsOf('crid://example/c'), [livestreamOf(1).id])
-  t.match(former.livestreams.byId(livestreamOf(1).id), { externalId: 'crid://example/c' })
+  t.match(former.livestreams.byId.get(livestreamOf(1).id), { externalId: 'crid://example/c' })
   await adopt(feedOf(item(9)), feeds[0], 4)
   t.same(
     ['a', 'b', 'c'].map((name) => idsOf(`crid://example/${name}`).length),
     [0, 1, 1],
   )
-  t.equal(former.livestreams.byId(livestreamOf(1).id), undefined, 'listed again')
-  t.equal((await open(memory.crashed())).livestreams.byExternalId('crid://example/c').length, 1)
+  t.equal(former.livestreams.byId.get(livestreamOf(1).id), undefined, 'listed again')
+  t.equal((await open(memory.crashed())).livestreams.byExternalId.get('crid://example/c').length, 1)
 })
 
 t.test('of the names of a livestream the twenty newest lead to it', async (t) => {
@@ -116,7 +116,7 @@ t.test('of the names of a livestream the twenty newest lead to it', async (t) =>
   for (let number = 0; number < 25; number++) await adopt(feed(number), feed(number + 1), number)
   const known = ({ livestreams }: typeof former) =>
     Array.from({ length: 25 }, (_, number) => number).filter(
-      (number) => livestreams.byExternalId(named(number)).length > 0,
+      (number) => livestreams.byExternalId.get(named(number)).length > 0,
     )
   const newest = Array.from({ length: 20 }, (_, index) => index + 5)
   for (const one of [former, await open(memory.crashed())]) t.same(known(one), newest)
@@ -141,6 +141,6 @@ t.test('other nodes hear of a new name', async (t) => {
   await stores[0].commit(changes)
   show()
   await settled(...stores)
-  t.match(b.livestreams.byExternalId('crid://example/1'), [{ id: livestreamOf(1).id }])
+  t.match(b.livestreams.byExternalId.get('crid://example/1'), [{ id: livestreamOf(1).id }])
   t.same(b.change(feeds[0], feeds[1], 2).changes, [], 'it knows already')
 })

@@ -2,10 +2,10 @@ import type { ErrorItem } from '../event/error.ts'
 import type { EventKind } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import type { HubEvent } from '../event/schema.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Change } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
-import type { NewTopics, Topics } from './topics.ts'
+import type { NewTopics } from './topics.ts'
 
 /** An accepted event, as webhooks and plugin targets need it. */
 export interface Accepted {
@@ -20,9 +20,16 @@ export interface Accepted {
   livestreamIds: readonly string[]
 }
 
-/** Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). */
+/**
+ * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). Most events have none, so
+ * the pipeline asks only about an event that has `plugins`, or a livestream in `withWebhooks`, or if `isForAll` is true.
+ */
 export interface WorkPlanner {
-  /** Warnings for the report, for example: the plugin target is unknown. */
+  /** The livestreams that have webhooks. */
+  withWebhooks: { has(livestreamId: string): boolean }
+  /** Whether a plugin target gets events that do not name it. */
+  isForAll: boolean
+  /** Warnings for the report of an event with `plugins`, for example: the plugin target is unknown. */
   warnings(event: HubEvent): ErrorItem[]
   /** The changes that put the event into its queues, once into each. They belong in the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
@@ -46,9 +53,10 @@ export interface FanOut<Prepared extends Batch> {
 }
 
 /** The content of one commit. The publisher gets its acknowledgement only when all of it is stored. */
-interface Settlement {
+export interface Settlement {
   messages: readonly Message[]
-  topics: NewTopics
+  /** Undefined: all livestreams of the event have topics. */
+  topics: NewTopics | undefined
   /** Undefined: the event is not published. */
   accepted: Accepted | undefined
   /** Undefined: the hub does not remember the event, so a repetition counts as new. */
@@ -57,45 +65,4 @@ interface Settlement {
   alongside: readonly Change[] | undefined
   /** When the event reached each of its stages. */
   way: Way
-}
-
-/**
- * Appends the messages of a decision to the journal, in one commit with all changes that follow from the decision. Then
- * sends the messages to clients. Rejects if the commit fails, or if it is uncertain that every recipient has them.
- */
-export function createStoring<Prepared extends Batch>(parts: {
-  store: Pick<Store, 'commit'>
-  topics: Topics
-  fanout: FanOut<Prepared>
-  work: WorkPlanner
-}) {
-  const { store, topics, fanout, work } = parts
-
-  return async (settlement: Settlement): Promise<void> => {
-    const { messages, accepted, repetition, alongside = [], way } = settlement
-    const { created, changes } = settlement.topics
-    let batch: Prepared | undefined
-    let first: number
-    try {
-      const planned = accepted && repetition ? work.plan(accepted, repetition) : []
-      const following = changes.concat(planned, repetition?.marks() ?? [], alongside)
-      batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
-      first = await store.commit(batch.changes, batch.underway)
-    } catch (error) {
-      if (batch) fanout.takeBack(batch)
-      topics.giveUp(created)
-      repetition?.failed()
-      throw error
-    }
-    // Update the memory right after the commit, before this node receives a later commit of another node.
-    way.stored = performance.now()
-    way.position = first
-    topics.show(created)
-    repetition?.stored(first)
-    await fanout.deliver(batch, first)
-  }
-}
-
-function asRepetition(message: Message): Message {
-  return message.isReport ? message : { ...message, isRepetition: true }
 }
