@@ -1,6 +1,6 @@
+import { isInstitutionUrn } from '../event/format.ts'
 import { type EventClass, eventClasses, isEventClass } from '../event/kind.ts'
 import { checkTopicFilter, filterContains } from '../event/topic.ts'
-import { isInstitutionUrn } from '../event/format.ts'
 import { radioTree } from './access.ts'
 
 /** A request for a credential, not checked yet. */
