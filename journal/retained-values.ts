@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
-import { keepsStored, type Order } from '../store/store.ts'
+import { keepsStored } from '../store/commit.ts'
+import type { Order } from '../store/store.ts'
 import type { Returnable } from './returnable.ts'
 import { createTopicTree } from './topic-tree.ts'
 

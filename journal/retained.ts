@@ -1,15 +1,7 @@
 import type { Message } from '../event/message.ts'
+import { digits, digitsOf, keepsStored } from '../store/commit.ts'
 import { once } from '../store/once.ts'
-import {
-  type Change,
-  type Condition,
-  ConditionFailed,
-  digits,
-  digitsOf,
-  keepsStored,
-  type Store,
-  type Told,
-} from '../store/store.ts'
+import { type Change, type Condition, ConditionFailed, type Store, type Told } from '../store/store.ts'
 import type { Journal } from './journal.ts'
 import {
   createRetainedValues,

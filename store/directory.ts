@@ -76,6 +76,39 @@ async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   for await (const _ of pagesOf(db, { gte }));
 }
 
+/** Opens the database again, and restores stored values that have changed by that. */
+export async function reopen(
+  db: ClassicLevel<string, Buffer>,
+  former: ReadonlyMap<string, Buffer | undefined>,
+): Promise<void> {
+  await db.close()
+  await db.open()
+  const present = await db.getMany([...former.keys()])
+  const batch = db.batch()
+  for (const [index, [key, stored]] of [...former].entries()) {
+    const now = present[index]
+    if (stored === undefined && now !== undefined) batch.del(key)
+    if (stored !== undefined && !(now?.equals(stored) ?? false)) batch.put(key, stored)
+  }
+  // Without a change there is no write, so that a disk that is full can still be read.
+  await (batch.length > 0 ? batch.write({ sync: true }) : batch.close())
+}
+
+/** Makes a function that reads. It repeats a read that failed because a write has reopened the database meanwhile. */
+export function createReading(reopening: () => Promise<void> | undefined) {
+  return async <Result>(read: () => Promise<Result>): Promise<Result> => {
+    for (;;) {
+      const before = reopening()
+      await before
+      try {
+        return await read()
+      } catch (error) {
+        if (reopening() === before) throw error
+      }
+    }
+  }
+}
+
 /** Yields a range page by page, because awaiting each entry alone would take most of the time. */
 export async function* pagesOf(
   db: ClassicLevel<string, Buffer>,

@@ -1,21 +1,18 @@
 import type { ClassicLevel } from 'classic-level'
-import { type Damage, openDirectory, pagesOf } from './directory.ts'
-import { createGroupCommit, type Pending } from './group-commit.ts'
-import { createReclaiming, type Written } from './reclaiming.ts'
 import {
-  type Change,
-  type ConditionalChange,
-  ConditionFailed,
-  type Dumpable,
+  createGroupCommit,
   holds,
   isConditional,
   keepsStored,
   keyOf,
   numbersTaken,
-  type Store,
+  type Pending,
   withNumbers,
-} from './store.ts'
-import { contentOf, counterKey, createEncoder, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
+} from './commit.ts'
+import { createReading, type Damage, openDirectory, pagesOf, reopen } from './directory.ts'
+import { startReclaiming, type Written } from './reclaiming.ts'
+import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, type Store } from './store.ts'
+import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory.
@@ -31,8 +28,8 @@ export async function openEmbeddedStore(
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
-  const writing = createWriting(db)
-  const reclaim = createReclaiming(db)
+  const reclaiming = startReclaiming(db)
+  const writing = createWriting(db, reclaiming.written)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
   /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
@@ -90,6 +87,7 @@ export async function openEmbeddedStore(
 
     async close() {
       closed = true
+      reclaiming.stop()
       await commits.ended()
       await db.close()
     },
@@ -106,7 +104,7 @@ export async function openEmbeddedStore(
       if (lastNumber > storedNumber) {
         operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
       }
-      reclaim(await writing.write(operations))
+      await writing.write(operations)
       storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
@@ -140,28 +138,13 @@ export async function openEmbeddedStore(
   }
 }
 
-/** Makes a function that reads. It repeats a read that failed because a write has reopened the database meanwhile. */
-function createReading(reopening: () => Promise<void> | undefined) {
-  return async <Result>(read: () => Promise<Result>): Promise<Result> => {
-    for (;;) {
-      const before = reopening()
-      await before
-      try {
-        return await read()
-      } catch (error) {
-        if (reopening() === before) throw error
-      }
-    }
-  }
-}
-
 /**
  * Writes batches, and recovers from failed writes by opening the database again. A write that fails half-way (full disk)
  * leaves a torn record in LevelDB's log, and a crash would lose all records behind it. When LevelDB opens, it keeps the
  * records before the torn one, and goes on in a new file. If only the sync has failed, the log has the whole batch, and
  * LevelDB applies it when it opens. All commits of the batch were rejected, so the recovery undoes it.
  */
-function createWriting(db: ClassicLevel<string, Buffer>) {
+function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
   /** The batch whose write failed. Undefined: the last write succeeded. */
   let failed: readonly Operation[] | undefined
   /** The stored values that the keys of this batch had before it. */
@@ -190,31 +173,12 @@ function createWriting(db: ClassicLevel<string, Buffer>) {
     },
 
     /** Writes one atomic batch, and waits until it is on disk. */
-    async write(operations: readonly Operation[]): Promise<Written> {
+    async write(operations: readonly Operation[]): Promise<void> {
       failed = operations
-      const written = await writeSynced(db, operations)
+      await writeSynced(db, operations, written)
       failed = undefined
-      return written
     },
   }
-}
-
-/** Opens the database again, and restores stored values that have changed by that. */
-async function reopen(
-  db: ClassicLevel<string, Buffer>,
-  former: ReadonlyMap<string, Buffer | undefined>,
-): Promise<void> {
-  await db.close()
-  await db.open()
-  const present = await readStored(db, [...former.keys()])
-  const batch = db.batch()
-  for (const [key, stored] of former) {
-    const now = present.get(key)
-    if (stored === undefined && now !== undefined) batch.del(key)
-    if (stored !== undefined && !(now?.equals(stored) ?? false)) batch.put(key, stored)
-  }
-  // Without a change there is no write, so that a disk that is full can still be read.
-  await (batch.length > 0 ? batch.write({ sync: true }) : batch.close())
 }
 
 type EventTimes = Map<string, number | undefined>
@@ -296,15 +260,15 @@ async function readTimes(
 }
 
 /**
- * Writes one atomic batch, and waits until it is on disk. Does not pass `db.batch` an array of operations: that takes
+ * Writes one atomic batch, waits until it is on disk, and counts it in `written`. Does not pass `db.batch` an array of operations: that takes
  * ten times as long, because abstract-level copies each operation of an array.
  */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
   operations: readonly Operation[],
-): Promise<Written> {
+  written: Written,
+): Promise<void> {
   const batch = db.batch()
-  const written = { removed: 0, bytes: 0 }
   for (const operation of operations) {
     const { key } = operation
     if ('value' in operation) {
@@ -317,7 +281,6 @@ async function writeSynced(
     }
   }
   await batch.write({ sync: true })
-  return written
 }
 
 interface NumberedPending extends Pending {
@@ -325,7 +288,21 @@ interface NumberedPending extends Pending {
   first?: number
 }
 
+const sharedBytes = 64 * 1024
 const encodeNext = createEncoder()
+
+/** Makes an `encode` that reuses one buffer: the caller must copy each result before the next call. */
+function createEncoder(): typeof encode {
+  const bytes = Buffer.allocUnsafeSlow(sharedBytes)
+  return (time, value) => {
+    const end = 8 + Buffer.byteLength(value)
+    if (end > sharedBytes) return encode(time, value)
+    bytes.writeDoubleBE(time, 0)
+    if (typeof value === 'string') bytes.write(value, 8)
+    else value.copy(bytes, 8)
+    return bytes.subarray(0, end)
+  }
+}
 
 /** An operation without a value removes the key. */
 type Operation = { key: string; time: number; value: Buffer | string } | { key: string }

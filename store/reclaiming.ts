@@ -2,12 +2,12 @@
 const enough = 200_000
 /** While more bytes per second than this are written, LevelDB is busy with new data, and no space is reclaimed. */
 const calmBytesPerSecond = 4_000_000
-/** Shortest time over which the rate of writing is measured, milliseconds. */
-const lookMs = 2_000
+/** How often the rate of writing is measured, milliseconds. */
+const intervalMs = 2_000
 /** Sorts after every key of the store. */
 const highestKey = '\u{10ffff}'
 
-/** How much a batch has written: the number of keys that it removed, and the bytes of the values that it stored. */
+/** What was written since the last look: the number of removed keys, and the bytes of the stored values. */
 export interface Written {
   removed: number
   bytes: number
@@ -24,21 +24,26 @@ interface Compactable {
  * beginning, and without this compaction they would stay on the disk for days. Reclaiming waits while much is written:
  * as long as new tables appear during a compaction, LevelDB does not end it. `now` returns milliseconds.
  */
-export function createReclaiming(db: Compactable, now: () => number = () => performance.now()) {
+export function startReclaiming(db: Compactable, now: () => number = () => performance.now()) {
+  const written: Written = { removed: 0, bytes: 0 }
   let removed = 0
-  let bytes = 0
   let since = now()
   let isRunning = false
+  const timer = setInterval(look, intervalMs).unref()
 
-  /** Call this after each written batch. */
-  return (batch: Written): void => {
-    removed += batch.removed
-    bytes += batch.bytes
-    const elapsed = now() - since
-    if (elapsed < lookMs) return
-    const isCalm = (bytes * 1000) / elapsed <= calmBytesPerSecond
+  return {
+    /** The caller adds to these numbers what it writes. */
+    written,
+    look,
+    stop: (): void => clearInterval(timer),
+  }
+
+  function look(): void {
+    const isCalm = (written.bytes * 1000) / (now() - since) <= calmBytesPerSecond
     since = now()
-    bytes = 0
+    removed += written.removed
+    written.removed = 0
+    written.bytes = 0
     if (isCalm && removed >= enough && !isRunning) void reclaim()
   }
 
@@ -50,7 +55,7 @@ export function createReclaiming(db: Compactable, now: () => number = () => perf
       // Closing the database waits for this compaction.
       await db.compactRange('', highestKey)
     } catch {
-      // A failure costs only disk space. A later batch tries again.
+      // A failure costs only disk space. A later look tries again.
       removed += given
     } finally {
       isRunning = false

@@ -165,18 +165,6 @@ export type Condition =
   /** There is no entry, or the entry has no event time, or its event time is not later than this. */
   | { notNewerThan: number }
 
-/** Whether `condition` holds for the stored entry, if there is one. */
-export function holds(
-  condition: Condition,
-  stored: { value: Buffer; time: number | undefined } | undefined,
-): boolean {
-  if (condition === 'absent') return stored === undefined
-  if (condition === 'present') return stored !== undefined
-  if ('value' in condition) return stored?.value.equals(Buffer.from(condition.value)) ?? false
-  if ('time' in condition) return stored?.time === condition.time
-  return stored?.time === undefined || stored.time <= condition.notNewerThan
-}
-
 /** A condition of a commit did not hold: the commit changed nothing. */
 export class ConditionFailed extends Error {
   override name = 'ConditionFailed'
@@ -199,54 +187,6 @@ export class OutcomeUnknown extends Error {
   override name = 'OutcomeUnknown'
 }
 
-/** Whether a change has a condition. */
-export function isConditional(change: Change): change is ConditionalChange {
-  return 'when' in change && change.when !== undefined
-}
-
-/** The key of a change; '' for a `tell`. */
-export function keyOf(change: Change | Told): string {
-  if ('put' in change) return change.put
-  if ('check' in change) return change.check
-  return 'del' in change ? change.del : ''
-}
-
-/** How many digits a number has in keys and values. */
-export const digits = 16
-
-/** A number as text for keys and values. Leading zeros make keys sort by number. */
-export function digitsOf(number: number): string {
-  return String(number).padStart(digits, '0')
-}
-
-/** How many numbers a commit takes. */
-export function numbersTaken(changes: readonly Change[]): number {
-  let taken = 0
-  for (const change of changes) {
-    if ('numbered' in change && change.numbered) taken = Math.max(taken, change.numbered.nth + 1)
-  }
-  return taken
-}
-
-/** Returns the changes of a commit with their numbers. `first`: its first number, or 0 if it takes none. */
-export function withNumbers(changes: readonly Change[], first: number): readonly Change[] {
-  return first === 0 ? changes : changes.map((change) => withNumber(change, first))
-}
-
-/** Returns a change with its number, or the change itself if it has none. `first`: the first number of the commit. */
-export function withNumber(change: Change, first: number): Change {
-  if (!('numbered' in change) || !change.numbered) return change
-  const { nth, at } = change.numbered
-  const number = digitsOf(first + nth)
-  const put = at === 'value' ? change.put : change.put + number
-  const value = at === 'key' ? change.value : prefixed(number, change.value)
-  return { put, value, order: change.order, when: change.when, numbered: change.numbered }
-}
-
-function prefixed(number: string, value: Buffer | string): Buffer | string {
-  return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])
-}
-
 /** A change of another node, reported after it took effect. */
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
@@ -260,9 +200,4 @@ export interface Order {
   time: number
   /** If a stored entry has a later event time than this, the change replaces it; milliseconds since the epoch. */
   horizon: number
-}
-
-/** Whether a change with the order `incoming` leaves alone an entry with the event time `stored`. */
-export function keepsStored(stored: number, incoming: Order): boolean {
-  return stored > incoming.time && stored <= incoming.horizon
 }

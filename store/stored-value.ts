@@ -12,21 +12,6 @@ export function encode(time: number, value: Buffer | string): Buffer {
   return stored
 }
 
-/** Makes an `encode` that reuses one buffer: the caller must copy each result before the next call. */
-export function createEncoder(): typeof encode {
-  const bytes = Buffer.allocUnsafeSlow(sharedBytes)
-  return (time, value) => {
-    const end = 8 + Buffer.byteLength(value)
-    if (end > sharedBytes) return encode(time, value)
-    bytes.writeDoubleBE(time, 0)
-    if (typeof value === 'string') bytes.write(value, 8)
-    else value.copy(bytes, 8)
-    return bytes.subarray(0, end)
-  }
-}
-
-const sharedBytes = 64 * 1024
-
 export function contentOf(stored: Buffer): Buffer {
   return stored.subarray(8)
 }

@@ -1,19 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Test } from 'tap'
+import { holds, isConditional, keepsStored, keyOf, numbersTaken, withNumbers } from '../store/commit.ts'
 import { type FollowedStore, withListeners } from '../store/nodes/followed-store.ts'
 import {
   type Change,
   ConditionFailed,
   Fenced,
-  holds,
-  isConditional,
-  keepsStored,
-  keyOf,
-  numbersTaken,
   type SharedStore,
   type StateChange,
   type Told,
-  withNumbers,
 } from '../store/store.ts'
 import { keysBelow } from '../store/stored-value.ts'
 

@@ -1,6 +1,7 @@
 import type { Journal } from '../../journal/journal.ts'
+import { keyOf } from '../../store/commit.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import { type Change, keyOf, type Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { HubTime } from '../hub-time.ts'

@@ -1,5 +1,6 @@
 import type { Journal } from '../../journal/journal.ts'
-import { keyOf, type Store } from '../../store/store.ts'
+import { keyOf } from '../../store/commit.ts'
+import type { Store } from '../../store/store.ts'
 import {
   addLetterTo,
   addTo,

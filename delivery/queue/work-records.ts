@@ -1,6 +1,7 @@
 import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
+import { digits, digitsOf } from '../../store/commit.ts'
 import { padded } from '../../store/nodes/sequences.ts'
-import { type Change, digits, digitsOf, type Store } from '../../store/store.ts'
+import type { Change, Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*

@@ -1,15 +1,5 @@
-import {
-  type Change,
-  type Condition,
-  digits,
-  digitsOf,
-  isConditional,
-  keyOf,
-  numbersTaken,
-  type StoredRecord,
-  type Told,
-  withNumber,
-} from '../store.ts'
+import { digits, digitsOf, isConditional, keyOf, numbersTaken, withNumber } from '../commit.ts'
+import type { Change, Condition, StoredRecord, Told } from '../store.ts'
 import { timeOf } from '../stored-value.ts'
 
 /*

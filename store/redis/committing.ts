@@ -1,4 +1,4 @@
-import { createGroupCommit } from '../group-commit.ts'
+import { createGroupCommit } from '../commit.ts'
 import { createRunningWork } from '../running-work.ts'
 import { type Change, Fenced, OutcomeUnknown } from '../store.ts'
 import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'

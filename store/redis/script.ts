@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { digits } from '../store.ts'
+import { digits } from '../commit.ts'
 import { conditionKinds, kinds } from './changes.ts'
 
 export type Argument = string | number | Buffer

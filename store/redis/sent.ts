@@ -1,4 +1,5 @@
-import { ConditionFailed, isConditional, keyOf, numbersTaken } from '../store.ts'
+import { isConditional, keyOf, numbersTaken } from '../commit.ts'
+import { ConditionFailed } from '../store.ts'
 import { countOf } from './changes.ts'
 import type { EndCommit, LogReader, Outcome } from './log.ts'
 import type { TimedPending } from './timed-commit.ts'

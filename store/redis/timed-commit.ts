@@ -1,4 +1,4 @@
-import type { Pending } from '../group-commit.ts'
+import type { Pending } from '../commit.ts'
 import { type Change, OutcomeUnknown } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 

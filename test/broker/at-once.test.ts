@@ -1,5 +1,6 @@
 import t from 'tap'
-import { numbersTaken, type Store } from '../../store/store.ts'
+import { numbersTaken } from '../../store/commit.ts'
+import type { Store } from '../../store/store.ts'
 import { openBroker, peer, publish, publishes, subscriber, texts } from '../conformance/peers.ts'
 
 /* The broker sends messages and takes acknowledgements at once, except where it must wait for the store. */

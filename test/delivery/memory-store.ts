@@ -1,13 +1,5 @@
-import {
-  type Change,
-  ConditionFailed,
-  holds,
-  isConditional,
-  keyOf,
-  numbersTaken,
-  type Store,
-  withNumbers,
-} from '../../store/store.ts'
+import { holds, isConditional, keyOf, numbersTaken, withNumbers } from '../../store/commit.ts'
+import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { keysBelow } from '../../store/stored-value.ts'
 
 /** How the store treats a commit. `torn`: it refuses the commit, yet has its changes after a restart. */

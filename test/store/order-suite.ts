@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import type { Test } from 'tap'
-import { keepsStored, type Order, type Store } from '../../store/store.ts'
+import { keepsStored } from '../../store/commit.ts'
+import type { Order, Store } from '../../store/store.ts'
 import type { Opened } from './suite.ts'
 
 type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }

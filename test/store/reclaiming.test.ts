@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
-import { createReclaiming } from '../../store/reclaiming.ts'
+import { startReclaiming, type Written } from '../../store/reclaiming.ts'
 
 const second = 1000
 const enough = 200_000
@@ -40,14 +40,14 @@ t.test('the disk has the space of removed entries again', async (t) => {
 
 t.test('nothing is compacted', async (t) => {
   t.test('for a few removed keys', async (t) => {
-    const { written, passes, ranges } = open()
+    const { written, passes, ranges } = open(t)
     passes(10 * second)
     written({ removed: enough - 1, bytes: 0 })
     t.strictSame(ranges, [])
   })
 
   t.test('while much is written, but afterwards', async (t) => {
-    const { written, passes, ranges } = open()
+    const { written, passes, ranges } = open(t)
     passes(10 * second)
     written({ removed: enough, bytes: 10 * 5_000_000 })
     t.strictSame(ranges, [])
@@ -57,7 +57,7 @@ t.test('nothing is compacted', async (t) => {
   })
 
   t.test('a second time while a compaction runs', async (t) => {
-    const { written, passes, ranges, end } = open()
+    const { written, passes, ranges, end } = open(t)
     passes(10 * second)
     written({ removed: enough, bytes: 0 })
     passes(10 * second)
@@ -71,7 +71,7 @@ t.test('nothing is compacted', async (t) => {
 })
 
 t.test('a compaction that failed is tried again', async (t) => {
-  const { written, passes, ranges, end } = open()
+  const { written, passes, ranges, end } = open(t)
   passes(10 * second)
   written({ removed: enough, bytes: 0 })
   await end(new Error('the disk is full'))
@@ -81,7 +81,7 @@ t.test('a compaction that failed is tried again', async (t) => {
 })
 
 /** A database that only records the ranges to compact, with a clock that the test moves. */
-function open() {
+function open(t: Test) {
   let time = 0
   const ranges: string[][] = []
   let done: (error?: Error) => void = () => undefined
@@ -91,9 +91,15 @@ function open() {
       done = (error) => (error ? reject(error) : resolve())
     })
   }
+  const reclaiming = startReclaiming({ compactRange }, () => time)
+  t.teardown(reclaiming.stop)
   return {
     ranges,
-    written: createReclaiming({ compactRange }, () => time),
+    written({ removed, bytes }: Written) {
+      reclaiming.written.removed += removed
+      reclaiming.written.bytes += bytes
+      reclaiming.look()
+    },
     passes(ms: number) {
       time += ms
     },

@@ -1,5 +1,6 @@
 import t from 'tap'
-import { type Change, keyOf, type Store, type Told, withNumbers } from '../../../store/store.ts'
+import { keyOf, withNumbers } from '../../../store/commit.ts'
+import type { Change, Store, Told } from '../../../store/store.ts'
 import { createMemoryStore } from '../memory-store.ts'
 import { messagesAt, openQueues } from '../open-queues.ts'
 

@@ -1,7 +1,8 @@
 import { cpSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { type Change, ConditionFailed, keyOf, type SharedStore } from '../../../store/store.ts'
+import { keyOf } from '../../../store/commit.ts'
+import { type Change, ConditionFailed, type SharedStore } from '../../../store/store.ts'
 import { type RedisServer, startRedis, withoutRedis } from '../../redis-server.ts'
 import { entries, openRedis } from '../open-redis.ts'
 
