@@ -1,4 +1,4 @@
-import type { RetainedValue } from '../journal/retained.ts'
+import type { RetainedValue } from '../journal/retained-value.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import type { KnownSession } from './session/known-sessions.ts'
 import type { Session } from './session/session.ts'

@@ -10,6 +10,8 @@ export type Journal = Awaited<ReturnType<typeof openJournal>>
 const recentCount = 1_000
 /** The same limit for the bytes of the payloads of these messages. The limit that is reached first counts. */
 const recentBytes = 4 * 1024 * 1024
+/** The positions of this many reports stay in memory. Even at the highest rate of events, they cover some seconds. */
+const recentReportCount = 65_536
 /** The newest message may be this far ahead of the clock, milliseconds. Beyond that, its time counts as wrong. */
 const maxBackMs = 24 * 3600 * 1000
 /**
@@ -23,6 +25,7 @@ export async function openJournal(store: Store) {
   /** The last position that this node knows of. The node learns of positions in rising order. */
   let head = await store.lastNumber()
   let floor = 1
+  const reports = createRecentReports(head)
   /** When the newest message was accepted, milliseconds since the epoch. */
   let newestAt = await lastAt(store)
   store.onOthers(journalPrefix, (change) => {
@@ -89,6 +92,9 @@ export async function openJournal(store: Store) {
     /** The message at a position, if it is one of the newest messages, which are in memory. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
+    /** Finds the reports after a position, among the newest: see `createRecentReports`. */
+    reportsAfter: reports.after,
+
     /** Drops the message at a position from memory. Call it when this node has removed the message from the store. */
     forget: recent.forget,
   }
@@ -97,6 +103,7 @@ export async function openJournal(store: Store) {
     head = Math.max(head, entry.position)
     newestAt = Math.max(newestAt, entry.at)
     recent.keep(entry)
+    if (entry.isReport) reports.add(entry.position)
     for (const listener of everyListeners) listener(entry)
   }
 }
@@ -137,5 +144,54 @@ function createRecent() {
       bytes += own
       current.set(position, entry)
     },
+  }
+}
+
+/**
+ * The positions of the newest reports, for clients that poll for new events. Each event costs only one number in
+ * memory. `head`: the last position of the journal so far.
+ */
+export function createRecentReports(head: number) {
+  const positions = new Float64Array(recentReportCount)
+  let count = 0
+  /** All reports after this position are in memory. */
+  let knownFrom = head
+
+  return {
+    /** Notes a report, in the order of positions. */
+    add(position: number): void {
+      if (count >= recentReportCount) knownFrom = at(count)
+      positions[count++ % recentReportCount] = position
+    },
+
+    /**
+     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null: not
+     * known, because the position is too old, or from before the start of this node.
+     */
+    after(position: number, limit: number): { found: number[]; leftOut: number | null } {
+      const first = firstAfter(position)
+      const from = Math.max(first, count - limit)
+      const found = Array.from({ length: count - from }, (_, nth) => at(from + nth))
+      return { found, leftOut: position < knownFrom ? null : from - first }
+    },
+  }
+
+  /**
+   * The index of the first report after a position, among those in memory. The first report since the start has index
+   * 0.
+   */
+  function firstAfter(position: number): number {
+    let low = Math.max(0, count - recentReportCount)
+    let high = count
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      if (at(middle) > position) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  function at(nth: number): number {
+    return positions[nth % recentReportCount] ?? 0
   }
 }

@@ -1,38 +1,15 @@
 import type { Message } from '../event/message.ts'
 import { keepsStored } from '../store/commit.ts'
-import type { Order } from '../store/store.ts'
+import type { Change, Order } from '../store/store.ts'
+import {
+  beyondBounds,
+  type RetainedValue,
+  type Slot,
+  type SlotChange,
+  type ValueKey,
+} from './retained-value.ts'
 import type { Returnable } from './returnable.ts'
 import { createTopicTree } from './topic-tree.ts'
-
-/** A value that a new subscriber gets. */
-export interface RetainedValue {
-  topic: string
-  slot: string
-  /** Event time, milliseconds since the epoch. */
-  time: number
-  expires?: number | undefined
-  qos: 0 | 1 | 2
-  payload: Buffer
-  /** Position of its message in the journal. */
-  position: number
-  /** The rule by which a returning session gets the value. */
-  queue: Message['queue']
-  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not sent since the node's start. */
-  sent?: number
-}
-
-/** Identifies a value, without its payload. */
-export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time' | 'position'>
-
-export type RetainedValues = ReturnType<typeof createRetainedValues>
-
-/**
- * Maximum number of values on one topic. Without it, a publisher that makes up new slots all the time would
- * fill the memory.
- */
-const maxSlots = 100
-/** Maximum number of bytes of all payloads on one topic. The latest value stays even if it is larger. */
-const maxSlotBytes = 512 * 1024
 
 /**
  * If the event time of a value is further ahead of the clock than this, milliseconds, the value does not keep out new
@@ -40,17 +17,17 @@ const maxSlotBytes = 512 * 1024
  */
 export const farFutureMs = 10 * 60 * 1000
 
-/** The change that a commit under way makes to a slot. */
-export interface SlotChange {
-  topic: string
-  slot: string
-  /** Identifies the commit: the position of its message, or the array of the slots that it clears. */
-  by: unknown
-  /** The value that the commit stores. Undefined: the commit removes the stored value. */
-  value?: RetainedValue | undefined
-  /** By this rule, the store may keep its old value. Undefined: the commit always replaces or removes it. */
-  order?: Order | undefined
-}
+export const retainedPrefix = 'retained/'
+/** Makes the store put a position in front of the value: the first position that the commit takes (`Numbered`). */
+const first = { nth: 0, at: 'value' } as const
+
+/**
+ * The value under this key is a position: that of the last message that a node accepted while its clock was far behind
+ * the time of the newest message.
+ */
+export const clockBehindKey = 'clock-behind'
+/** The clocks of nodes differ by no more than this, milliseconds. */
+const clockToleranceMs = 30_000
 
 /** A slot for which this node has commits under way. */
 interface Unsettled {
@@ -68,13 +45,15 @@ interface Held extends RetainedValue {
   unsettled?: Unsettled | undefined
 }
 
+export type RetainedValues = ReturnType<typeof createRetainedValues>
+
 /**
  * Holds the retained values in memory by topic and slot, within bounds. While a slot has commits under way, it shows
  * the value that the store will have if all of them succeed. If a commit fails, the slot shows the value that the store
  * will have without that commit. Returning sessions get only stored values: `returnable` learns of no others.
  */
 export function createRetainedValues(returnable: Returnable) {
-  const tree = createTopicTree<Held>()
+  const slots = createSlots()
   /** Slots that show no value, but have commits under way. */
   const hidden = new Map<string, Unsettled>()
   /** Stored values that were pushed out of memory. */
@@ -82,16 +61,17 @@ export function createRetainedValues(returnable: Returnable) {
   const unsettledAt = (at: Slot, shown: Held | undefined) => (shown ? shown.unsettled : hidden.get(keyOf(at)))
 
   return {
-    get,
+    /** The value in a slot. */
+    get: slots.get as (topic: string, slot: string) => RetainedValue | undefined,
     /** The values of a topic, in the order of positions. */
-    of,
-    topics: tree.topics,
+    of: slots.of as (topic: string) => Iterable<RetainedValue>,
+    topics: slots.topics,
     /** The values that have expired. */
     expired: (now: number): RetainedValue[] =>
-      [...tree.values()].filter(({ expires }) => isPast(expires, now)),
+      [...slots.values()].filter(({ expires }) => isPast(expires, now)),
     /** Whether the store still has this value, and no commit under way changes its slot. */
     isStill(value: RetainedValue | ValueKey): boolean {
-      const shown = get(value.topic, value.slot)
+      const shown = slots.get(value.topic, value.slot)
       return !unsettledAt(value, shown) && (shown ?? pushedOut.get(keyOf(value))) === value
     },
 
@@ -101,7 +81,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** Call it when the store has this value in its slot. */
     put(value: RetainedValue): void {
       pushedOut.delete(keyOf(value))
-      tree.put(value)
+      slots.put(value)
       noteStored(value, returnable)
       pushOut(value.topic)
     },
@@ -109,60 +89,56 @@ export function createRetainedValues(returnable: Returnable) {
     /** Call it when the store has no value in this slot. */
     remove(topic: string, slot: string): void {
       pushedOut.delete(keyOf({ topic, slot }))
-      const value = get(topic, slot)
+      const value = slots.get(topic, slot)
       if (!value) return
-      tree.remove(value)
+      slots.remove(value)
       returnable.removeLatest(topic, value.position)
     },
 
-    /** Call it when a commit that changes a slot begins, in the order of the commits. */
-    begin(change: SlotChange): void {
-      const { topic, slot } = change
-      const shown = get(topic, slot)
-      const stored = shown ?? pushedOut.get(keyOf(change))
-      const unsettled = unsettledAt(change, shown) ?? { topic, slot, stored, changes: [] }
-      unsettled.changes.push(change)
-      show(unsettled, shown)
-    },
-
-    /** Call it when the commit of a change has ended. Does nothing if `begin` was not called for the change. */
-    settle(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
-      const shown = get(settled.topic, settled.slot)
-      const unsettled = unsettledAt(settled, shown)
-      const change = unsettled?.changes.find(({ by }) => by === settled.by)
-      if (!unsettled || !change) return
-      unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
-      const before = unsettled.stored
-      const stored = isStored ? leftBy(before, change) : before
-      unsettled.stored = stored
-      show(unsettled, shown)
-      if (stored !== before) {
-        pushedOut.delete(keyOf(settled))
-        if (isHeld(stored)) noteStored(stored, returnable)
-        else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
-      }
-      pushOut(settled.topic)
-    },
+    begin,
+    end,
 
     /** Whether the journal must keep the message at this position. */
     refersTo: (topic: string, position: number): boolean =>
-      [...of(topic)].some((value) => value.position === position || mayHold(value.unsettled, position)) ||
-      [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
+      [...slots.of(topic)].some(
+        (value) => value.position === position || mayHold(value.unsettled, position),
+      ) || [...hidden.values()].some((each) => each.topic === topic && mayHold(each, position)),
 
     /** The stored values of all slots that show a value, in the order of positions. */
     storedOf: (topic: string): RetainedValue[] =>
-      [...of(topic)]
+      [...slots.of(topic)]
         .map((value) => (value.unsettled ? value.unsettled.stored : value))
         .filter(isHeld)
         .sort((a, b) => a.position - b.position),
   }
 
-  function get(topic: string, slot: string): Held | undefined {
-    return tree.at(topic)?.get(slot)
+  /** Call it when a commit that changes a slot begins, in the order of the commits. */
+  function begin(change: SlotChange): void {
+    const { topic, slot } = change
+    const shown = slots.get(topic, slot)
+    const stored = shown ?? pushedOut.get(keyOf(change))
+    const unsettled = unsettledAt(change, shown) ?? { topic, slot, stored, changes: [] }
+    unsettled.changes.push(change)
+    show(unsettled, shown)
   }
 
-  function of(topic: string): Iterable<Held> {
-    return tree.at(topic)?.values() ?? []
+  /** Call it when the commit of a change has ended. Does nothing if `begin` was not called for the change. */
+  function end(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
+    const shown = slots.get(settled.topic, settled.slot)
+    const unsettled = unsettledAt(settled, shown)
+    const change = unsettled?.changes.find(({ by }) => by === settled.by)
+    if (!unsettled || !change) return
+    unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
+    const before = unsettled.stored
+    const stored = isStored ? leftBy(before, change) : before
+    unsettled.stored = stored
+    show(unsettled, shown)
+    if (stored !== before) {
+      pushedOut.delete(keyOf(settled))
+      if (isHeld(stored)) noteStored(stored, returnable)
+      else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
+    }
+    pushOut(settled.topic)
   }
 
   /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
@@ -172,8 +148,8 @@ export function createRetainedValues(returnable: Returnable) {
     const now = isHeld(left) ? left : undefined
     if (before) before.unsettled = undefined
     else hidden.delete(keyOf(unsettled))
-    if (before && !now) tree.remove(before)
-    if (now && now !== before) tree.put(now)
+    if (before && !now) slots.remove(before)
+    if (now && now !== before) slots.put(now)
     if (changes.length === 0) return
     if (now) now.unsettled = unsettled
     else hidden.set(keyOf(unsettled), unsettled)
@@ -184,27 +160,97 @@ export function createRetainedValues(returnable: Returnable) {
    * Slots with commits under way do not count and stay, because these commits may fail.
    */
   function pushOut(topic: string): void {
-    if ((tree.at(topic)?.size ?? 0) <= 1) return
-    const settled = [...of(topic)].filter(({ unsettled }) => !unsettled)
+    if (slots.count(topic) <= 1) return
+    const settled = [...slots.of(topic)].filter(({ unsettled }) => !unsettled)
     for (const oldest of beyondBounds(settled)) {
       const { slot, time, position } = oldest
-      tree.remove(oldest)
+      slots.remove(oldest)
       pushedOut.set(keyOf(oldest), { topic, slot, time, position })
     }
   }
 }
 
-/** Returns the oldest values, as many as must go until the others are within the bounds. */
-function beyondBounds(settled: readonly Held[]): readonly Held[] {
-  let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
-  let count = 0
-  for (const { payload } of settled) {
-    const left = settled.length - count
-    if (left <= maxSlots && (bytes <= maxSlotBytes || left === 1)) break
-    bytes -= payload.length
-    count++
+/**
+ * Returns the changes that store retained messages. The commit of these changes must also append `messages` to the
+ * journal, in this order and before all other messages. `at`: the time that the journal gives the messages.
+ */
+function changes(messages: readonly Message[], now: number, at = now): Change[] {
+  const isBehind = at - now > clockToleranceMs
+  const behind: Change[] = isBehind ? [{ put: clockBehindKey, value: '', numbered: first }] : []
+  const values = messages.flatMap((message, nth) => {
+    const { topic, retained } = message
+    if (!retained) return []
+    const { slot, time } = retained
+    const numbered = { nth, at: 'value' as const }
+    return [{ put: keyOf({ topic, slot }), value: '', numbered, order: orderAt(time, now) }]
+  })
+  return [...values, ...behind]
+}
+
+export function toValue(message: Message, position: number): RetainedValue | undefined {
+  const { topic, payload, qos, queue, retained } = message
+  if (!retained) return undefined
+  const { slot, time, expires } = retained
+  return { topic, slot, time, expires, qos, payload, queue, position }
+}
+
+/** The slot is written as JSON, so that slots that differ only in unpaired surrogates have different keys. */
+export function keyOf({ topic, slot }: Pick<ValueKey, 'topic' | 'slot'>): string {
+  return `${retainedPrefix}${topic}\n${JSON.stringify(slot)}`
+}
+
+export function parseKey(key: string): Pick<ValueKey, 'topic' | 'slot'> {
+  const end = key.indexOf('\n')
+  return { topic: key.slice(retainedPrefix.length, end), slot: JSON.parse(key.slice(end + 1)) }
+}
+
+/** Changes the retained values with each message that this node accepts. */
+export function createRetaining(values: RetainedValues) {
+  let lastMoment = 0
+
+  return {
+    changes,
+
+    /**
+     * From now on new subscribers get this message, although its commit is still under way. If the rule of the store
+     * (`Order`) keeps the previous value, they still get the previous value. Call `show` in the order of the commits,
+     * and `settle` when the commit has ended.
+     */
+    show(message: Message, now: number, position: number): void {
+      const value = toValue(message, position)
+      if (!value) return
+      const { topic, slot, time } = value
+      values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })
+    },
+
+    /**
+     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the previous value
+     * again.
+     */
+    settle({ topic, retained }: Message, position: number, isStored: boolean): void {
+      if (retained) values.end({ topic, slot: retained.slot, by: position }, isStored)
+    },
+
+    /**
+     * Returns a moment: a number that is higher than all moments before. Unlike a time, a moment never falls when
+     * someone sets the clock back.
+     */
+    moment: nextMoment,
+
+    /**
+     * Notes the moment at which this node sends the message live, that is, to clean sessions and QoS 0 subscriptions.
+     */
+    sent(topic: string, position: number): void {
+      const moment = nextMoment()
+      for (const value of values.of(topic)) {
+        if (value.position === position) value.sent = moment
+      }
+    },
   }
-  return settled.slice(0, count)
+
+  function nextMoment(): number {
+    return ++lastMoment
+  }
 }
 
 /** If returning sessions get only the newest value of this topic, they get this value from now on. */
@@ -220,12 +266,6 @@ function mayHold(unsettled: Unsettled | undefined, position: number): boolean {
     (isHeld(stored) && stored.position === position) ||
     changes.some(({ value }) => value?.position === position)
   )
-}
-
-type Slot = Pick<SlotChange, 'topic' | 'slot'>
-
-function keyOf({ topic, slot }: Slot): string {
-  return `${topic}\n${slot}`
 }
 
 function isHeld(value: Held | ValueKey | undefined): value is Held {
@@ -256,4 +296,47 @@ export function newestOf(values: Iterable<RetainedValue>, now: number): Retained
 
 export function orderAt(time: number, now: number): Order {
   return { time, horizon: now + farFutureMs }
+}
+
+/** The slots that show a value, by topic. */
+function createSlots() {
+  /** For each topic that has a value: its values by slot, in the order of positions. */
+  const byTopic = new Map<string, Map<string, Held>>()
+  const tree = createTopicTree()
+
+  return {
+    get: (topic: string, slot: string): Held | undefined => byTopic.get(topic)?.get(slot),
+    /** The values of a topic, in the order of positions. */
+    of: (topic: string): Iterable<Held> => byTopic.get(topic)?.values() ?? [],
+    count: (topic: string): number => byTopic.get(topic)?.size ?? 0,
+    values: (): Held[] => [...byTopic.values()].flatMap((slots) => [...slots.values()]),
+    topics: tree.matching,
+
+    put(value: Held): void {
+      const { topic, slot, position } = value
+      const slots = byTopic.get(topic)
+      if (!slots) {
+        byTopic.set(topic, new Map([[slot, value]]))
+        tree.add(topic)
+        return
+      }
+      slots.delete(slot)
+      const last = [...slots.values()].at(-1)
+      slots.set(slot, value)
+      if (last && position < last.position) byTopic.set(topic, inOrderOfPosition(slots))
+    },
+
+    remove({ topic, slot }: Held): void {
+      const slots = byTopic.get(topic)
+      slots?.delete(slot)
+      if (slots?.size !== 0) return
+      byTopic.delete(topic)
+      tree.remove(topic)
+    },
+  }
+}
+
+/** The order matters: of two values with the same event time, the value at the higher position counts. */
+function inOrderOfPosition(slots: ReadonlyMap<string, Held>): Map<string, Held> {
+  return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
 }

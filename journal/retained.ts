@@ -1,20 +1,21 @@
-import type { Message } from '../event/message.ts'
 import { digits, digitsOf, keepsStored } from '../store/commit.ts'
 import { once } from '../store/once.ts'
 import { type Change, type Condition, ConditionFailed, type Store, type Told } from '../store/store.ts'
 import type { Journal } from './journal.ts'
+import type { RetainedValue, Slot, ValueKey } from './retained-value.ts'
 import {
   createRetainedValues,
+  createRetaining,
+  keyOf,
   newestOf,
   orderAt,
-  type RetainedValue,
+  parseKey,
   type RetainedValues,
-  type SlotChange,
-  type ValueKey,
+  retainedPrefix,
+  toValue,
 } from './retained-values.ts'
 import type { Returnable } from './returnable.ts'
 
-export type { RetainedValue } from './retained-values.ts'
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
 /**
@@ -32,53 +33,12 @@ export async function openRetained(parts: {
   clock: () => number
 }) {
   const { store, journal, returnable, clock } = parts
-  let lastMoment = 0
   const values = createRetainedValues(returnable)
   await load(parts, values)
-  store.onOthers(prefix, (change) => take(change, values, { journal, now: clock() }))
+  store.onOthers(retainedPrefix, (change) => take(change, values, { journal, now: clock() }))
 
   return {
-    /**
-     * Returns the changes that store retained messages. The commit of these changes must also append `messages` to the
-     * journal, in this order and before all other messages. `at`: the time that the journal gives the messages.
-     */
-    changes,
-
-    /**
-     * From now on new subscribers get this message, although its commit is still under way. If the rule of the store
-     * (`Order`) keeps the previous value, they still get the previous value. Call `show` in the order of the commits,
-     * and `settle` when the commit has ended.
-     */
-    show(message: Message, now: number, position: number): void {
-      const value = toValue(message, position)
-      if (!value) return
-      const { topic, slot, time } = value
-      values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })
-    },
-
-    /**
-     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the previous value
-     * again.
-     */
-    settle({ topic, retained }: Message, position: number, isStored: boolean): void {
-      if (retained) values.settle({ topic, slot: retained.slot, by: position }, isStored)
-    },
-
-    /**
-     * Returns a moment: a number that is higher than all moments before. Unlike a time, a moment never falls when
-     * someone sets the clock back.
-     */
-    moment: nextMoment,
-
-    /**
-     * Notes the moment at which this node sends the message live, that is, to clean sessions and QoS 0 subscriptions.
-     */
-    sent(topic: string, position: number): void {
-      const moment = nextMoment()
-      for (const value of values.of(topic)) {
-        if (value.position === position) value.sent = moment
-      }
-    },
+    ...createRetaining(values),
 
     /** Whether the journal must keep the message at this position. */
     refersTo: values.refersTo,
@@ -95,94 +55,11 @@ export async function openRetained(parts: {
     /** The value in one slot of a topic, whether or not it is still valid. */
     at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
 
-    /** Removes all values of a topic. Resolves with false if there was none. */
-    async clear(topic: string): Promise<boolean> {
-      const shown = [...values.of(topic)]
-      if (shown.length === 0) return false
-      const pushedOut = [...values.pushedOut()].filter((value) => value.topic === topic)
-      const removed = [...shown, ...pushedOut].map(({ slot }) => ({ topic, slot }))
-      const cleared = { put: clearedKey(topic), value: '', numbered: first }
-      await remove(removed, { store, values, alongside: [cleared] })
-      return true
-    },
-
-    /** Removes expired values, and removes from the store the values that were pushed out of memory. */
-    async sweep(): Promise<void> {
-      const over = [...values.expired(clock()), ...values.pushedOut()]
-      for (let from = 0; from < over.length; from += removedAtOnce) {
-        await removeStill(over.slice(from, from + removedAtOnce), { store, values })
-      }
-    },
-  }
-
-  function nextMoment(): number {
-    return ++lastMoment
+    /** Removes values: `clear` and `sweep`. */
+    ...createRemoving(parts, values),
   }
 }
 
-/**
- * Removes those of these values that are still in their slots. Skips slots that have changed meanwhile, on this node or
- * on another one, and slots with a commit under way. The next sweep handles these slots.
- */
-async function removeStill(
-  over: readonly (RetainedValue | ValueKey)[],
-  from: { store: Store; values: RetainedValues },
-): Promise<void> {
-  const still = over.filter(from.values.isStill)
-  const removed = still.map(({ topic, slot, position }) => ({
-    ...{ topic, slot },
-    when: { value: digitsOf(position) },
-  }))
-  try {
-    await remove(removed, from)
-  } catch (error) {
-    if (!(error instanceof ConditionFailed)) throw error
-    const others = still.filter((value) => keyOf(value) !== error.key)
-    await removeStill(others, from)
-  }
-}
-
-/** Removes values from the store and from memory. */
-async function remove(
-  removed: readonly (Pick<SlotChange, 'topic' | 'slot'> & { when?: Condition })[],
-  from: { store: Store; values: RetainedValues; alongside?: readonly Change[] },
-): Promise<void> {
-  const { store, values, alongside = [] } = from
-  const changes = removed.map(({ topic, slot }) => ({ topic, slot, by: removed }))
-  const begin = once(() => {
-    for (const change of changes) values.begin(change)
-  })
-  const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when, onlyOthers: true as const }))
-  let isStored = false
-  try {
-    await store.commit([...deletions, ...alongside], begin)
-    // Some store drivers do not call `begin`. They resolve commits in order, so this call comes in order too.
-    begin()
-    isStored = true
-  } finally {
-    for (const change of changes) values.settle(change, isStored)
-  }
-}
-
-const prefix = 'retained/'
-/** Makes the store put a position in front of the value: the first position that the commit takes (`Numbered`). */
-const first = { nth: 0, at: 'value' } as const
-
-/** The value under this key is the position at which the topic was last cleared. */
-export function clearedKey(topic: string): string {
-  return `cleared/${topic}`
-}
-
-/**
- * The value under this key is a position: that of the last message that a node accepted while its clock was far behind
- * the time of the newest message.
- */
-export const clockBehindKey = 'clock-behind'
-/** The clocks of nodes differ by no more than this, milliseconds. */
-const clockToleranceMs = 30_000
-
-/** A sweep removes this many values in one commit. */
-const removedAtOnce = 300
 /** At the start, this many payloads are read at the same time. */
 const loadedAtOnce = 100
 
@@ -192,7 +69,7 @@ async function load(
 ): Promise<void> {
   const loading: Promise<unknown>[] = []
   const loaded: RetainedValue[] = []
-  for await (const [, value] of store.range(prefix)) {
+  for await (const [, value] of store.range(retainedPrefix)) {
     loading.push(readStored(journal, value).then((read) => read && loaded.push(read)))
     if (loading.length === loadedAtOnce) await Promise.all(loading.splice(0))
   }
@@ -223,19 +100,6 @@ function take(
   }
 }
 
-function changes(messages: readonly Message[], now: number, at = now): Change[] {
-  const isBehind = at - now > clockToleranceMs
-  const behind: Change[] = isBehind ? [{ put: clockBehindKey, value: '', numbered: first }] : []
-  const values = messages.flatMap((message, nth) => {
-    const { topic, retained } = message
-    if (!retained) return []
-    const { slot, time } = retained
-    const numbered = { nth, at: 'value' as const }
-    return [{ put: keyOf({ topic, slot }), value: '', numbered, order: orderAt(time, now) }]
-  })
-  return [...values, ...behind]
-}
-
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {
   const position = positionOf(stored)
   const entry = await journal.get(position)
@@ -243,24 +107,81 @@ async function readStored(journal: Journal, stored: Buffer): Promise<RetainedVal
   return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position)
 }
 
-function toValue(message: Message, position: number): RetainedValue | undefined {
-  const { topic, payload, qos, queue, retained } = message
-  if (!retained) return undefined
-  const { slot, time, expires } = retained
-  return { topic, slot, time, expires, qos, payload, queue, position }
-}
-
 /** Reads a stored value: the position of the message in the journal, which has all other fields. */
 function positionOf(stored: Buffer): number {
   return Number(stored.toString('latin1', 0, digits))
 }
 
-/** The slot is written as JSON, so that slots that differ only in unpaired surrogates have different keys. */
-function keyOf({ topic, slot }: Pick<ValueKey, 'topic' | 'slot'>): string {
-  return `${prefix}${topic}\n${JSON.stringify(slot)}`
+/** The value under this key is the position at which the topic was last cleared. */
+export function clearedKey(topic: string): string {
+  return `cleared/${topic}`
 }
 
-function parseKey(key: string): Pick<ValueKey, 'topic' | 'slot'> {
-  const end = key.indexOf('\n')
-  return { topic: key.slice(prefix.length, end), slot: JSON.parse(key.slice(end + 1)) }
+/** A sweep removes this many values in one commit. */
+const removedAtOnce = 300
+
+/** Removes retained values from the store and from memory. */
+function createRemoving({ store, clock }: { store: Store; clock: () => number }, values: RetainedValues) {
+  return {
+    /** Removes all values of a topic. Resolves with false if there was none. */
+    async clear(topic: string): Promise<boolean> {
+      const shown = [...values.of(topic)]
+      if (shown.length === 0) return false
+      const pushedOut = [...values.pushedOut()].filter((value) => value.topic === topic)
+      const removed = [...shown, ...pushedOut].map(({ slot }) => ({ topic, slot }))
+      const numbered = { nth: 0, at: 'value' } as const
+      await remove(removed, [{ put: clearedKey(topic), value: '', numbered }])
+      return true
+    },
+
+    /** Removes expired values, and removes from the store the values that were pushed out of memory. */
+    async sweep(): Promise<void> {
+      const over = [...values.expired(clock()), ...values.pushedOut()]
+      for (let from = 0; from < over.length; from += removedAtOnce) {
+        await removeStill(over.slice(from, from + removedAtOnce))
+      }
+    },
+  }
+
+  /**
+   * Removes those of these values that are still in their slots. Skips slots that have changed meanwhile, on this node
+   * or on another one, and slots with a commit under way. The next sweep handles these slots.
+   */
+  async function removeStill(over: readonly ValueKey[]): Promise<void> {
+    const still = over.filter(values.isStill)
+    const removed = still.map(({ topic, slot, position }) => ({
+      ...{ topic, slot },
+      when: { value: digitsOf(position) },
+    }))
+    try {
+      await remove(removed)
+    } catch (error) {
+      if (!(error instanceof ConditionFailed)) throw error
+      await removeStill(still.filter((value) => keyOf(value) !== error.key))
+    }
+  }
+
+  async function remove(
+    removed: readonly (Slot & { when?: Condition })[],
+    alongside: readonly Change[] = [],
+  ): Promise<void> {
+    const changes = removed.map(({ topic, slot }) => ({ topic, slot, by: removed }))
+    const begin = once(() => {
+      for (const change of changes) values.begin(change)
+    })
+    const deletions = removed.map((slot) => ({
+      del: keyOf(slot),
+      when: slot.when,
+      onlyOthers: true as const,
+    }))
+    let isStored = false
+    try {
+      await store.commit([...deletions, ...alongside], begin)
+      // Some store drivers do not call `begin`. They resolve commits in order, so this call comes in order too.
+      begin()
+      isStored = true
+    } finally {
+      for (const change of changes) values.end(change, isStored)
+    }
+  }
 }

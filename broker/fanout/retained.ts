@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { filterMatches } from '../../event/topic.ts'
-import type { RetainedMessages, RetainedValue } from '../../journal/retained.ts'
+import type { RetainedMessages } from '../../journal/retained.ts'
+import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../acl/principal.ts'
-import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
+import { decodeValue, encodeValue } from '../../journal/entry.ts'
 import type { createPublishRate } from '../../listener/pacing.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'

@@ -1,5 +1,4 @@
-import { type Entry, padded } from '../../journal/entry.ts'
-import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
+import { decodeValue, type Entry, encodeValue, padded } from '../../journal/entry.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session } from './session.ts'

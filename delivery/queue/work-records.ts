@@ -1,4 +1,4 @@
-import { decodeValue, encodeValue } from '../../journal/value-codec.ts'
+import { decodeValue, encodeValue } from '../../journal/entry.ts'
 import { digits, digitsOf } from '../../store/commit.ts'
 import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'

@@ -16,7 +16,6 @@ import {
 import { createFind } from './find.ts'
 import { createLate } from './late.ts'
 import { indexesOf, newestFirst, positionAt } from './newest.ts'
-import { createRecentReports } from './recent-reports.ts'
 
 export type History = ReturnType<typeof createHistory>
 
@@ -69,7 +68,6 @@ const clockToleranceMs = 30_000
 /** The history of events. The node reads it from the journal when a caller asks, and stores nothing else for it. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
-  const recentReports = createRecentReports(journal)
   /** Stops listening to the journal. Does nothing while there are no listeners. */
   let leave = () => {}
 
@@ -141,7 +139,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())
-      const { found, leftOut } = recentReports.after(after, maxSince)
+      const { found, leftOut } = journal.reportsAfter(after, maxSince)
       const entries = await Promise.all(found.map(journal.get))
       const reports = entries.filter((entry) => entry !== undefined)
       return { events: reports.map(recentRow), next, leftOut }

@@ -1,8 +1,8 @@
 import type { Store } from '../../store/store.ts'
 import { type Entry, journalKey, padded, readEntry } from '../entry.ts'
 import type { Journal } from '../journal.ts'
-import { clearedKey, clockBehindKey } from '../retained.ts'
-import { farFutureMs } from '../retained-values.ts'
+import { clearedKey } from '../retained.ts'
+import { clockBehindKey, farFutureMs } from '../retained-values.ts'
 import { indexesOf, newestFirst } from './newest.ts'
 
 /**

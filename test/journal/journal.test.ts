@@ -1,5 +1,5 @@
 import t from 'tap'
-import { openJournal } from '../../journal/journal.ts'
+import { createRecentReports, openJournal } from '../../journal/journal.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
 /** A journal with messages of one stream, on three topics in turn. Message `n` was accepted at time `n`. */
@@ -27,3 +27,37 @@ t.test('the newest messages of some topics since a time, in order', async (t) =>
   t.same(await positions(['a'], 2_000, 10), [])
   t.same(await journal.latestOf('other', { topics: ['a'], since: 0, count: 10 }), [])
 })
+
+t.test('the newest reports behind a position, and how many more there were', async (t) => {
+  const { reports, decide } = noteReports(0)
+  for (let position = 1; position <= 10; position++) decide(position, position % 2 === 0)
+  t.same(reports.after(0, 100), { found: [2, 4, 6, 8, 10], leftOut: 0 })
+  t.same(reports.after(4, 100), { found: [6, 8, 10], leftOut: 0 })
+  t.same(reports.after(5, 2), { found: [8, 10], leftOut: 1 })
+  t.same(reports.after(10, 2), { found: [], leftOut: 0 })
+  t.same(reports.after(99, 2), { found: [], leftOut: 0 })
+})
+
+t.test('of what was before the start it is not known how many there were', async (t) => {
+  const { reports, decide } = noteReports(100)
+  decide(101, true)
+  t.same(reports.after(99, 10), { found: [101], leftOut: null })
+  t.same(reports.after(100, 10), { found: [101], leftOut: 0 })
+})
+
+t.test('of a flood the newest are told, and the number of the others as long as it is known', async (t) => {
+  const { reports, decide } = noteReports(0)
+  for (let position = 1; position <= 60_000; position++) decide(position, true)
+  t.same(reports.after(50_000, 3), { found: [59_998, 59_999, 60_000], leftOut: 9_997 })
+  for (let position = 60_001; position <= 100_000; position++) decide(position, true)
+  t.same(reports.after(34_464, 1), { found: [100_000], leftOut: 65_535 })
+  t.same(reports.after(34_463, 1), { found: [100_000], leftOut: null })
+})
+
+function noteReports(head: number) {
+  const reports = createRecentReports(head)
+  return {
+    reports,
+    decide: (position: number, isReport: boolean) => isReport && reports.add(position),
+  }
+}

@@ -1,0 +1,58 @@
+import type { Message } from '../event/message.ts'
+import type { Order } from '../store/store.ts'
+
+/** A value that a new subscriber gets. */
+export interface RetainedValue {
+  topic: string
+  slot: string
+  /** Event time, milliseconds since the epoch. */
+  time: number
+  expires?: number | undefined
+  qos: 0 | 1 | 2
+  payload: Buffer
+  /** Position of its message in the journal. */
+  position: number
+  /** The rule by which a returning session gets the value. */
+  queue: Message['queue']
+  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not sent since the node's start. */
+  sent?: number
+}
+
+/** Identifies a value, without its payload. */
+export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time' | 'position'>
+
+/** The change that a commit under way makes to a slot. */
+export interface SlotChange {
+  topic: string
+  slot: string
+  /** Identifies the commit: the position of its message, or the array of the slots that it clears. */
+  by: unknown
+  /** The value that the commit stores. Undefined: the commit removes the stored value. */
+  value?: RetainedValue | undefined
+  /** By this rule, the store may keep its old value. Undefined: the commit always replaces or removes it. */
+  order?: Order | undefined
+}
+
+/** A slot: the topic of a value, and the name of a control state or ''. */
+export type Slot = Pick<RetainedValue, 'topic' | 'slot'>
+
+/**
+ * Maximum number of values on one topic. Without it, a publisher that makes up new slots all the time would
+ * fill the memory.
+ */
+const maxSlots = 100
+/** Maximum number of bytes of all payloads on one topic. The latest value stays even if it is larger. */
+const maxSlotBytes = 512 * 1024
+
+/** Returns the oldest values, as many as must go until the others are within the bounds. */
+export function beyondBounds<Value extends RetainedValue>(settled: readonly Value[]): readonly Value[] {
+  let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
+  let count = 0
+  for (const { payload } of settled) {
+    const left = settled.length - count
+    if (left <= maxSlots && (bytes <= maxSlotBytes || left === 1)) break
+    bytes -= payload.length
+    count++
+  }
+  return settled.slice(0, count)
+}
