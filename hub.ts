@@ -189,7 +189,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     former: feed.former,
     ...{ store, fanout },
     work: deliveries.planner,
-    nextEventId: createEventIds(fanout.now),
+    nextEventId: createEventIds(clock, fanout.journal.timeOf),
     clock,
     log,
     metrics,

@@ -3,7 +3,7 @@ import { Readable } from 'node:stream'
 import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes'
 import type { Client, Clients } from './connection/client.ts'
 import type { MqttConnection } from './connection/connection.ts'
-import { connackCode } from './connection/wire.ts'
+import { connackCode } from './connection/protocol.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
@@ -43,7 +43,13 @@ export async function openAedes(parts: {
   connectTimeoutMs: number
   decisions: Decisions
 }) {
-  const { clients, heartbeatIntervalMs, connectTimeoutMs, decisions } = parts
+  const { heartbeatIntervalMs, connectTimeoutMs, decisions } = parts
+  /** The client for a client object of Aedes. */
+  function clientOf({ conn }: { conn: object }): Client {
+    const client = parts.clients.byConnection.get(conn)
+    if (!client) throw new Error('a client without connection')
+    return client
+  }
   const aedes = new Aedes({
     id: randomUUID(),
     mq: createInertEmitter(),
@@ -58,7 +64,7 @@ export async function openAedes(parts: {
         username: username === undefined ? undefined : String(username),
         password: password ? Buffer.from(password) : undefined,
       }
-      decisions.logIn(clients.ofAedes(from), from.id, login).then(
+      decisions.logIn(clientOf(from), from.id, login).then(
         (returnCode) =>
           returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
         () => done(refusal(connackCode.serverUnavailable), false),
@@ -66,7 +72,7 @@ export async function openAedes(parts: {
     },
     authorizePublish: (from, packet, done) => {
       if (!from) return done(null)
-      const client = clients.ofAedes(from)
+      const client = clientOf(from)
       // A packet without a type is a will: Aedes passes the will on as it stood in the CONNECT.
       if (packet.cmd === undefined) {
         decisions.publishWill(client).then(() => done(null), done)
@@ -82,16 +88,15 @@ export async function openAedes(parts: {
   // are recursive. This broker uses neither of them. It drops and reports such a PUBLISH instead (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
-  aedes.on('clientReady', (from) => decisions.ready(clients.ofAedes(from)))
-  const failed = (from: AedesClient, error: Error) =>
-    clients.ofAedes(from).connection.cut('error', error.message)
+  aedes.on('clientReady', (from) => decisions.ready(clientOf(from)))
+  const failed = (from: AedesClient, error: Error) => clientOf(from).connection.cut('error', error.message)
   aedes.on('connectionError', failed)
   aedes.on('clientError', failed)
 
   return {
     /** Hands the connection of a client to Aedes. */
     handle(connection: MqttConnection): void {
-      clients.ofAedes({ conn: connection }).aedes = aedes.handle(connection)
+      clientOf({ conn: connection }).aedes = aedes.handle(connection)
     },
     close: (): Promise<void> => new Promise((resolve) => aedes.close(() => resolve())),
   }

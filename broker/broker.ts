@@ -27,7 +27,7 @@ import { createConnectionEnd } from './login/connection-end.ts'
 import { createLogIn } from './login/log-in.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
-import { createPublishing, type Inbox } from './publish.ts'
+import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
 import { createSessionsHere } from './session/here.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
 import { openProgress, unsettledOf } from './session/progress.ts'
@@ -100,7 +100,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const running = createRunningWork()
   const incoming = createIncoming({ store, here, window: limits.incomingWindow, log, metrics })
   const publishing = createPublishing({
-    ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, running, clock },
+    ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, clock },
   })
   const { decideAndSettle: accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
@@ -182,6 +182,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       wills.close()
       await trimming.close()
       for (const { connection } of clients.open) connection.stopReading()
+      await publishesSettled(clients.open)
       await running.ended()
       await fanout.sent()
       // Aedes writes acknowledgements at the end of a turn of the event loop.

@@ -2,7 +2,7 @@ import { type EventKind, eventKinds } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
 import { decodeValue } from '../journal/entry.ts'
-import type { Qos } from './connection/wire.ts'
+import type { Qos } from './connection/protocol.ts'
 import type { SessionRecord } from './session/session-record.ts'
 
 /*

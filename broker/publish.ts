@@ -3,7 +3,6 @@ import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
 import { errorItem } from '../event/error.ts'
 import { costOf, type createPublishRate, type Pacing } from '../listener/pacing.ts'
-import type { createRunningWork } from '../store/running-work.ts'
 import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -12,7 +11,7 @@ import type { Arrival } from '../validator/decide.ts'
 import type { Decided, Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
 import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
-import type { Qos } from './connection/wire.ts'
+import type { Qos } from './connection/protocol.ts'
 import type { Incoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import type { Session } from './session/session.ts'
@@ -66,11 +65,9 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   /** Limits how many small and how many large packets may go on in one turn of the event loop. */
   pacing: Record<'small' | 'large', Pacing>
   rate: ReturnType<typeof createPublishRate>
-  /** Work that must end before the store is closed. */
-  running: ReturnType<typeof createRunningWork>
   clock: () => number
 }) {
-  const { inbox, incoming, publishes, pacing, rate, running, clock } = parts
+  const { inbox, incoming, publishes, pacing, rate, clock } = parts
 
   return {
     /** Returns the handlers for the PUBLISH packets of a connection. */
@@ -111,7 +108,6 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     const accepted =
       publish.qos === 2 ? acceptQos2(client, session, publish) : acceptPublish(session, publish, [])
     client.lastPublishSettled = acknowledgeInOrder(client, publish, accepted, client.lastPublishSettled)
-    running.add(client.lastPublishSettled)
     return client.lastPublishSettled
   }
 
@@ -173,6 +169,16 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     await nextTurn()
     connection.cut('error', reason)
     return false
+  }
+}
+
+/** Resolves when all PUBLISHes of these clients are settled, also those that come meanwhile. */
+export async function publishesSettled(clients: Iterable<Client>): Promise<void> {
+  const last = () => [...clients].map(({ lastPublishSettled }) => lastPublishSettled)
+  let settled: readonly unknown[] = []
+  for (let now = last(); now.some((each, index) => each !== settled[index]); now = last()) {
+    await Promise.all(now)
+    settled = now
   }
 }
 

@@ -104,15 +104,20 @@ const urn = new RegExp(urnPattern)
  * within the process even when the clock steps back, and are unique across nodes that do not know each other
  * (design.md §5).
  *
+ * `timeOf` returns the time of an event that comes at a time of the clock.
+ *
  * The bits of an id: milliseconds since the epoch, 32 random bits that stand for the node, and a 16-bit counter. The id
  * is written in decimal.
  */
-export function createEventIds(clock: () => number = Date.now): () => string {
+export function createEventIds(
+  clock: () => number = Date.now,
+  timeOf: (now: number) => number = (now) => now,
+): () => string {
   const [node = 0] = crypto.getRandomValues(new Uint32Array(1))
   let last = 0
   let counter = 0
   return () => {
-    const now = Math.floor(clock())
+    const now = Math.floor(timeOf(clock()))
     if (now > last) {
       last = now
       counter = 0

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createServer, type TLSSocket } from 'node:tls'
-import { createFrameReader, readPublish } from '../../broker/connection/frames.ts'
-import { packetType, preparePublish } from '../../broker/connection/wire.ts'
+import { createFrameReader, preparePublish, readPublish } from '../../broker/connection/frames.ts'
+import { packetType } from '../../broker/connection/protocol.ts'
 import { answer } from '../answer.ts'
 
 /*

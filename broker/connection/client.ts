@@ -22,8 +22,8 @@ export interface Client {
 export type Clients = ReturnType<typeof createClients>
 
 /**
- * All clients of this node. `open` contains the clients whose connection is open. `of` and `ofAedes` also find a client
- * whose connection has ended, because its will may still have to be published.
+ * All clients of this node. `open` contains the clients whose connection is open. `byConnection` also finds a client whose
+ * connection has ended, because its will may still have to be published.
  */
 export function createClients() {
   const open = new Set<Client>()
@@ -45,12 +45,6 @@ export function createClients() {
       byConnection.set(connection, client)
       return client
     },
-    of: (connection: object): Client | undefined => byConnection.get(connection),
-    /** The client for a client object of Aedes. Call `add` for a connection before Aedes gets the connection. */
-    ofAedes(from: { conn: object }): Client {
-      const client = byConnection.get(from.conn)
-      if (!client) throw new Error('a client without connection')
-      return client
-    },
+    byConnection: byConnection as Pick<typeof byConnection, 'get'>,
   }
 }

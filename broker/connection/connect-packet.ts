@@ -1,5 +1,5 @@
-import { type Frame, readBytes, readText } from './frames.ts'
-import { connackCode, encodeLength, packetType, type Qos } from './wire.ts'
+import { encodeLength, type Frame, readBytes, readText } from './frames.ts'
+import { connackCode, packetType, type Qos } from './protocol.ts'
 
 /** The fields of a CONNECT that this broker itself uses. It reads them before Aedes gets the packet. */
 export interface ConnectPacket {

@@ -1,5 +1,6 @@
 import type { Collected, Held } from '../../listener/half-received.ts'
-import type { FiltersFrame, PublishFrame } from './frames.ts'
+import type { PublishFrame } from './frames.ts'
+import type { FiltersFrame } from './packets.ts'
 
 export interface ConnectionLimits {
   /** Largest packet after log-in, bytes. */

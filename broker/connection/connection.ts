@@ -1,4 +1,4 @@
-import type { Duplex } from 'node:stream'
+import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { InFlight } from '../session/in-flight.ts'
@@ -11,19 +11,11 @@ import type {
   Resume,
 } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
-import {
-  countFilters,
-  createFrameReader,
-  type Frame,
-  ProtocolViolation,
-  type PublishFrame,
-  readFilters,
-  readPublish,
-} from './frames.ts'
-import { InnerStream } from './inner-stream.ts'
+import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
+import { countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
+import { ProtocolViolation, packetType, type Qos } from './protocol.ts'
 import { OutgoingBuffer, takePubacksAhead } from './socket.ts'
-import { encodeConnackRefusal, packetType, pingresp, type Qos } from './wire.ts'
 
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024
@@ -36,7 +28,9 @@ const packetsPerTurn = 128
  * SUBSCRIBE, UNSUBSCRIBE and acknowledgements of deliveries are handled without Aedes. The class also bounds the
  * outgoing buffer, and cuts off a peer that stops reading.
  */
-export class MqttConnection extends InnerStream {
+export class MqttConnection extends Duplex {
+  /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
+  sessionPresent = false
   readonly remoteAddress: string
   readonly connectedAt: number
   /** The fan-out writes messages here directly. All other packets go through `send`. */
@@ -73,7 +67,7 @@ export class MqttConnection extends InnerStream {
     limits: ConnectionLimits,
     eventsOf: (connection: MqttConnection) => ConnectionEvents,
   ) {
-    super()
+    super({ allowHalfOpen: true, emitClose: true })
     this.remoteAddress = remoteAddress
     this.connectedAt = Date.now()
     this.#socket = socket
@@ -124,7 +118,7 @@ export class MqttConnection extends InnerStream {
   }
 
   /** Sends one encoded packet. If the outgoing buffer is full, cuts off the peer. */
-  override send(bytes: Buffer): void {
+  send(bytes: Buffer): void {
     if (this.#state === 'closed') return
     if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
@@ -156,6 +150,12 @@ export class MqttConnection extends InnerStream {
   stopReading(): void {
     this.#stopped = true
     this.#socket.pause()
+  }
+
+  /** The client gets all bytes that Aedes writes. A packet of several chunks is sent as one. */
+  override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
+    this.send(Buffer.concat(chunks.map(({ chunk }) => chunk)))
+    done()
   }
 
   override _read(): void {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { type Collected, createHalfReceived } from '../../listener/half-received.ts'
-import { packetType, preparePublish, type Qos } from './wire.ts'
+import { ProtocolViolation, packetType, type Qos, reservedFlags } from './protocol.ts'
 
 /** One whole control packet as it came over the wire. */
 export interface Frame {
@@ -117,17 +117,6 @@ function collectAlone(): Collected {
   return createHalfReceived(Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY).collect(() => {})
 }
 
-/** The client has sent a packet that MQTT or a limit forbids. The hub must close the connection. */
-export class ProtocolViolation extends Error {
-  /** The packet came in so many tiny pieces that reading costs too much. The hub must not read any further bytes. */
-  readonly isCostly: boolean
-
-  constructor(message: string, isCostly = false) {
-    super(message)
-    this.isCostly = isCostly
-  }
-}
-
 const empty = Buffer.alloc(0)
 /** The longest fixed header: a byte of type and flags, and four bytes of remaining length (MQTT 3.1.1 §2.2). */
 const maxHeaderBytes = 5
@@ -149,23 +138,6 @@ function toFrame(bytes: Buffer, bodyAt: number, maxFilters: number): Frame {
   const problem = checkBody(frame, maxFilters)
   if (problem) throw new ProtocolViolation(problem)
   return frame
-}
-
-/**
- * The packet types that a client may send, with their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. `own`: the
- * flags of this type have meanings (DUP, QoS, RETAIN).
- */
-const reservedFlags: Record<number, number | 'own'> = {
-  [packetType.connect]: 0,
-  [packetType.publish]: 'own',
-  [packetType.puback]: 0,
-  [packetType.pubrec]: 0,
-  [packetType.pubrel]: 2,
-  [packetType.pubcomp]: 0,
-  [packetType.subscribe]: 2,
-  [packetType.unsubscribe]: 2,
-  [packetType.pingreq]: 0,
-  [packetType.disconnect]: 0,
 }
 
 function checkFixedHeader(first: number): void {
@@ -260,35 +232,6 @@ function checkFilters(body: Buffer, optionBytes: number, maxFilters: number): st
   return undefined
 }
 
-/** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
-export interface FiltersFrame {
-  packetId: number
-  /** The filters, in the order of the packet. A filter may occur several times. `qos` is 0 in an UNSUBSCRIBE. */
-  filters: { filter: string; qos: Qos }[]
-}
-
-/** Reads a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
-export function readFilters({ type, body }: Frame): FiltersFrame {
-  const filters: FiltersFrame['filters'] = []
-  let at = 2
-  while (at < body.length) {
-    const end = at + 2 + body.readUInt16BE(at)
-    const filter = body.toString('utf8', at + 2, end)
-    const requested = type === packetType.subscribe ? body[end] : 0
-    filters.push({ filter, qos: requested === 2 ? 2 : requested === 1 ? 1 : 0 })
-    at = type === packetType.subscribe ? end + 1 : end
-  }
-  return { packetId: body.readUInt16BE(0), filters }
-}
-
-/** How many filters are in a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
-export function countFilters({ type, body }: Frame): number {
-  const optionBytes = type === packetType.subscribe ? 1 : 0
-  let count = 0
-  for (let at = 2; at < body.length; at += 2 + body.readUInt16BE(at) + optionBytes) count++
-  return count
-}
-
 function checkPacketId(body: Buffer, at: number): string | undefined {
   if (body.length < at + 2) return 'packet is truncated'
   return body.readUInt16BE(at) === 0 ? 'packet identifier is 0' : undefined // [MQTT-2.3.1-1]
@@ -310,4 +253,76 @@ export function readBytes(body: Buffer, at: number): { bytes: Buffer; end: numbe
   if (body.length < at + 2) return { problem: 'packet is truncated' }
   const end = at + 2 + body.readUInt16BE(at)
   return body.length < end ? { problem: 'packet is truncated' } : { bytes: body.subarray(at + 2, end), end }
+}
+
+export function lowerQos(a: Qos, b: Qos): Qos {
+  return a < b ? a : b
+}
+
+/** A message as PUBLISH packets. All subscribers with the same QoS and flags share one encoding. */
+export interface Publish {
+  /**
+   * The encoded packet. `packetId` is required at QoS 1 and 2. The caller must use or copy the bytes before the next
+   * call, which may write another packet identifier into the same buffer.
+   */
+  packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
+}
+
+export interface PublishFlags {
+  retain?: boolean
+  dup?: boolean
+}
+
+/** Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. */
+export function preparePublish(topic: string, payload: Buffer): Publish {
+  /** The encodings made so far. The index is the flags of the fixed header (DUP, QoS, RETAIN). */
+  const encodings: (Encoding | undefined)[] = []
+  return {
+    packet(qos, flags, packetId = 0) {
+      const bits = (flags.dup ? 8 : 0) | (qos << 1) | (flags.retain ? 1 : 0)
+      let encoding = encodings[bits]
+      if (!encoding) {
+        encoding = encodePublish(bits, topic, payload)
+        encodings[bits] = encoding
+      }
+      const { bytes, idAt } = encoding
+      if (qos === 0) return bytes
+      // Only these two bytes differ between subscribers. Thousands of copies would keep the garbage collector busy.
+      bytes[idAt] = packetId >> 8
+      bytes[idAt + 1] = packetId & 0xff
+      return bytes
+    },
+  }
+}
+
+interface Encoding {
+  bytes: Buffer
+  idAt: number
+}
+
+function encodePublish(flags: number, topic: string, payload: Buffer): Encoding {
+  const header = (packetType.publish << 4) | flags
+  const nameLength = Buffer.byteLength(topic)
+  const idLength = (header & 0b110) === 0 ? 0 : 2
+  const remaining = 2 + nameLength + idLength + payload.length
+  const length = encodeLength(remaining)
+  const bytes = Buffer.allocUnsafe(1 + length.length + remaining)
+  bytes[0] = header
+  length.copy(bytes, 1)
+  bytes.writeUInt16BE(nameLength, 1 + length.length)
+  const idAt = 1 + length.length + 2 + bytes.write(topic, 1 + length.length + 2)
+  payload.copy(bytes, idAt + idLength)
+  return { bytes, idAt }
+}
+
+/** Encodes the Remaining Length of a packet, MQTT 3.1.1 §2.2.3. */
+export function encodeLength(length: number): Buffer {
+  const bytes: number[] = []
+  let rest = length
+  do {
+    const low = rest % 128
+    rest = Math.floor(rest / 128)
+    bytes.push(rest > 0 ? low | 128 : low)
+  } while (rest > 0)
+  return Buffer.from(bytes)
 }

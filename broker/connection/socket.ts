@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { readAhead } from '../../listener/node-internals.ts'
-import { packetType } from './wire.ts'
+import { replacePush } from '../../listener/node-internals.ts'
+import { packetType } from './protocol.ts'
 
 /**
  * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
@@ -136,10 +136,13 @@ export class OutgoingBuffer {
  * this PUBACK and all bytes after it enter the stream.
  */
 export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
-  readAhead(socket, (chunk) => {
+  replacePush(socket, (push) => (chunk, encoding) => {
+    // Bytes that the stream still holds come first.
+    if (chunk === null || socket.readableLength > 0) return push(chunk, encoding)
     let taken = 0
     while (isPuback(chunk, taken) && take(chunk.readUInt16BE(taken + 2))) taken += pubackBytes
-    return taken
+    if (taken === 0) return push(chunk, encoding)
+    return taken === chunk.length || push(chunk.subarray(taken))
   })
 }
 

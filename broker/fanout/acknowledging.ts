@@ -1,4 +1,5 @@
-import { encodePubrel, packetType } from '../connection/wire.ts'
+import { encodePubrel } from '../connection/packets.ts'
+import { packetType } from '../connection/protocol.ts'
 import type { Flight, Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
 import type { Session } from '../session/session.ts'

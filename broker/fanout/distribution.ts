@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Message } from '../../event/message.ts'
 import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
@@ -5,24 +6,26 @@ import type { RetainedMessages } from '../../journal/retained.ts'
 import type { Returnable } from '../../journal/returnable.ts'
 import type { Change } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { type Publish, preparePublish } from '../connection/wire.ts'
+import type { Batch as BatchToStore } from '../../validator/settlement.ts'
+import { lowerQos, type Publish, type PublishFlags, preparePublish } from '../connection/frames.ts'
+import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
-import type { Session } from '../session/session.ts'
-import type { Routes } from '../session/subscriptions.ts'
+import { nextPacketId, type Session } from '../session/session.ts'
+import {
+  persistentRecipientsOf,
+  type Recipient,
+  type Routes,
+  recipientsOf,
+} from '../session/subscriptions.ts'
 import type { HandedOut, Reading } from './reading.ts'
-import { createDeliveryQueue, type Delivery, type Recipient, sendToEach } from './writing.ts'
 
 /** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
-interface Batch {
+interface Batch extends BatchToStore {
   readonly messages: readonly Message[]
   readonly publishes: readonly Publish[]
-  /** All changes of the commit. */
-  readonly changes: readonly Change[]
   readonly now: number
   /** Time of acceptance: `now`, but not before the time of the newest message (`journal.timeOf`). */
   readonly at: number
-  /** Callback for `store.commit`. The store calls it with the first position when it begins to write the commit. */
-  readonly underway: (first: number) => void
   /** The first position of the batch, if this node sent the events of the batch before they were stored. */
   early?: number
 }
@@ -42,7 +45,11 @@ export function createDistribution(
   const live = createDeliveryQueue()
   const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)
-  const waiting = createWaitingBatches()
+  /**
+   * Batches of which no message was sent yet, in the order of their commits. An array, not a set: a set that grows and
+   * shrinks with each event leaves old tables behind, and the garbage collector takes all batches in them for alive.
+   */
+  const waiting: Batch[] = []
   /** Messages that other nodes have appended to the journal, and that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
@@ -66,15 +73,13 @@ export function createDistribution(
         at,
         underway: (first) => deliverEarly(batch, first),
       }
-      waiting.add(batch)
+      waiting.push(batch)
       return batch
     },
 
-    /**
-     * Call it when the batch is stored. `first`: position of its first message. Resolves when all messages are sent.
-     */
+    /** Call it when the batch is stored, from position `first` on. Resolves when all messages are sent. */
     async deliver(batch: Batch, first: number): Promise<void> {
-      waiting.remove(batch)
+      removeFrom(waiting, batch)
       const { messages, publishes, now, at } = batch
       const entries = journal.appended(messages, first, at)
       const rest: Delivery[] = []
@@ -94,7 +99,7 @@ export function createDistribution(
 
     /** Call it when the commit has failed: the batch is not stored, or the outcome is unknown. */
     takeBack(batch: Batch): void {
-      waiting.remove(batch)
+      removeFrom(waiting, batch)
       if (batch.early === undefined) return
       for (const [nth, message] of batch.messages.entries())
         retained.settle(message, batch.early + nth, false)
@@ -104,9 +109,6 @@ export function createDistribution(
     announce(messages: readonly Message[]): void {
       void live.deliver(messages.map((message) => deliveries.live({ ...message, qos: 0 })))
     },
-
-    /** The time of a message that is accepted now. */
-    now: (): number => journal.timeOf(clock()),
 
     sending: deliveries.sending,
 
@@ -123,8 +125,8 @@ export function createDistribution(
    * they say that the event is stored.
    */
   function deliverEarly(batch: Batch, first: number): void {
-    if (!waiting.isForemost(batch)) return
-    waiting.remove(batch)
+    if (waiting[0] !== batch) return
+    waiting.shift()
     batch.early = first
     const early: Delivery[] = []
     for (const [nth, message] of batch.messages.entries()) {
@@ -150,23 +152,6 @@ export function createDistribution(
   }
 }
 
-/**
- * Batches of which no message was sent yet, in the order of their commits. An array, not a set: a set that grows and
- * shrinks with each event leaves old tables behind. The garbage collector takes these tables, and all batches in them,
- * for alive.
- */
-function createWaitingBatches() {
-  const batches: Batch[] = []
-  return {
-    add: (batch: Batch): void => void batches.push(batch),
-    isForemost: (batch: Batch): boolean => batches[0] === batch,
-    remove(batch: Batch): void {
-      const index = batches.indexOf(batch)
-      if (index >= 0) batches.splice(index, 1)
-    },
-  }
-}
-
 interface DeliveryParts {
   retained: RetainedMessages
   reading: Reading
@@ -184,11 +169,11 @@ function createDeliveries(parts: DeliveryParts) {
   const sending: { topic: string; position: number }[] = []
 
   return {
-    /** Makes the delivery to live subscribers: clients that are connected and subscribed at the moment of sending. */
+    /** Makes the delivery to clients that are connected and subscribed when it is sent. `position` 0: not stored. */
     live(
       message: Pick<Message, 'topic' | 'payload' | 'qos'>,
       publish: Publish = prepared(message),
-      position: number = noPosition,
+      position = 0,
     ): Delivery {
       const { topic, payload, qos } = message
       const own = { topic, position }
@@ -197,9 +182,9 @@ function createDeliveries(parts: DeliveryParts) {
         retained.sent(topic, position)
         const recipients = recipientsOf(message, routes, mayReceive)
         if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
-        if (position !== noPosition) metrics.latency.sent(position, recipients.length)
+        if (position > 0) metrics.latency.sent(position, recipients.length)
         yield* sendToEach(recipients, publish, qos)
-        sending.splice(sending.indexOf(own), 1)
+        removeFrom(sending, own)
       }
       return { bytes: payload.length, send }
     },
@@ -209,14 +194,8 @@ function createDeliveries(parts: DeliveryParts) {
       const { topic, position } = entry
       const send = () => {
         handedOut.upTo = Math.max(handedOut.upTo, position)
-        const holders = routes.persistent.match(topic)
-        if (holders.size === 0) return []
-        const permitted = createPermittedCheck(topic, mayReceive)
-        const count = reading.deliver(
-          entry,
-          publish,
-          [...holders].filter(([session]) => permitted(session)),
-        )
+        const recipients = persistentRecipientsOf(topic, routes, mayReceive)
+        const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
         if (count > 0) metrics.latency.sent(position, count)
         return []
       }
@@ -229,51 +208,142 @@ function createDeliveries(parts: DeliveryParts) {
   }
 }
 
-/** The clients that get a message live: each once, at the highest QoS of its matching filters [MQTT-3.3.5-1]. */
-function recipientsOf(
-  { topic, qos }: Pick<Message, 'topic' | 'qos'>,
-  routes: Routes,
-  mayReceive: Access['mayReceive'],
-): Recipient[] {
-  const permitted = createPermittedCheck(topic, mayReceive)
-  // Compares with undefined, because V8 would have to fetch the object to see whether it is truthy.
-  const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
-  const holders = routes.live.match(topic)
-  const persistent = routes.persistent.match(topic)
-  // A persistent session that has another matching filter above QoS 0 gets the message by the `persistent` delivery.
-  const recipients = [...holders].filter(
-    ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
-  )
-  if (qos > 0) return recipients
-  // The `persistent` delivery skips messages of QoS 0. So persistent sessions get these messages live.
-  const others = [...persistent]
-  return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
+function removeFrom<Item>(items: Item[], item: Item): void {
+  const index = items.indexOf(item)
+  if (index >= 0) items.splice(index, 1)
 }
-
-/** Returns a check that asks `mayReceive` once per set of permissions, because many sessions share a set. */
-function createPermittedCheck(
-  topic: string,
-  mayReceive: Access['mayReceive'],
-): (session: Session) => boolean {
-  let answers: Map<string, boolean> | undefined
-  let lastPermission: string | undefined
-  let lastAnswer = false
-  return (session) => {
-    const { permission } = session
-    if (permission === lastPermission) return lastAnswer
-    const answer = answers?.get(permission) ?? mayReceive(session.principal, topic)
-    // The first permission needs no map: for most messages there is only one.
-    if (lastPermission !== undefined) answers ??= new Map([[lastPermission, lastAnswer]])
-    answers?.set(permission, answer)
-    lastPermission = permission
-    lastAnswer = answer
-    return answer
-  }
-}
-
-/** The position of a message that is not stored. */
-const noPosition = 0
 
 function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publish {
   return preparePublish(topic, payload)
+}
+
+/** Maximum number of bytes that the node sends to each subscriber without a break. */
+const maxAtOnce = 256 * 1024
+/**
+ * If more than this many calls of `deliver` are waiting, they make a break only where a buffer may overflow. The other
+ * breaks let the node do other work, such as reading from publishers, but the waiting messages go out later.
+ */
+const maxWaiting = 8
+
+/** The delivery of one message to all its recipients. */
+export interface Delivery {
+  bytes: number
+  /** Sends the message. At each `yield` the caller may make a break: wait for the next turn of the event loop. */
+  send: () => Iterable<void>
+}
+
+/**
+ * Makes deliveries in the order of the calls. Most calls of `deliver` end in the same turn of the event loop. Large
+ * messages, and messages for thousands of subscribers, take several turns. In between, the network can work, so the
+ * buffer of a fast reader does not overflow. Later messages do not overtake earlier ones.
+ */
+export function createDeliveryQueue() {
+  /** The last unfinished call of `deliver`. The next call waits for it. Undefined: all calls have ended. */
+  let last: Promise<void> | undefined
+  let waiting = 0
+
+  return {
+    /** Makes the deliveries in this order, after the deliveries of earlier calls. Resolves when all are made. */
+    async deliver(deliveries: readonly Delivery[]): Promise<void> {
+      const steps = stepsOf(deliveries)
+      if (!last && steps.next().done) return
+      const own = finish(steps, last)
+      last = own
+      waiting++
+      try {
+        await own
+      } finally {
+        waiting--
+        if (last === own) last = undefined
+      }
+    },
+
+    /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
+    ended: (): Promise<void> | undefined => last,
+  }
+
+  async function finish(steps: Iterator<boolean>, before: Promise<void> | undefined): Promise<void> {
+    await (before ? Promise.allSettled([before]) : nextTurn())
+    for (let step = steps.next(); !step.done; step = steps.next()) {
+      if (step.value || waiting <= maxWaiting) await nextTurn()
+    }
+  }
+}
+
+/** Makes the deliveries. Yields where a break is possible. True: without this break, buffers may overflow. */
+function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
+  let sent = 0
+  for (const { bytes, send } of deliveries) {
+    if (sent > 0 && sent + bytes > maxAtOnce) {
+      yield true
+      sent = 0
+    }
+    sent += bytes
+    for (const _ of send()) yield false
+  }
+}
+
+const noFlags = {}
+/** The hub makes this many subscribers ready before it writes to the first of them. */
+const groupSize = 16
+/** This many subscribers get a message before the first break. */
+const withoutBreak = 128
+/** Maximum number of messages in flight to a clean session. If there is one more, the hub closes the connection. */
+const maxInFlight = 10_000
+
+/**
+ * Sends a live message to its recipients, at the granted QoS but not above `highest`. Live means that the hub stores
+ * nothing for the recipient: at QoS 0, or for a clean session.
+ *
+ * Works in groups: first makes all subscribers of a group ready, then writes to all of them. The fields that show
+ * whether a subscriber can take a message lie apart in memory. So the processor fetches those of a whole group at once.
+ *
+ * After the first `withoutBreak` subscribers, makes a break before each group: Node.js then ends the writes of the last
+ * group while their data are in the cache of the processor. Makes no break before a group with QoS 1 and 2 only: the
+ * hub would handle acknowledgements in the break, and the other subscribers would wait longer.
+ */
+export function* sendToEach(
+  recipients: readonly Recipient[],
+  publish: Publish,
+  highest: Qos,
+): Generator<void> {
+  for (let start = 0; start < recipients.length; start += groupSize) {
+    const group = recipients.slice(start, start + groupSize)
+    if (start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)) yield
+    sendToGroup(group, publish, highest)
+  }
+}
+
+/** Sends a message to a few recipients, like `sendToEach`, but without a break. */
+export function sendToGroup(
+  group: readonly Recipient[],
+  publish: Publish,
+  highest: Qos,
+  flags: PublishFlags = noFlags,
+): void {
+  const packetIds = group.map(([session, granted]) =>
+    makeReady(session, publish, lowerQos(granted, highest), flags),
+  )
+  for (const [index, [session, granted]] of group.entries()) {
+    const packetId = packetIds[index]
+    if (packetId === undefined) continue
+    const qos = lowerQos(granted, highest)
+    session.outgoing?.write(publish.packet(qos, flags, packetId), qos > 0)
+  }
+}
+
+/** Prepares a write. Returns the packet identifier (0 at QoS 0), or undefined if the message cannot be sent. */
+function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
+  if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
+    session.connection?.overflow(qos)
+    return undefined
+  }
+  if (qos === 0) return 0
+  if (session.inFlight.size >= maxInFlight) {
+    session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)
+    return undefined
+  }
+  const packetId = nextPacketId(session)
+  session.inFlight.set(packetId, qos === 1 ? 'qos1' : 'qos2')
+  return packetId
 }

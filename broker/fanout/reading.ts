@@ -1,12 +1,13 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import { encodePubrel, lowerQos, type Publish } from '../connection/wire.ts'
+import { lowerQos, type Publish } from '../connection/frames.ts'
+import { encodePubrel } from '../connection/packets.ts'
 import { withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import { packetIdOf, type Session, type SessionBounds } from '../session/session.ts'
+import type { Recipient } from '../session/subscriptions.ts'
 import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
-import type { Recipient } from './writing.ts'
 
 /** The node has handed all messages up to the position `upTo` to the sessions that keep up. */
 export interface HandedOut {

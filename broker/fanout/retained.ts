@@ -5,14 +5,15 @@ import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import { lowerQos, preparePublish, type Qos } from '../connection/wire.ts'
+import { lowerQos, preparePublish } from '../connection/frames.ts'
+import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
 import type { InFlight, Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
 import { createSubscriptions } from '../session/subscriptions.ts'
+import { sendToGroup } from './distribution.ts'
 import type { FanOut } from './fanout.ts'
 import { unacknowledgedMs } from './sending.ts'
-import { sendRetained } from './writing.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
@@ -141,7 +142,7 @@ export function createRetainedSending(parts: {
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
       metrics.deliveries.inc()
-      sendRetained(session, preparePublish(topic, value.payload), qos)
+      sendToGroup([[session, qos]], preparePublish(topic, value.payload), qos, { retain: true })
     }
     return done
   }

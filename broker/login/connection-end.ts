@@ -46,15 +46,19 @@ export function createConnectionEnd(parts: {
   return {
     end,
 
-    /** Call this when a connection has ended, for any reason. Ends its log-in, and cleans up its session and will. */
+    /**
+     * Call this when a connection has ended, for any reason. Ends its log-in, and cleans up its session and will.
+     * Resolves when its PUBLISHes are settled too.
+     */
     async closed(connection: MqttConnection): Promise<void> {
-      const client = clients.of(connection)
+      const client = clients.byConnection.get(connection)
       if (!client || !clients.open.delete(client)) return
       metrics.connections.dec()
       await end(client)
       const { session } = client
       if (session)
         log.info({ clientId: session.clientId, reason: connection.cutReason }, 'client disconnected')
+      await client.lastPublishSettled
     },
 
     /**
@@ -72,7 +76,7 @@ export function createConnectionEnd(parts: {
 
   async function takeOverHere(clientId: string): Promise<void> {
     const older = sessions.get(clientId)?.owner
-    const client = older && clients.of(older)
+    const client = older && clients.byConnection.get(older)
     if (!client?.aedes) return
     const { aedes, connection } = client
     connection.cut('takeover', 'another connection with the same client id')

@@ -1,6 +1,6 @@
 import type { Journal } from '../../journal/journal.ts'
 import type { Returnable } from '../../journal/returnable.ts'
-import { lowerQos } from '../connection/wire.ts'
+import { lowerQos } from '../connection/frames.ts'
 import { choose, isWanted, type Terms } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, SessionBounds } from './session.ts'

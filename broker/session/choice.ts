@@ -1,6 +1,7 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Candidate } from '../../journal/returnable.ts'
-import { lowerQos, type Qos } from '../connection/wire.ts'
+import { lowerQos } from '../connection/frames.ts'
+import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, Subscription } from './session.ts'

@@ -1,4 +1,4 @@
-import type { Qos } from '../connection/wire.ts'
+import type { Qos } from '../connection/protocol.ts'
 
 /** A message that a persistent session still has to get or to acknowledge. */
 export interface Owed {

@@ -1,4 +1,6 @@
-import type { Qos } from '../connection/wire.ts'
+import type { Message } from '../../event/message.ts'
+import type { Qos } from '../connection/protocol.ts'
+import type { Access } from '../login/access.ts'
 import type { Session } from './session.ts'
 
 /**
@@ -66,6 +68,63 @@ export function createRoutes() {
       routesOf(session, qos).add(filter, session, qos),
     remove: (filter: string, session: Session, qos: Qos): void =>
       routesOf(session, qos).remove(filter, session),
+  }
+}
+
+/** A session that gets a message, and the highest QoS that its matching filters grant. */
+export type Recipient = readonly [session: Session, granted: Qos]
+
+/** The clients that get a message live: each once, at the highest QoS of its matching filters [MQTT-3.3.5-1]. */
+export function recipientsOf(
+  { topic, qos }: Pick<Message, 'topic' | 'qos'>,
+  routes: Routes,
+  mayReceive: Access['mayReceive'],
+): Recipient[] {
+  const permitted = createPermittedCheck(topic, mayReceive)
+  // Compares with undefined, because V8 would have to fetch the object to see whether it is truthy.
+  const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
+  const holders = routes.live.match(topic)
+  const persistent = routes.persistent.match(topic)
+  // A persistent session that has another matching filter above QoS 0 gets the message by the `persistent` delivery.
+  const recipients = [...holders].filter(
+    ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
+  )
+  if (qos > 0) return recipients
+  // The `persistent` delivery skips messages of QoS 0. So persistent sessions get these messages live.
+  const others = [...persistent]
+  return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
+}
+
+/** The persistent sessions with a matching filter above QoS 0 that may receive a message on this topic. */
+export function persistentRecipientsOf(
+  topic: string,
+  routes: Routes,
+  mayReceive: Access['mayReceive'],
+): Recipient[] {
+  const holders = routes.persistent.match(topic)
+  if (holders.size === 0) return []
+  const permitted = createPermittedCheck(topic, mayReceive)
+  return [...holders].filter(([session]) => permitted(session))
+}
+
+/** Returns a check that asks `mayReceive` once per set of permissions, because many sessions share a set. */
+function createPermittedCheck(
+  topic: string,
+  mayReceive: Access['mayReceive'],
+): (session: Session) => boolean {
+  let answers: Map<string, boolean> | undefined
+  let lastPermission: string | undefined
+  let lastAnswer = false
+  return (session) => {
+    const { permission } = session
+    if (permission === lastPermission) return lastAnswer
+    const answer = answers?.get(permission) ?? mayReceive(session.principal, topic)
+    // The first permission needs no map: for most messages there is only one.
+    if (lastPermission !== undefined) answers ??= new Map([[lastPermission, lastAnswer]])
+    answers?.set(permission, answer)
+    lastPermission = permission
+    lastAnswer = answer
+    return answer
   }
 }
 

@@ -4,7 +4,6 @@ import t from 'tap'
 import { createPublishing } from '../../broker/publish.ts'
 import { createPacing, createPublishRate } from '../../listener/pacing.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
-import { createRunningWork } from '../../store/running-work.ts'
 import {
   openBroker,
   type Peer,
@@ -295,7 +294,6 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     inbox: { decide: () => ({ livestreams: 0 }), settle: async () => ({ outcome: 'published' }) },
     pacing: { small: createPacing(1), large: createPacing(1) },
     rate: createPublishRate(0),
-    running: createRunningWork(),
   })
   const arrived = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1, started: 0 }
   const link = {

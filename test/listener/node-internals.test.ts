@@ -6,7 +6,7 @@ import { Duplex } from 'node:stream'
 import { connect, createServer as createTlsServer, type Server, type TLSSocket } from 'node:tls'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
-import { interceptPauses, readAhead, takeListeners } from '../../listener/node-internals.ts'
+import { interceptPauses, replacePush, takeListeners } from '../../listener/node-internals.ts'
 
 /** Both ends of a TLS connection to a server. */
 async function open(t: Test, make: (files: { cert: Buffer; key: Buffer }) => Server) {
@@ -28,10 +28,12 @@ t.test('Node hands what it reads to the place where it is looked at first', asyn
   const { client, socket } = await open(t, createTlsServer)
   const seen: string[] = []
   let look = () => {}
-  readAhead(socket, (chunk) => {
+  replacePush(socket, (push) => (chunk) => {
+    if (!chunk) return push(chunk)
     seen.push(chunk.toString())
     look()
-    return chunk.indexOf('.') + 1
+    const taken = chunk.indexOf('.') + 1
+    return taken === chunk.length || push(chunk.subarray(taken))
   })
   const passed: string[] = []
   socket.on('data', (chunk: Buffer) => passed.push(chunk.toString()))
@@ -47,7 +49,7 @@ t.test('Node hands what it reads to the place where it is looked at first', asyn
 
 t.test('with a Node that reads in another way, everything comes through the stream', async (t) => {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
-  readAhead(socket, () => {
+  replacePush(socket, () => () => {
     throw new Error('not asked')
   })
   Duplex.prototype.push.call(socket, Buffer.from('all of it'))

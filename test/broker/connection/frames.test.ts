@@ -1,12 +1,9 @@
 import fc from 'fast-check'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
-import {
-  countFilters,
-  createFrameReader,
-  type Frame,
-  ProtocolViolation,
-} from '../../../broker/connection/frames.ts'
+import { createFrameReader, type Frame } from '../../../broker/connection/frames.ts'
+import { countFilters } from '../../../broker/connection/packets.ts'
+import { ProtocolViolation } from '../../../broker/connection/protocol.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
 
 const limit = 1000

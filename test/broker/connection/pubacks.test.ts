@@ -1,8 +1,8 @@
 import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import t from 'tap'
+import { packetType } from '../../../broker/connection/protocol.ts'
 import { takePubacksAhead } from '../../../broker/connection/socket.ts'
-import { packetType } from '../../../broker/connection/wire.ts'
 
 const pingreq = Buffer.of(0xc0, 0)
 

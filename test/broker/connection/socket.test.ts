@@ -5,9 +5,10 @@ import { Duplex, getDefaultHighWaterMark, setDefaultHighWaterMark } from 'node:s
 import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
+import t from 'tap'
+import { preparePublish } from '../../../broker/connection/frames.ts'
 import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
-import { preparePublish } from '../../../broker/connection/wire.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
 /*

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import type { Qos } from '../../../broker/connection/wire.ts'
+import type { Qos } from '../../../broker/connection/protocol.ts'
 import { createSubscriptions } from '../../../broker/session/subscriptions.ts'
 import { checkTopicFilter, filterMatches } from '../../../event/topic.ts'
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createDeliveryQueue, type Delivery } from '../../../broker/fanout/writing.ts'
+import { createDeliveryQueue, type Delivery } from '../../../broker/fanout/distribution.ts'
 
 t.test('deliveries to very many hold up who publishes, where too many of them wait', async (t) => {
   const { deliver } = createDeliveryQueue()
