@@ -14,8 +14,8 @@ const longestWaitMs = 5_000
 /** Aborts when the process is asked to stop. */
 const stop = new AbortController()
 /**
- * Resolves with the signal that asks the process to stop. The handlers come before everything else is loaded, which is
- * most of the start: the first process of a container ignores a signal without a handler.
+ * Resolves with the signal that asks the process to stop. The first process of a container ignores a signal without a
+ * handler. So the handlers come first: to load everything else takes most of the start.
  */
 const stopped = new Promise<NodeJS.Signals>((resolve) => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {

@@ -144,7 +144,8 @@ export function createCommands(parts: CommandParts): Commands {
 
   /**
    * Checks the arguments. Then waits until this node has seen the changes of other nodes, because a command must see
-   * them. If the store does not answer, or if they include the removal of the person who asks, refuses the command.
+   * them. Refuses the command if the store does not answer, or if one of these changes ended the rights of the person
+   * who asks.
    */
   function careful<Name extends OperationName>(
     name: Name,

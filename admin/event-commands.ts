@@ -167,8 +167,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. If it is not, `newer` may say why: it is a
- * message that came before this one, and has a later event time.
+ * Says whether a message is the retained value of its topic. An earlier message with a later event time may have kept
+ * it from being retained: `newer` is that earlier message.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -16,7 +16,7 @@ export async function logIn(
   return String(token)
 }
 
-/** Subscribes a webhook to a livestream. Waits as long as the node says that it is too much at once. */
+/** Subscribes a webhook to a livestream. If the node answers 429, waits for the time in the answer, and asks again. */
 export async function subscribeWebhook(
   door: HttpsDoor,
   token: string,

@@ -23,8 +23,8 @@ type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseL
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /**
- * Maximum number of bytes that all answers have together which clients have not read. Above it, the connections of the
- * oldest answers end: a client that reads at a usual pace has got its answer long before.
+ * Maximum number of unread bytes of all answers together. Above it, the connections of the oldest answers end: a client
+ * that reads at a usual pace has got its answer long before.
  */
 const maxUnreadBytes = 64 * 1024 * 1024
 

@@ -268,7 +268,7 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // The client already has a released message.
+    // A released message has already reached the client, so the session is not owed it.
     if (!isOwn || position === undefined || released) continue
     // At QoS 2, a repetition would need the former packet identifier. It is lost, so the message goes out as a new one.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })

@@ -117,7 +117,7 @@ const settings = {
   history: whole(0),
   historyBytes: whole(0),
   workQueueLimit: whole(2),
-  sessionExpiry: whole(1, 3_153_600_000), // 100 years: far beyond that is no date
+  sessionExpiry: whole(1, 3_153_600_000), // 100 years: with far more, the expiry would be no valid date
   maxSessionsPerCredential: whole(1),
   proxyProtocol: flag(),
   publicPage: flag(),

@@ -63,7 +63,8 @@ export function createQueueList(parts: {
         const { pending, deadLetters, oldest } = queues.lengthOf(name)
         totals.pending += pending
         totals.deadLetters += deadLetters
-        // A queue that begins waits for the hub itself, so its items can be late.
+        // While a queue is `beginning`, its items wait for the hub itself. So they count here, because they can be
+        // late.
         const isSending = [undefined, 'beginning'].includes(restingState(name, target))
         if (oldest !== null && isSending)
           totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))

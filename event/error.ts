@@ -67,8 +67,8 @@ export interface ErrorItem {
 }
 
 /**
- * Builds the item of an error. `detail` describes the wrong value and the expected value. This function
- * escapes control characters in `detail`, which may repeat a value of the publisher without `quote`.
+ * Builds the item of an error. `detail` describes the wrong value and the expected value. This function escapes control
+ * characters, because `detail` may contain a value of the publisher that has not passed through `quote`.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
   const { sentence } = kindOfError(code)

@@ -101,10 +101,10 @@ const urn = new RegExp(urnPattern)
 
 /**
  * Returns a function that makes event ids. An id is a numeric string. Ids are ordered by time. They strictly increase
- * within the process even when the clock steps back, and are unique across nodes that do not know each other
- * (design.md §5).
+ * within the process even when the clock steps back, and are unique across nodes that do not know each other (design.md
+ * §5).
  *
- * `timeOf` returns the time of an event that comes at a time of the clock.
+ * `timeOf` takes the time of the clock, and returns the time that the id gets.
  *
  * The bits of an id: milliseconds since the epoch, 32 random bits that stand for the node, and a 16-bit counter. The id
  * is written in decimal.

@@ -147,7 +147,8 @@ export function moveWindow(
   let bytes = all.reduce((sum, part) => sum + part.bytes, 0)
   let passed = 0
   for (let oldest = all[0]; oldest; oldest = all[0]) {
-    // A part that seems to begin later than now began while the clock was ahead. The next part began after it.
+    // If the time of a part is later than now, the part began while the clock was ahead. Then take the time of the next
+    // part, which began after it.
     const began = all.find(({ at }) => at <= now)?.at ?? now
     if (bytes - oldest.bytes < windowBytes && began > now - maxAgeMs) break
     passed = oldest.upTo

@@ -157,7 +157,7 @@ export function createRetainedValues(returnable: Returnable) {
 
   /**
    * Removes the oldest values of a topic from memory, until the others are within the bounds for number and bytes.
-   * Slots with commits under way do not count and stay, because these commits may fail.
+   * Slots with commits under way stay and are not counted, because these commits may fail.
    */
   function pushOut(topic: string): void {
     if (slots.count(topic) <= 1) return

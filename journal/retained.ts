@@ -89,8 +89,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // If the store did not answer a commit of this node, it may report the commit here late, after a newer one. Then
-    // event times decide which value counts, as they did in the store.
+    // `change` may be a commit of this node that the store did not answer. The store reports it late, perhaps after a
+    // newer one. Then event times decide which value counts, as they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)

@@ -67,8 +67,8 @@ interface State {
  *
  * A sweep checks the streams of the messages that have left the window, and shortens the streams with the most history.
  * If there is still too much history, the sweep removes the oldest events. Then it checks some other streams, because
- * messages expire even in streams without new messages. At its end the sweep moves the floor, where the window begins.
- * Messages below the new floor stay until a later sweep: by then all nodes have received the new floor.
+ * messages expire even in streams without new messages. At its end the sweep moves the floor to the new beginning of
+ * the window. Messages below the new floor stay until a later sweep: by then all nodes have received the new floor.
  */
 export async function openTrimming(parts: {
   store: Store
@@ -123,8 +123,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // The stored floor may be ahead of the commits that this node has received. So stop at `journal.floor()`:
-    // below it, this node knows which values other nodes have retained.
+    // The stored floor may come from a commit that this node has not received yet. So stop at `journal.floor()`: for
+    // messages below that, this node knows which values other nodes have retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

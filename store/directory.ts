@@ -66,7 +66,9 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/** Reads all entries except those below the prefixes of `unread`, because LevelDB finds damage only when it reads. */
+/**
+ * Reads the entries, because LevelDB finds damage only when it reads. Leaves out those below the prefixes of `unread`.
+ */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
@@ -76,7 +78,7 @@ async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   for await (const _ of pagesOf(db, { gte }));
 }
 
-/** Opens the database again, and restores stored values that have changed by that. */
+/** Opens the database again. If this has changed stored values, restores them from `former`. */
 export async function reopen(
   db: ClassicLevel<string, Buffer>,
   former: ReadonlyMap<string, Buffer | undefined>,

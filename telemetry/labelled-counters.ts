@@ -8,7 +8,7 @@ export type EventOutcome = Parameters<LabelledCounters['events']['inc']>[0]['out
 /** Why the hub refused a connection, as a label. */
 export type RefusedReason = Parameters<LabelledCounters['connectionsRefused']['inc']>[0]['reason']
 
-/** A counter that takes only the values of its label that it was made with. */
+/** A counter whose label takes only the values that were named when the counter was made. */
 type CounterOf<Label extends string, Value extends string> = Omit<Counter<Label>, 'inc'> & {
   inc(labels: Record<Label, Value>, by?: number): void
 }

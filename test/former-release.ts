@@ -20,7 +20,8 @@ import type { Driver } from './stores.ts'
  *
  * A node of commit 9c1e16f, which stored webhooks in the same form, made two webhooks of the livestream and the plugin
  * target `dts`. The endpoints of the webhooks failed for `given up 1`, `given up 2`, `waiting 1` and `waiting 2`. The
- * target answered 410 to the first two and failed for the others. Then the second one was replayed.
+ * target answered 410 to the two events `given up`, and failed for the two events `waiting`. Then `given up 2` was
+ * replayed to the target.
  */
 
 export interface FormerStore {

@@ -1,6 +1,6 @@
 /**
  * The tests that take longest: 60 to 150 s on two cores. They begin first, so that none of them runs alone at the end.
- * In the list, tests that compute alternate with tests that mostly wait.
+ * The list alternates between tests that compute and tests that mostly wait.
  */
 export const longest = [
   'soak/hub/crash',

@@ -51,7 +51,7 @@ interface Membership {
 }
 
 interface Entry {
-  /** The node that made the commit. Undefined: that node gave up, so it receives the changes like those of another. */
+  /** The node that made the commit. Undefined: it gave the commit up, and receives it like one of another node. */
   writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void

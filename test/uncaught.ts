@@ -15,7 +15,7 @@ export class Domain {
 process.setUncaughtExceptionCaptureCallback((error) => void fail(error))
 
 async function fail(error: Error): Promise<void> {
-  // A static import would be too early, because tap loads this module before tap itself is loaded.
+  // tap loads this module while tap itself is still being loaded. So a static import of tap would be too early.
   const { default: tests } = await import('tap')
   if (tests.results) {
     process.stderr.write(`after the end of the tests: ${error?.stack ?? error}\n`)

@@ -100,7 +100,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether a slot needs no event of this time: the hub has it, or the hub or this import a newer one. */
+  /** Whether a slot needs no event of this time: the hub has one, or the hub or this import has a newer one. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)
@@ -123,7 +123,7 @@ interface RetainedSlot {
   slot: string
 }
 
-/** Topic and slot of each retained value of an event, one per livestream. The slot of a control state is its name. */
+/** The slot of each retained value of an event, one per livestream: its topic and, for a control state, the name. */
 function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): RetainedSlot[] {
   const slot = kind.class === 'control' && 'name' in event ? event.name : ''
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))

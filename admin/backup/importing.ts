@@ -151,8 +151,8 @@ async function takeIn(of: {
   }
   await portions.flush()
   if (auditFile !== undefined && auditLines.length > 0) await addAuditLines(auditFile, auditLines)
-  // Raises the position counter to that of the export, so that no position is given out twice: the commit takes all
-  // missing positions.
+  // If the position counter of this store is behind that of the export, this commit takes the positions in between. So
+  // no position is given out twice.
   const missing = number - (await store.lastNumber())
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([

@@ -8,8 +8,8 @@ const maxQuestion = 500
 
 /**
  * Callers who send the same request within a second share the answer, so that twenty open consoles delay publishers no
- * more than one console does. After a command that changes something, every caller gets a new answer. Because others
- * share it, the answer does not depend on whether the first caller is still allowed to ask.
+ * more than one console does. The answer does not depend on whether the first caller is still allowed to ask, because
+ * other callers get it too. After a command that changes something, every caller gets a new answer.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -13,7 +13,8 @@ import { type Attack, createAssault, type Target } from './attack.ts'
 const acknowledgeAfterMs = 15_000
 /**
  * Enough webhooks to fill all delivery slots that one institution can get: half of the 512 slots of a node, and half of
- * the 32 slots of an endpoint. An institution may have 50 of them for one livestream, so each event is for several.
+ * the 32 slots of an endpoint. An institution may have only 50 webhooks for one livestream, so each event is for
+ * several livestreams.
  */
 const endpoints = 18
 const webhooksEach = 16

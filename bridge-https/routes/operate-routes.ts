@@ -58,7 +58,8 @@ export function operateRoutes({
         const given = isRecord(call.body) && call.body
         const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
         const isChanged = effect !== 'none' && 'result' in performed
-        // A user who has just removed itself is told so. Nothing else is for a user who was removed meanwhile.
+        // The answer to a successful change is always sent, because the user may have removed itself. Any other answer
+        // is refused if the user was removed meanwhile.
         const isForUser = isChanged || (await call.isStillUser())
         const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }

@@ -59,7 +59,8 @@ export function subscriptionRoutes(parts: {
         }
         const wrong = await checkUrl(url)
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
-        // The check asks a name server, which may take seconds. Only the change waits for earlier ones.
+        // The check asks a name server, which may take seconds. It is not part of the change, so that later changes of
+        // the user do not wait for it.
         return oneChange(call, userId, async () => {
           const { id: topicId } = topics.stored.get(topic) ?? {}
           if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
@@ -122,7 +123,10 @@ export function subscriptionRoutes(parts: {
     },
   ]
 
-  /** Changes of all institutions wait for one lock, so a user has one of them there, and pays one token for each. */
+  /**
+   * The changes of all institutions wait for one lock. So a user has only one change at a time there, and pays one
+   * token for each change.
+   */
   function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
     return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))
   }

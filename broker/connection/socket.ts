@@ -5,8 +5,8 @@ import { packetType } from './protocol.ts'
 
 /**
  * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
- * milliseconds. While messages wait in `paced`, the network must also take a packet in this time for each `paceBytes` in
- * the buffer.
+ * milliseconds. The same holds if messages wait in `paced`, and the network takes no packet in a multiple of this time:
+ * once for each `paceBytes` in the buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -40,7 +40,7 @@ export class OutgoingBuffer {
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
-  /** The calls of `paced` that wait. They look again at each packet that the network has taken. */
+  /** The calls of `paced` that wait. Each checks the buffer again when the network has taken a packet. */
   #waitingForRoom: (() => void)[] | undefined
 
   constructor(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
@@ -88,13 +88,14 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // When the last packet that raised the buffer above `paceBytes` is taken, at most `paceBytes` are left behind it.
+    // True at the latest for the last packet that raised the buffer above `paceBytes`: at most `paceBytes` were written
+    // after it.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 
   /**
    * Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. Calls `stuck`
-   * if the network takes no packet for `frozenMs`, counted for each `paceBytes` in the buffer. So a slow peer has time
+   * if the network takes no packet in `frozenMs` times the number of `paceBytes` in the buffer. So a slow peer has time
    * for a large message.
    */
   async paced(isOpen: () => boolean): Promise<void> {

@@ -220,8 +220,8 @@ function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publi
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
 /**
- * If more than this many calls of `deliver` are waiting, they make a break only where a buffer may overflow. The other
- * breaks let the node do other work, such as reading from publishers, but the waiting messages go out later.
+ * If more than this many calls of `deliver` are waiting, they make a break only where a buffer may overflow. They leave
+ * out the other breaks: these let the node do other work, such as reading from publishers, but delay messages.
  */
 const maxWaiting = 8
 
@@ -295,8 +295,8 @@ const maxInFlight = 10_000
  * Sends a live message to its recipients, at the granted QoS but not above `highest`. Live means that the hub stores
  * nothing for the recipient: at QoS 0, or for a clean session.
  *
- * Works in groups: first makes all subscribers of a group ready, then writes to all of them. The fields that show
- * whether a subscriber can take a message lie apart in memory. So the processor fetches those of a whole group at once.
+ * Works in groups: makes all subscribers of a group ready, then writes to all of them. The fields that `makeReady`
+ * reads lie apart in memory. With no writes in between, the processor fetches those of a whole group at once.
  *
  * After the first `withoutBreak` subscribers, makes a break before each group: Node.js then ends the writes of the last
  * group while their data are in the cache of the processor. Makes no break before a group with QoS 1 and 2 only: the

@@ -136,7 +136,7 @@ export function createLogIn(parts: {
     connection.sessionPresent = resumed
     const { will } = connection.request ?? {}
     if (will) {
-      // Set before the commit: a commit that failed may still be applied, and the end of the log-in removes the will.
+      // Set before the commit: a failed commit may still be applied, and `connectionEnd.end` then removes the will.
       client.willKey = wills.newKey(clientId)
       await wills.store(client.willKey, session, will)
     }

@@ -125,7 +125,8 @@ export async function openKnownSessions(parts: {
   function permission(text: string): string {
     const own = permissions.get(text)
     if (own !== undefined) return own
-    // Credentials of pages may have ever new permissions. Starting anew costs only memory for equal texts.
+    // Each temporary credential may have new permissions, so the map would grow without end. Clearing it costs only
+    // memory: equal texts may then be there twice.
     if (permissions.size >= mostPermissions) permissions.clear()
     permissions.set(text, text)
     return text

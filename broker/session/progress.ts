@@ -137,9 +137,9 @@ export async function openProgress(parts: {
 
 /**
  * Returns how far these sessions have got. Leaves out a session that keeps up (`isLive`) and has no message in flight.
- * The result lists about `maxInValue` messages at most. If the messages of a session do not fit in, and its stored
- * record has its present `upTo`, the value for the session is null: after a crash the hub uses the record, and the
- * client gets more messages twice.
+ * The result lists about `maxInValue` messages at most. If the messages of a session do not fit in, its value is null,
+ * provided that its stored record has the `upTo` that the session has now. After a crash the hub uses that record, and
+ * the client gets more messages twice.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

@@ -191,8 +191,9 @@ export function createRecords(parts: {
   }
 
   /**
-   * Returns how far a session has got. Lists the first `maxOwed` owed messages, or all if QoS 2 messages were sent:
-   * the node sends no others before it stores the progress again. `lost`: number of messages that are not listed.
+   * Returns how far a session has got. Lists all owed messages if QoS 2 messages were sent. Otherwise lists the first
+   * `maxOwed`: the node sends no later ones before it stores the progress again. `lost`: number of messages that are
+   * not listed.
    */
   function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)

@@ -9,7 +9,7 @@ export interface Queue {
   /** Dead letters, in the order in which the hub gave them up. */
   dead: DeadLetter[]
   dropped: number
-  /** The highest sequence that the queue ever held: `before` of earlier events, `since` of all others. */
+  /** The highest sequence that the queue ever held: `before` for items older than the queue, `since` for all others. */
   highest: { before: number; since: number }
 }
 

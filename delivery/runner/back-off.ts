@@ -1,7 +1,7 @@
 const firstMs = 1_000
 /** With its random part, the longest pause has 600 s. */
 const lastMs = 480_000
-/** A pause is longer by up to this part of it, at random. */
+/** Each pause is extended at random, by up to this part of its length. */
 const jitter = 0.25
 
 /**

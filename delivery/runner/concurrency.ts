@@ -24,8 +24,8 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 
 /**
  * Slots that owners share. An owner gets another slot only while it holds fewer slots than are free. So a single owner
- * gets half of the slots, and two owners get a third each. The remaining slots stay free for owners that hold
- * none yet. Without free slots, these would wait long: an owner keeps its slots until its deliveries end.
+ * gets half of the slots, and two owners get a third each. The remaining slots stay free for owners that hold none yet.
+ * If no slots were free, such an owner would wait long: the others keep their slots until their deliveries end.
  */
 function createSlots(size: number) {
   let free = size

@@ -19,9 +19,9 @@ const question = 'knows-subscription'
  * The subscription is stored first, with the mark `isBeginning`. From then on, new events go into its queue, and the
  * hub sends nothing from the queue. The node that works off the queue waits until every node puts new events into it.
  * Then this node adds the earlier events from the journal, in order, and removes the mark. If the node crashes before
- * that, the mark is still there, and this node or another one starts over. A node that starts over leaves
- * alone the earlier events that are in the queue already: the sequence of their items is the position of a
- * message in the journal.
+ * that, the mark is still there, and this node or another one starts over. A node that starts over adds no earlier
+ * event twice: the sequence of its item is the position of its message, so the node recognises items that it finds in
+ * the queue.
  */
 export function createBeginnings(parts: {
   store: Store
@@ -120,9 +120,9 @@ export function createBeginnings(parts: {
 
   /**
    * Resolves if every node puts new events into the queue, and this node knows of all events that were accepted before
-   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet.
-   * Another node commits its events in the order of its decisions, and then its answer. So with that answer,
-   * this node knows all events that the other node decided about before that node knew the subscription.
+   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet. A node commits
+   * its answer after the events that it has decided about. So when the answer arrives, this node knows all events that
+   * the other node decided about without knowing the subscription.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

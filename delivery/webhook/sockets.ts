@@ -2,9 +2,11 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Maximum number of idle connections of one client. The same maximum holds for those that still read an answer. */
+/** Maximum number of idle connections of one client. A client may have as many more that still read an answer. */
 const maxIdle = 64
-/** The sum for two clients (webhooks and plugin targets), each with idle connections and those that read an answer. */
+/**
+ * Both kinds of connections (idle, and still reading an answer) of both clients (for webhooks, and for plugin targets).
+ */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

@@ -16,8 +16,8 @@ import {
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
 /**
- * Maximum numbers of subscriptions of one institution. One per livestream and partner needs fewer. An event costs the
- * hub an item for each subscription of its livestream.
+ * Maximum numbers of subscriptions of one institution. With one subscription for each livestream and partner, an
+ * institution stays below them. An event costs the hub an item for each subscription of its livestream.
  */
 export const maxSubscriptions = { perInstitution: 2_000, perLivestream: 50 }
 

@@ -19,7 +19,7 @@ export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub. It is refused, because the hub would mistake a push to itself for plugin work. */
+    /** URL of the hub. It is refused: `POST /pubsub` takes whatever the hub pushes to itself as plugin work. */
     own?: string
     resolve?: Resolve
   },

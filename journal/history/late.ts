@@ -25,7 +25,7 @@ const minLookedAt = 5
  * that newer message. There is an answer only if the stored data prove the answer, so all nodes give the same one. The
  * proof is that, since the newer message,
  * - the journal has kept all messages,
- * - no message had an event time so far ahead of the clock that one with an older time may have replaced it,
+ * - no message had an event time so far ahead of the clock that it may have failed to keep out older event times,
  * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {

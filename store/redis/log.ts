@@ -35,7 +35,7 @@ export interface Outcome {
 /** The newest entry of the log whose changes this node may know. */
 export interface Known {
   id: () => string
-  /** Redis answered when the log ended with this entry: the answer may show all changes up to there. */
+  /** Notes that an answer of Redis has named this log entry: the answer may show all changes up to the entry. */
   saw: (id: string) => void
 }
 
@@ -229,8 +229,8 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // Reports the given-up commits that precede this commit in the group. `end` has just settled this
-      // commit, but its caller goes on in a later microtask, and thus after the report.
+      // Reports the given-up commits that precede this commit in the group. `end` has just settled this commit, but the
+      // code that waits for it goes on in a later microtask, and thus after the report.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

@@ -99,7 +99,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
-          // The reader goes on at the end of the log, and no longer misses the lost entry.
+          // The reader goes on at the end of the log, and must no longer look for the lost entry.
           seen = start
           committing.onLost()
         },

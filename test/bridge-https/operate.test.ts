@@ -261,7 +261,7 @@ t.test(
     const answers = await Promise.all(asked)
     await removed
     for (const { status, json } of answers) {
-      // 409: this took so long that the node gave up to catch up.
+      // 409: the node did not see the changes of other nodes in time, so it did nothing.
       t.ok([403, 409].includes(status), `${status}`)
       t.equal(json.result, undefined)
     }

@@ -71,7 +71,7 @@ t.test('of many answers that nobody reads, the oldest end', async (t) => {
       () => false,
     )
 
-  // All that is not read may have 64 MiB: eight of these answers.
+  // All unread answers together may take 64 MiB. Eight of these answers fit.
   const texts = await ask('/text', 10)
   const values = await ask('/value', 1)
   const same = await ask('/shared', 10)

@@ -182,7 +182,7 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
   const second = await rawClient(t, broker.port)
   second.send(connect('c', { ...login, clean: true }))
   while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
-  // A clean log-in stores nothing, so the store does not delay it. It must wait for the first log-in by itself.
+  // A clean log-in stores nothing, so the held store does not delay it. It must still wait for the first log-in.
   await new Promise((resolve) => setImmediate(resolve))
   store.release()
   t.match(await second.next('connack'), { returnCode: 0, sessionPresent: false })

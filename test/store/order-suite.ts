@@ -7,7 +7,7 @@ import type { Opened } from './suite.ts'
 type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }
 
 const key = 'retained/x'
-/** The current time in these tests. An older value does not replace one up to 10 minutes ahead of it. */
+/** The current time in these tests. A value up to 10 minutes ahead of this time is not replaced by an older value. */
 const now = 1_800_000_000_000
 const horizon = now + 600_000
 

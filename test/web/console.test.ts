@@ -77,7 +77,7 @@ t.test('the same search asks again, and a number is an item before it is a posit
   await page.getByRole('button', { name: 'Search', exact: true }).click()
   await page.getByText('Nothing was found.').waitFor()
   await publisher.publish(playing(station(), { title: 'Late', playlistItemId: 'item-9' }))
-  // The node gives equal answers to equal questions for a second.
+  // For a second, the node repeats its last answer to the same request. So search until the answer is a new one.
   const row = page.getByRole('row').filter({ hasText: 'Late' })
   while (!(await row.isVisible())) await page.getByRole('button', { name: 'Search', exact: true }).click()
 

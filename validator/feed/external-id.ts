@@ -26,7 +26,7 @@ export function foldExternalId(externalId: string): string {
   return result
 }
 
-/** Results of `foldExternalId`, because an event may name an external id many times, and each time is folded thrice. */
+/** Results of `foldExternalId`. An event may name an external id many times, and the hub folds it thrice each time. */
 const folded = new Map<string, string>()
 const maxFolded = 1_000
 

@@ -12,7 +12,7 @@ export interface Livestream {
   institution: { id: string; title: string; acronym: string }
 }
 
-/** Finds a livestream, or several, by a text. A map is one. */
+/** Finds a livestream, or several, by a text. A `Map` is such an index. */
 interface Index<Found> {
   get(text: string): Found | undefined
 }

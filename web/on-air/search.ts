@@ -14,7 +14,7 @@ export const search = signal('')
 /** Whether only livestreams with an announcement are shown. */
 export const isAnnouncingOnly = signal(false)
 
-/** Publishers may send titles of any length. So many characters of each are searched. */
+/** Number of characters of each title that are searched: publishers may send titles of any length. */
 const longest = 500
 
 /** An institution with those of its livestreams that match. */

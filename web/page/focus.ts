@@ -19,7 +19,7 @@ export function useFocusOnHeading(gone: RefObject<HTMLElement | null>): void {
       const [inPanel, inView] = ['.panel', '.view'].map((part) =>
         element.closest(part)?.querySelector('h1, h2'),
       )
-      // It is not known yet which of its surroundings go away as well.
+      // It is not known yet which of the elements around this one go away as well.
       queueMicrotask(() => {
         const heading = [inPanel, inView].find((one) => one?.isConnected)
         if (!(heading instanceof HTMLElement)) return focusContent()

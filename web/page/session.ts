@@ -93,7 +93,7 @@ export async function askAsUser(
   return withLogInIfRefused(await ask(method, path, { ...sent, token }))
 }
 
-/** Asks for what strangers may see at some nodes. There, a user without the permission sees no less than a stranger. */
+/** Asks for what some nodes show to strangers. If the user lacks the permission, asks again as a stranger. */
 export async function askAsReader(method: string, path: string): Promise<Answer> {
   const answer = await askAsUser(method, path)
   if (codeOf(answer) !== 'authorization.permission') return answer

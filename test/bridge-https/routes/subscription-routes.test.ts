@@ -13,7 +13,7 @@ t.test('a user who is removed while the URL is checked gets no webhook', async (
   const { subscribe } = open(
     {},
     {
-      // The asker's own name server may answer as slowly as it likes.
+      // The check asks a name server. It may be the user's own, and answer so late that the user is removed meanwhile.
       async checkUrl() {
         isRemoved = true
         return undefined

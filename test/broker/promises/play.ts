@@ -56,7 +56,7 @@ interface Session {
   node: number
   filters: Map<string, Filter>
   connection: number
-  /** How many events there were at the last log-in, and when the session left before that. */
+  /** How many events there were at the last log-in, and how many when the session had left before that. */
   cameAt: number
   leftAt: number
   copies: Copy[]

@@ -58,9 +58,10 @@ export type Standing =
    */
   | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**
-   * The message must come. `isUnsent`: as above. `isBehind`: the journal was trimmed while the message waited for
-   * acknowledgements, so the hub chooses as for a return. `isChosen`: the hub chose it when the session came back.
-   * `before`: the standing that the message gets again if the connection ends before it comes. `isAgain`: as above.
+   * The message must come. `isUnsent`: as above. `isBehind`: the journal was trimmed while the message waited until
+   * earlier ones were acknowledged, so the hub chooses as for a return. `isChosen`: the hub chose it when the session
+   * came back. `before`: the standing that the message gets again if the connection ends before it comes. `isAgain`: as
+   * above.
    */
   | {
       is: 'must'
@@ -182,7 +183,7 @@ export interface Limited {
 
 /**
  * If more messages wait than the limits allow, the hub drops the oldest that were never sent, and counts them. While
- * the journal is whole, it drops no sent message. `before`: the standings before those in `standings`.
+ * the journal is whole, it drops no sent message. `before`: the former standings of the same messages.
  */
 export function withinLimit(
   before: readonly Standing[],
@@ -270,9 +271,9 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 }
 
 /**
- * The node crashes while the session is connected, or so soon after it left that the end may not be stored. All
- * messages of the connection are sent again if a filter still counts for them, even superseded ones. `isRecent`:
- * whether an acknowledgement at that time is so recent that the node may not have stored it.
+ * The node crashes while the session is connected, or so soon after it left that the end of the connection may not be
+ * stored. All messages of the connection are sent again if a filter still counts for them, even superseded ones.
+ * `isRecent`: whether an acknowledgement at the time `at` may not be stored yet.
  */
 export function whenCrashed(
   standing: Standing,
@@ -298,7 +299,7 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // If an UNSUBSCRIBE met the message on its way, it may have been sent after the end of its filter was stored.
+      // If the message was on its way at an UNSUBSCRIBE, the node may have sent it after storing the end of the filter.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
@@ -307,7 +308,7 @@ export function whenCrashed(
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
       // The filter may have been raised since. Nothing promises whether it then counts for earlier events.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
-      // After an earlier crash, the node may have had no room yet for messages behind those that it repeats.
+      // After an earlier crash, the node repeats messages before it chooses new ones. So it may still choose this one.
       return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
         ? { is: 'waits', choice: 'perhaps' }
         : standing
@@ -327,7 +328,9 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /** An earlier SUBSCRIBE brought the value, and the message itself is still to come. It may be in flight by then. */
+    /**
+     * An earlier SUBSCRIBE brought the value, and the message itself is still to come, or in flight at this SUBSCRIBE.
+     */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
@@ -370,7 +373,7 @@ export function wrongWith(
     packetId: number | undefined
     packetIdElsewhere: number | undefined
     isBroughtBySubscribe: boolean
-    /** A SUBSCRIBE brought the message while it was on its way. So it comes once more. */
+    /** A SUBSCRIBE brought the value while the message itself was still to come. So the message comes once more. */
     isDueBesides: boolean
     /** The hub accepted the message after the log-in of this connection. */
     isNew: boolean

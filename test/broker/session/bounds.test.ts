@@ -200,7 +200,7 @@ t.test('of a topic one retained value waits for a client, however often it subsc
   const rounds = 10
   for (let n = 0; n < rounds; n++) {
     await broker.broker.distribute([title(`title ${n}`, n)])
-    // Every other SUBSCRIBE brings the value by another filter.
+    // The SUBSCRIBEs use two filters in turn, so each brings the value by another filter than the one before.
     subscribe(client, n + 2, n % 2 === 0 ? { '#': 1 } : { 'radio/#': 1 })
     await client.next('suback', n + 1)
     t.match(await broker.broker.session('c'), { queued: few.maxInFlight + 1, inFlight: few.maxInFlight })

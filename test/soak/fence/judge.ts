@@ -43,7 +43,7 @@ export interface SessionRecord {
   received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
-/** Even under faults, each connected session is sent an event within this time after its acknowledgement, ms. */
+/** Even under faults, the hub sends an event to connected sessions within this time after acknowledging it, ms. */
 const begunMs = 30_000
 
 /** Acknowledged events that a session should have got, and did not. */

@@ -16,7 +16,7 @@ import { createPublisher, markerOf } from '../fence/publishers.ts'
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 3)
 const seed = process.env.CRASH_SEED ?? '1'
-/** At most this time after a log-in or an accepted event, the hub has sent the messages for a session, milliseconds. */
+/** The hub sends a session its messages within this time after a log-in or an accepted event, milliseconds. */
 const servedMs = 1_000
 
 onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, async (t, store) => {

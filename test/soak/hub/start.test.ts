@@ -60,7 +60,7 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
 
 t.test('SIGTERM ends a node that is starting, before it lets a client in', async (t) => {
   const home = await temporaryDirectory(t)
-  // It takes connections and says nothing: a node waits for its feed from there.
+  // This server takes connections and says nothing. A node that reads its feed from it waits.
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())
@@ -143,7 +143,7 @@ t.test('a data directory that the node may not write to is named', async (t) => 
   const dataDir = join(home, 'data')
   await mkdir(dataDir, { mode: 0o500 })
   const node = [process.execPath, await compiledServer()]
-  // Root may write everywhere, except without this right.
+  // Root may write everywhere. As root, the test takes this right from the node.
   const limited = ['setpriv', '--bounding-set', '-dac_override', ...node]
   const [program = '', ...args] = process.getuid?.() === 0 ? limited : node
   const env = { PATH: process.env.PATH, HUB_DATA_DIR: dataDir, HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }

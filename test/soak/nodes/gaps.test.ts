@@ -63,7 +63,7 @@ t.test(
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }
-    // From the fifth failure on, the node waits so long that an attempt and a pause do not fit into a stop.
+    // From the fifth failure on, a pause and the next attempt together take longer than a stop may take.
     await until(() => times(node, 'the node cannot start again yet') >= 5)
     const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
     t.teardown(() => hanging.close())

@@ -92,7 +92,7 @@ t.test('a node that was killed and starts at once', { skip: withoutRedis }, asyn
   const app = await connect(t, a, subscriber, { clientId: 'app' })
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   const lost = [closed(last.client), closed(app.client)]
-  // Node a gets the lowest slot again. So it is the leader, and would have to end its own former run.
+  // Node a gets the lowest slot again, so it is the leader. The leader must itself clean up after its former run.
   await a.kill()
   await a.start()
   await Promise.all(lost)

@@ -196,7 +196,7 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // `b` starts again, and removes its former self, after `c` has removed `a` and before it removes `b`.
+    // `b` starts again and removes its former self, after `c` has removed `a` and before `c` removes `b`.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

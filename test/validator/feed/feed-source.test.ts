@@ -380,7 +380,7 @@ t.test('redirects are followed from https to https only', async (t) => {
     'https://example/moved': '/feed',
     'https://example/elsewhere': 'https://other.example/feed',
     'https://example/plain': 'http://example/feed',
-    // The step without TLS could lead anywhere, also to a feed of the attacker that has TLS.
+    // In the step without TLS, an attacker could redirect the hub anywhere, also to a feed with TLS.
     'https://example/by-plain': 'http://example/back',
     'http://example/back': 'https://other.example/feed',
     'https://example/loop': '/loop',

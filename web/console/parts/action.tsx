@@ -20,7 +20,9 @@ export function Action<Name extends OperationName>(props: {
   loss?: ComponentChildren
   /** The text that is shown when the command is done. */
   said?: (result: Results[Name]) => string
-  /** Gets the outcome, in place of the text beside the button: for a button that the command removes. */
+  /**
+   * Gets the outcome, in place of the text beside the button. For a button that disappears when the command is done.
+   */
   outcome?: Signal<Outcome>
   done?: (result: Results[Name]) => void
   isStrong?: boolean

@@ -32,7 +32,7 @@ export function CommandForm<Name extends OperationName>(props: {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const form = useRef<HTMLFormElement>(null)
-  // A button opens forms that can be cancelled, and it may be far down.
+  // A form that can be cancelled was opened by a button, which may be far down: the form scrolls into view.
   useLayoutEffect(() => {
     if (!props.cancelled) return
     const opener = document.activeElement

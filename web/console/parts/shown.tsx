@@ -62,8 +62,8 @@ export function Problem({ text }: { text: string | undefined }) {
 }
 
 /**
- * Keeps what is shown only once until the person is done with it, also while another view or the form to log in is
- * shown. Another user does not get it.
+ * Keeps a value that is shown only once, until the person is done with it. The value stays while another view or the
+ * form to log in is open. Another user does not get it.
  */
 export function keptForUser<Value>(): Signal<Value | undefined> {
   const kept = signal<Value | undefined>(undefined)

@@ -7,9 +7,11 @@ import { repeat } from '../poll.ts'
 
 const everyMs = 5_000
 
-/** Maximum number of pages that the first request reads. A page may hold no event: then the next one may. */
+/**
+ * Maximum number of pages of the list that are read at first. One may hold no event although the next one holds some.
+ */
 const mostPages = 10
-/** If there was no event, the page asks again for events since this long before, milliseconds. */
+/** While there are no events, the page asks for those since this long before its last request, milliseconds. */
 const overlapMs = 60_000
 
 /**

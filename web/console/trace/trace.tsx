@@ -19,13 +19,13 @@ const outcomes = [
   ['dry-run', 'dry run'],
 ] as const
 
-/** So long after a letter the typing counts as paused, milliseconds. */
+/** The typing counts as paused this long after the last letter, milliseconds. */
 const pauseMs = 600
 
 /** The live tail of events, and the search for past ones. */
 export function Trace() {
   const isBusy = useSignal(false)
-  /** Number of searches that were sent off: the same terms search again. */
+  /** Number of searches that were sent off. It grows with each, so that the same terms can be searched for again. */
   const nth = useSignal(0)
   const isLeft = useRef(false)
   useEffect(

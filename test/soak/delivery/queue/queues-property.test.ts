@@ -24,7 +24,7 @@ interface Step {
     | 'tidy'
     | 'trim'
   queue: Name
-  /** `append`: to both queues. `postpone`: because the target refused the message. `tidy`: keeps the queues. */
+  /** True: `append` to both queues, `postpone` because the target refused the message, `tidy` but keep the queues. */
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'

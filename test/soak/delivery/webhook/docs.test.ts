@@ -72,8 +72,8 @@ for (const receiver of receivers) {
     const before = (await statuses(name)).length
     await publish('Two')
     await recorder.until((received) => received.length === 1)
-    // Wait until the example receiver has ignored its own push of this event. It does, because its list still names
-    // another service account.
+    // The hub also pushes this event to the example receiver. Wait until that push is over. The receiver ignores it,
+    // because the receiver's list still names another service account.
     await hub.until(async () => (await statuses(name)).length > before)
     const [pushed] = recorder.received
     if (!pushed) throw new Error('nothing arrived')
