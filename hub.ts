@@ -63,7 +63,7 @@ interface HubOptions {
   onGap?: (reason: Error) => void
   /** Called when the data directory has an export to import: the caller must close the node and start it again. */
   onImport?: () => void
-  /** Aborts when the node is to stop. A start that does not listen yet then rejects. */
+  /** Aborts when the node is to stop. If the listeners are not open yet, the start then rejects. */
   stopping?: AbortSignal
 }
 

@@ -127,7 +127,7 @@ export function auditPath(dataDir: string): string {
   return join(dataDir, 'audit.log')
 }
 
-/** Path of the audit file. Undefined if nodes share the store, because the store then has the entries as well. */
+/** Path of the audit file if the store has no audit entries. Undefined if it has them: nodes share the store. */
 export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
   return store.isShared ? undefined : auditPath(dataDir)
 }

@@ -61,7 +61,7 @@ try {
   await node.stop()
 }
 
-/** The product files in which a function has run that has run `before` too, with these functions. */
+/** The functions of the product that have run and are also in `before`, by file. */
 function touchedFiles(
   coverage: readonly FileCoverage[],
   root: string,

@@ -34,7 +34,7 @@ export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** Bounds of MQTT connections, which MQTT over TCP shares. */
   bounds: ConnectionBounds
-  /** Largest MQTT packet that the broker accepts. A WebSocket message may be at least as large. */
+  /** Largest MQTT packet that the broker accepts. The limit for a WebSocket message is never below this. */
   maxPacketBytes: number
   /** Largest MQTT packet before log-in. */
   maxConnectBytes: number

@@ -43,7 +43,7 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     },
 
     /**
-     * The public key with this id, if the hub still accepts tokens that it signed. Returns the same object each time,
+     * The public key with this id, if the hub still accepts signatures of this key. Returns the same object each time,
      * so that jose imports the key only once.
      */
     find(kid: string | undefined): JWK | undefined {

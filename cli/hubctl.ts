@@ -138,8 +138,8 @@ async function callAndTell(
 }
 
 /**
- * Whether a command may remove something for good. Asks the person at the terminal. Without a person, a script on the
- * machine of the node may go on; a script elsewhere needs `--yes`.
+ * Whether a command that removes something for good is allowed to run. Asks the person at the terminal. Without a
+ * person, a script on the machine of the node may run it; a script elsewhere needs `--yes`.
  */
 async function mayTakeAway(
   command: Command,

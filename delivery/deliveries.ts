@@ -170,7 +170,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }
 
-  /** After a 410: gives up a plugin target's items, disables a webhook after an hour. False: too early. */
+  /**
+   * After a 410: gives up a plugin target's items, or disables a webhook that has been gone for an hour. False: too
+   * early.
+   */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue
     if (!isWebhook(queue)) {

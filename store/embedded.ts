@@ -161,7 +161,7 @@ function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
     /** Does nothing if the last write succeeded. */
     async recover(): Promise<void> {
       if (!failed) return
-      // Until the database is closed, it does not show the failed batch.
+      // Read these values before the database is closed: once it is open again, it may show the failed batch.
       former ??= await readStored(
         db,
         failed.map(({ key }) => key),

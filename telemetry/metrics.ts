@@ -55,7 +55,7 @@ export function createMetrics() {
     queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
 
-    /** Seconds since the node started. Its process may be older, because it starts a node again. */
+    /** Seconds since the node started. The process may be older, because it may have started the node several times. */
     uptime: (): number => (performance.now() - startedAt) / 1000,
 
     /** Sets where `hub_certificate_expiry_days` comes from. The gauge calls `end` each time that it is read. */

@@ -32,7 +32,7 @@ export interface Reach {
 /** Resolves when each of these nodes has received all commits made before the call. */
 export async function settled(...stores: Pick<SharedStore, 'catchUp' | 'commit'>[]): Promise<void> {
   for (const store of stores) {
-    // This commit resolves after all earlier commits of the node. `catchUp` also works if the store rejects it.
+    // This commit resolves after all earlier commits of the node. If the store rejects it, `catchUp` still works.
     await store.commit([{ tell: 'heard', value: '' }]).catch(() => undefined)
     await store.catchUp()
   }
@@ -51,7 +51,7 @@ interface Membership {
 }
 
 interface Entry {
-  /** The node that made the commit. Undefined: it gave the commit up, and receives it like one of another node. */
+  /** The node that made the commit. Undefined: the node has given it up, and receives it like another node's commit. */
   writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void

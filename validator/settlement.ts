@@ -21,8 +21,8 @@ export interface Accepted {
 }
 
 /**
- * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). Most events have none, so
- * the pipeline asks only about an event that has `plugins`, or a livestream in `withWebhooks`, or if `isForAll` is true.
+ * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). Most events have none. So
+ * the pipeline asks only if the event has `plugins` or a livestream in `withWebhooks`, or if `isForAll` is true.
  */
 export interface WorkPlanner {
   /** The livestreams that have webhooks. */

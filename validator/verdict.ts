@@ -60,7 +60,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
     if (own.length === 0) return foreign()
-    // The livestream's last publisher is accepted too, because it may have dropped out of the feed as well.
+    // Accepts the livestream's last publisher even if this publisher has dropped out of the feed as well.
     const named = own.filter(isOfPublisher)
     if (named.length > 0) return choose(named)
     return isOwnPublisher ? choose(own) : wrongPublisher(own)

@@ -26,7 +26,7 @@ let countsFrom = 0
 let lastStamp = 0
 
 export const commands = {
-  /** Logs in `count` publishers. Each publishes for the livestreams of one login in turn. */
+  /** Logs in `count` publishers. Each has one login, and publishes for the livestreams of this login in turn. */
   async join(of: {
     address: Address
     count: number

@@ -42,7 +42,7 @@ async function once(options: Parameters<Scenario['measure']>[0], run: number): P
   try {
     const publisher = await node.connect(livestream.institution.id)
     await publish(publisher, 'makes the topic')
-    // An institution may have only some webhooks of one livestream, so several institutions subscribe.
+    // An institution may have a limited number of webhooks for one livestream, so several institutions subscribe.
     const { perLivestream } = maxSubscriptions
     const subscribing = institutions.slice(0, Math.ceil((healthy + dead) / perLivestream))
     const tokens = await Promise.all(subscribing.map((institution) => logIn(node, institution)))

@@ -108,7 +108,7 @@ async function starts(
   of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
-  // The webhooks are spread over the livestreams in order, and the first are dead. This livestream has no dead webhook.
+  // The webhooks go to the livestreams in turn, dead ones first. This is the first livestream without a dead webhook.
   const nth = of.dead % livestreams.length
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')
@@ -129,7 +129,7 @@ async function starts(
 
 type Arrivals = ReturnType<typeof createArrivals>
 
-/** Counts the arrivals of events at webhooks. `of` resolves when an event has arrived at `missing` webhooks. */
+/** Counts the arrivals of events at webhooks. `of` resolves when an event has arrived `missing` times. */
 function createArrivals() {
   const waiting = new Map<string, { missing: number; done: () => void }>()
   return {

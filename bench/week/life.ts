@@ -11,7 +11,7 @@ import { type Hub, openHub } from './hub.ts'
 const atOnce = 100
 /**
  * The hub removes expired data after this many events: twice a minute at ten events a second. With fewer events a
- * second the hub removes less often, because otherwise the removals would take longer than the rest of the week.
+ * second the hub removes less often, because otherwise the removals would take longer than all other work of the week.
  */
 const sweepEvery = 300
 /** Interval on the hub's clock at which the hub tidies its queues, as the runner does, milliseconds. */

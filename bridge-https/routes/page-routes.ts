@@ -100,7 +100,7 @@ export async function pageAnswer(name: string, { webFiles, publicUrl }: PagePart
     "script-src 'self'",
     "style-src 'self'",
     "img-src 'self' https:",
-    // By the standard 'self' covers WebSockets too. In older Safari it covers only https.
+    // The standard lets 'self' cover WebSockets too. In older Safari, 'self' covers only https.
     `connect-src 'self' wss://${new URL(publicUrl()).host}`,
     "base-uri 'none'",
     "form-action 'none'",

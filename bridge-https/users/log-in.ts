@@ -16,8 +16,8 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Mails per account and hour. `known`: requests from all networks where the account has logged in before, together.
- * `perPlace`: requests from one of these networks, or from all other networks together.
+ * Maximum number of mails per account and hour. `known`: for all networks together where the account has logged in
+ * before. `perPlace`: for each of these networks. All other networks together count as one.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

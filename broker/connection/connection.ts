@@ -104,7 +104,7 @@ export class MqttConnection extends Duplex {
     this.#uncountBytes(payload.length)
   }
 
-  /** Call this after the CONNACK. Takes the packets that came after the CONNECT. `inFlight`: that of the session. */
+  /** Call this after the CONNACK. Takes the packets that came after the CONNECT. `inFlight` belongs to the session. */
   open(inFlight: InFlight): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'

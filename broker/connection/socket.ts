@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` in this time;
- * milliseconds. The same holds if messages wait in `paced`, and the network takes no packet in a multiple of this time:
- * once for each `paceBytes` in the buffer.
+ * A peer has stopped reading if its buffer is more than half full, and the buffer does not fall to `paceBytes` within
+ * this time, milliseconds. While messages wait in `paced`, it has also stopped reading if the network takes no packet
+ * within this time multiplied by (bytes in the buffer / `paceBytes`).
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -88,8 +88,8 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // True at the latest for the last packet that raised the buffer above `paceBytes`: at most `paceBytes` were written
-    // after it.
+    // True at the latest when the network has taken the last packet that raised the buffer above `paceBytes`: then only
+    // the bytes written after that packet are left, at most `paceBytes`.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 

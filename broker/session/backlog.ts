@@ -88,8 +88,9 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session up to `floor`, because the journal no longer has all messages up to there. Instead,
-   * chooses messages up to `floor` as for any returning session. They get DUP, because they may have been sent.
+   * Moves the place of a session up to `floor`: it cannot read on from its old place, because the journal no longer has
+   * all messages up to `floor`. Of those, chooses the messages that any returning session gets. The chosen ones get
+   * DUP, because they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],
@@ -163,7 +164,8 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // When the session reads the journal, it gets the value of a data topic whatever its age: no value counts as expired.
+  // A session that reads the journal gets the value of a data topic whatever its age, so no value counts as expired
+  // here. An expired control event is never sent.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -29,7 +29,7 @@ export async function openKnownSessions(parts: {
   /** The hub removes a session that has been offline for this time, milliseconds. */
   expiryMs: number
   clock: () => number
-  /** Takes the id of a node that is gone. Returns when it ended, in hub time (milliseconds). Undefined: not known. */
+  /** Takes the id of a node that is gone. Returns the hub time of its end, milliseconds. Undefined: not known. */
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts

@@ -137,9 +137,9 @@ export async function openProgress(parts: {
 
 /**
  * Returns how far these sessions have got. Leaves out a session that keeps up (`isLive`) and has no message in flight.
- * The result lists about `maxInValue` messages at most. If the messages of a session do not fit in, its value is null,
- * provided that its stored record has the `upTo` that the session has now. After a crash the hub uses that record, and
- * the client gets more messages twice.
+ * The result lists about `maxInValue` messages at most. If the messages of a session do not fit in, its value is null:
+ * after a crash the hub uses its stored record, and repeats more messages. They are listed all the same if that record
+ * no longer has the `upTo` of the session, or if QoS 2 messages were sent.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

@@ -192,7 +192,7 @@ export function createRecords(parts: {
 
   /**
    * Returns how far a session has got. Lists all owed messages if QoS 2 messages were sent. Otherwise lists the first
-   * `maxOwed`: the node sends no later ones before it stores the progress again. `lost`: number of messages that are
+   * `maxOwed`: before the node sends any of the rest, it stores the progress again. `lost`: number of messages that are
    * not listed.
    */
   function placeOf(session: Session): StoredPlace {

@@ -61,7 +61,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: unknown 
   }
 }
 
-/** The file behind a name, also behind a symbolic link. Throws a `usage` error if the name is one of a device or pipe. */
+/** The file behind a name, also behind a symbolic link. Throws a `usage` error if a device or pipe has the name. */
 async function fileAt(name: string): Promise<string> {
   const path = await realpath(name).catch(() => name)
   const found = await stat(path).catch(() => undefined)

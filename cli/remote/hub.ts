@@ -94,7 +94,7 @@ export function failureOf(answer: Answer, url: string): CallFailure {
   const { status, body, retryAfter } = answer
   const { message } = Object(body)
   if (typeof message !== 'string') {
-    // The proxy before the hub answers, because it does not reach the hub.
+    // This answer is from the proxy in front of the hub: the proxy does not reach the hub.
     if ([502, 503, 504].includes(status)) {
       return { code: 'node.unreachable', message: `no hub answers at ${url}: status ${status}` }
     }

@@ -23,8 +23,8 @@ interface Enabled {
 
 /**
  * The targets that get an event, each once (service.md §4.2, design.md §10). They are the targets that the event's
- * `plugins` name. Music on the playing topic also goes to targets with `autoEnable`. A single entry with
- * `isDeactivated` excludes its target.
+ * `plugins` name. Music on the playing topic also goes to targets with `autoEnable`. One entry with `isDeactivated` is
+ * enough to exclude its target.
  */
 export function enabledTargets(
   event: HubEvent,

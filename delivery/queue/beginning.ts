@@ -32,9 +32,8 @@ export function createBeginning(parts: {
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Some of these messages already have an item in the queue, added when they were new. These items move into the
-    // order of positions, because other messages may belong between them: messages that another node accepted before it
-    // knew the queue.
+    // Some of these messages already have an item, added when they were new. Each such item moves to the place of its
+    // position: messages that another node accepted before it knew the queue may belong between these items.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

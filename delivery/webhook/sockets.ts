@@ -2,11 +2,9 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Maximum number of idle connections of one client. A client may have as many more that still read an answer. */
+/** Maximum number of idle connections of one client. The same maximum holds for those that still read an answer. */
 const maxIdle = 64
-/**
- * Both kinds of connections (idle, and still reading an answer) of both clients (for webhooks, and for plugin targets).
- */
+/** Maximum for both kinds together, of both clients: the one for webhooks, and the one for plugin targets. */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

@@ -49,7 +49,7 @@ export async function createPushSubscriptions(parts: {
         return subscription
       }),
 
-    /** Removes `isBeginning`: the queue now has the earlier events. Stores `alongside` too. True if it was set. */
+    /** The queue now has the earlier events: removes `isBeginning`, stores `alongside`. True if the mark was set. */
     endBeginning: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, withoutBeginning, () => alongside),
 
@@ -143,7 +143,7 @@ export async function createPushSubscriptions(parts: {
   }
 }
 
-/** Whether an institution with these subscriptions may have no further one of a livestream. */
+/** Whether an institution already has as many subscriptions as it may have, in all or of this livestream. */
 function isFull(ofInstitution: readonly PushSubscription[], livestreamId: string): boolean {
   const { perInstitution, perLivestream } = maxSubscriptions
   const ofLivestream = ofInstitution.filter(({ topicId }) => topicId === livestreamId)

@@ -10,8 +10,8 @@ import { indexesOf, newestFirst } from './newest.ts'
  */
 const toleranceMs = 60_000
 /**
- * If the event time of a message is at most this far ahead of the clock, milliseconds, the message certainly keeps out
- * messages with an older event time.
+ * A message certainly keeps out messages with an older event time if its own event time is at most this many
+ * milliseconds ahead of the clock.
  */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */
@@ -25,7 +25,7 @@ const minLookedAt = 5
  * that newer message. There is an answer only if the stored data prove the answer, so all nodes give the same one. The
  * proof is that, since the newer message,
  * - the journal has kept all messages,
- * - no message had an event time so far ahead of the clock that it may have failed to keep out older event times,
+ * - every message had an event time by which it certainly kept out older ones (`defendedMs`),
  * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {

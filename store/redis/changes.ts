@@ -10,9 +10,9 @@ import { timeOf } from '../stored-value.ts'
  *     kind (1) · length of the key (4) · length of the value (4) · horizon (8) · key · event time (8) · value
  *
  * Numbers are big endian. Horizon and event time are NaN if the change has no order. Redis stores event time and value
- * together as one value. The kind says whether the key, the value or both have a number (`Numbered`). The bytes have 16
- * digits for this number, which hold an offset. The script and each reader of the log add the first number of the group
- * to the offset.
+ * together as one value. The kind says whether the key, the value or both have a number (`Numbered`). In place of this
+ * number, the bytes have an offset of 16 digits. The script and each reader of the log add the first number of the
+ * group to the offset.
  *
  * The conditions of the group are a second sequence of bytes, which only the script reads. Each commit with conditions
  * has these parts:

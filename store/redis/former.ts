@@ -45,7 +45,7 @@ export async function moveFormerStore(of: {
       const [outcome] = await move(id)
       if (outcome !== 'changed') return outcome === 'moved'
       const names = await readMembers()
-      // If no node is registered any more, the last node has just signed off: tries the move again.
+      // If `names` is empty, the last node has just signed off, and the loop tries the move again.
       if (names.length > 0)
         throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
     }

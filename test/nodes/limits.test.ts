@@ -108,7 +108,7 @@ t.test('mails of reset links add up', async (t) => {
 t.test('events of a credential add up', async (t) => {
   const { a, b } = openNodes(t, (store) => createPublishRate(10, store))
   for (let event = 0; event < 20; event++) t.equal(a.take('p', performance.now()), 0)
-  // Node b would let a single event through at once. Once it does not, it also counts the 20 events on node a.
+  // Alone, node b would not delay a single event. A delay shows that it also counts the 20 events on node a.
   await until(() => b.take('q', performance.now()) >= 0 && b.take('p', performance.now()) > 0)
   t.equal(b.take('other', performance.now()), 0)
 })

@@ -8,7 +8,7 @@ const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeSty
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 const number = new Intl.NumberFormat('en-GB')
 
-/** `31 Jan 2026, 18:02:00`. Returns a text that is no time as it is: the hub refuses an event for such a text. */
+/** `31 Jan 2026, 18:02:00`. Returns `at` unchanged if it is no time: the hub refuses events with such a text. */
 export function dateAndTime(at: string): string {
   const time = timeOf(at)
   return Number.isNaN(time) ? at : dateTime.format(time)

@@ -53,7 +53,7 @@ export function History({ livestream }: { livestream: Livestream }) {
         break
       }
       const page = tracksIn(answer.body.events)
-      // A newest page that reaches back to the titles before the loss leaves no gap.
+      // If the newest page reaches back to the titles from before the connection was lost, there is no gap.
       const isJoined = isNewest && page.some(({ time }) => time <= (covered.current ?? -Infinity))
       batch(() => {
         problem.value = ''

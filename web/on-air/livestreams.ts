@@ -130,8 +130,8 @@ function followList(): () => void {
 }
 
 /**
- * Shows the livestreams of a list. Events that the page already has stay with their livestreams. Of those that are not
- * in the list, the page shows only those that have events, as it would if it were opened now.
+ * Shows the livestreams of a list, each with the events that the page already has for it. Of the livestreams that are
+ * not in the list, the page shows only those that have events, as it would if it were opened now.
  */
 function list(body: Record<string, unknown>): void {
   const listed = [body.livestreams].flat().filter(isRecord)

@@ -31,7 +31,7 @@ export function pathPart(text: string): string {
   return (isStep ? '%00' : '') + encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
 }
 
-/** The text of a part of a path. If it cannot be decoded, it is the part itself, and nothing has this name. */
+/** The text of a part of a path. Returns a part that cannot be decoded unchanged: nothing has such a name. */
 export function textOf(part: string): string {
   try {
     return decodeURIComponent(part).replace(/^\0/, '')

@@ -87,7 +87,7 @@ export async function askAsUser(
   const isMissing = answer.status === 401 && user.value !== null
   if (!isExpired && !isMissing) return withLogInIfRefused(answer)
   const renewed = await renew()
-  // Without an answer of the hub to the renewal, the log-in may still be valid: then this is a failure that passes.
+  // If the renewal neither succeeded nor was refused, the log-in may still be valid: the caller may try again later.
   if (renewed.status !== 200 && renewed.status !== 403) return renewed
   // After the end of a log-in, a stranger may still be welcome.
   return withLogInIfRefused(await ask(method, path, { ...sent, token }))

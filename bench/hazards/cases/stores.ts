@@ -38,7 +38,7 @@ export const lostWithConnection: Hazard = {
     const subscriber = await openSubscriber(place, [`radio/${place.livestream.id}/#`], 1)
     const acknowledged = []
     for (let start = 0; start < events.length; start += 10) {
-      // A new publisher each time: instead of an acknowledgement, the broker may have cut the last publisher off.
+      // A new publisher each time: the broker may have cut the last one off instead of acknowledging its events.
       const publisher = await openPublisher(place)
       await breakConnections(place.subject)
       acknowledged.push(...(await publish(place, publisher, events.slice(start, start + 10))))

@@ -13,7 +13,7 @@ t.test('a user who is removed while the URL is checked gets no webhook', async (
   const { subscribe } = open(
     {},
     {
-      // The check asks a name server. It may be the user's own, and answer so late that the user is removed meanwhile.
+      // The check asks a name server, which may be the user's own. Its answer may come only after the user is removed.
       async checkUrl() {
         isRemoved = true
         return undefined

@@ -158,7 +158,7 @@ function countsOf(outcomes: readonly string[]): Record<string, number> {
   return counts
 }
 
-/** Asks for a reset mail from each of these addresses. Returns how many mails the hub sends. */
+/** Asks for a reset mail to `email` from each of these client addresses. Returns how many mails the hub sends. */
 async function mailed(ask: LogIn['mayAskForMail'], email: string, places: readonly string[]) {
   let mails = 0
   for (const place of places) {

@@ -33,8 +33,8 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     },
 
     /**
-     * Publishes events at QoS 1 or 2. Calls `accepted` for each acknowledged event. Resolves after all, or after a
-     * crash.
+     * Publishes events at QoS 1 or 2. Calls `accepted` for each acknowledged event. Resolves when all are acknowledged,
+     * or after a crash.
      */
     publish: (index: number, events: readonly Event[], accepted: (event: Event) => void) =>
       nodeAt(index).publish(events, accepted),

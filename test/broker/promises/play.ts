@@ -194,7 +194,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       )
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
-      // For a session that has fallen behind, the hub counts a lost message even if none was for this session.
+      // The hub cannot tell which of the removed messages were for a session that has fallen behind. So it counts one
+      // lost message, even if none was for this session.
       const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
       if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }
@@ -404,7 +405,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const answered = session.copies.map(({ standing }) => standing)
       await session.listener.settled()
       for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
-      // A missing message is noted only once: from now on it may come. If the window is full, it must still come.
+      // Notes a missing message only once: from now on it may come, but need not. A message that a full window holds
+      // back is not missing: it must still come.
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
         const { standing } = copy

@@ -29,7 +29,7 @@ export interface Bounds {
   /** Number of newest events that the journal keeps of a stream. */
   history: number
   /**
-   * Maximum number of valid control events that the journal keeps of a stream, and most unsent messages that wait for a
+   * Maximum number of valid control events that the journal keeps of a stream, and of unsent messages that wait for a
    * session.
    */
   queueLimit: number
@@ -182,8 +182,8 @@ export interface Limited {
 }
 
 /**
- * If more messages wait than the limits allow, the hub drops the oldest that were never sent, and counts them. While
- * the journal is whole, it drops no sent message. `before`: the former standings of the same messages.
+ * If more messages wait than the limits allow, the hub drops the oldest that were never sent, and counts them. The hub
+ * drops a sent message only if the journal is no longer whole. `before`: the former standings of the same messages.
  */
 export function withinLimit(
   before: readonly Standing[],
@@ -273,7 +273,7 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 /**
  * The node crashes while the session is connected, or so soon after it left that the end of the connection may not be
  * stored. All messages of the connection are sent again if a filter still counts for them, even superseded ones.
- * `isRecent`: whether an acknowledgement at the time `at` may not be stored yet.
+ * `isRecent`: whether the node has perhaps not stored an acknowledgement of the time `at` yet.
  */
 export function whenCrashed(
   standing: Standing,

@@ -170,7 +170,7 @@ t.test(
     const payload = event('sent twice')
     t.equal((await atA.api.call('POST', path, { token: atA.token, body: payload })).status, 500)
     const again = atB.publish(payload)
-    // In this time node b decides the event, before it hears of node a's commit. The test must hold in either order.
+    // Time for node b to decide the event before it hears of node a's commit. The other order must pass the test too.
     await delay(200)
     redis.resume()
     const { id } = await again

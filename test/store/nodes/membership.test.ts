@@ -167,7 +167,7 @@ t.test('a node that starts again says that its former self is gone', async (t) =
 
 t.test('a node that starts again while the others bury its former self joins all the same', async (t) => {
   const { other, again } = await startedAgain(t)
-  // When the node joins, it has not yet heard that the other node deletes its former self.
+  // `other` deletes the former self of `again`. When `again` joins, it has not heard of that yet.
   await Promise.all([other.store.commit([{ del: 'member/00' }]), again.nodes.join()])
   await settled(again.store, other.store)
   t.same(new Set(other.nodes.living()), new Set([again.nodes.self, other.nodes.self]))

@@ -45,7 +45,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     writer.follow((changes) => seen.push(...changes.map((change) => `told ${keyOf(change)}`)), t.fail)
     await writer.commit([{ put: 'k/0', value: '' }])
     redis.pause()
-    // While the first waits for Redis, the others become one group. Of this group, only the second is given up.
+    // While `first` waits for Redis, the others become one group. Of this group, only `second` is given up.
     const first = writer.commit([{ put: 'k/1', value: '' }]).catch(note('first given up'))
     await delay(200)
     const second = writer.commit([{ put: 'k/2', value: '' }]).catch(note('second given up'))

@@ -77,7 +77,7 @@ t.test(
     store.follow(() => undefined, t.fail)
     await store.commit([{ put: 'k/1', value: 'x' }])
     await redis.kill()
-    // These commits together take longer than the log may be unreadable before the store reports it.
+    // The store reports a log that was unreadable for some time. These commits together take longer than that.
     for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
     await redis.restart()
     await back

@@ -11,7 +11,7 @@ import { RotateCredential } from './rotate-credential.tsx'
 
 const everyMs = 5_000
 
-/** A credential that was just made; `replaces`: the one that it is the successor of. */
+/** A credential that was just made. `replaces`: the older credential that it succeeds. */
 type Issued = IssuedCredential & { replaces?: string; revokeAt?: string | null }
 
 const issued = keptForUser<Issued>()

@@ -114,7 +114,7 @@ t.test('the same body as next and as playing is two events', async (t) => {
       (await api.call('POST', `/events/de.org.hub.v1.radio.track.${kind}`, { token, body })).status,
       201,
     )
-  await publish('playing') // creates the topic, and is not published
+  await publish('playing') // the event creates the topic; the hub does not publish it
   await publish('next')
   await publish('playing')
   await target.until((received) => received.filter(({ path }) => path === '/manual').length === 2)
@@ -133,7 +133,7 @@ t.test('POST /pubsub takes items that the hub has signed for it, once', async (t
   const plugins = [{ type: 'dts', isDeactivated: true }, { type: 'hub' }, { type: 'elsewhere' }]
   const event = playing(station(), { plugins })
   const publish = () => api.call('POST', `/events/${event.event}`, { token: user, body: event })
-  await publish() // creates the topic, and is not published
+  await publish() // the event creates the topic; the hub does not publish it
   await publish()
   await target.until((received) => received.length === 2)
   const signedFor = (path: string) =>

@@ -24,7 +24,7 @@ interface Step {
     | 'tidy'
     | 'trim'
   queue: Name
-  /** True: `append` to both queues, `postpone` because the target refused the message, `tidy` but keep the queues. */
+  /** If true: `append` is to both queues, `postpone` is for a refused message, and `tidy` keeps the queues. */
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'

@@ -147,7 +147,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
       const count = index / 20
       await Promise.all([
         ...all.slice(index, index + 20).map((value) => store.commit([{ tell: 'n', value }])),
-        // This commit fails if the one before it was lost, or if Redis applies it twice.
+        // This commit fails if Redis lost the previous count, or applies this commit twice.
         store.commit([
           { ...put('k/count', `${count + 1}`), when: count === 0 ? 'absent' : { value: `${count}` } },
         ]),
