@@ -12,8 +12,8 @@ interface TimeSources {
 }
 
 /**
- * If the wall clock moves by this much more or less than the monotonic clock, someone has set the wall clock;
- * milliseconds.
+ * If the wall clock and the monotonic clock advance by amounts that differ by more than this, someone has set the wall
+ * clock; milliseconds.
  */
 const jumpMs = 60_000
 

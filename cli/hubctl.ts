@@ -201,8 +201,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure. A node that restarts comes back, and a command that was answered before
- * fails only for a while, unless the log-in has ended.
+ * Whether `--watch` goes on after a failure. A node that restarts comes back. If the command has had an answer once, a
+ * later failure lasts only for a while, unless the log-in has ended.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

@@ -53,8 +53,9 @@ export function createSubscriptionQueues(parts: {
     /** Stops sending to a webhook, on every node. Does not cut short a delivery. True if the webhook was not paused. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // Ask a question only to wait until the other nodes know of the pause: each of them receives the pause before the
-      // question, and then answers. A node that does not answer learns of the pause later, from the store.
+      // The question serves only to wait until the other nodes know of the pause, so its answers are ignored. Each node
+      // receives the pause before the question, and then answers. A node that does not answer learns of the pause
+      // later, from the store.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },

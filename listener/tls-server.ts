@@ -25,8 +25,8 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
 }
 
 /**
- * The addresses and ports of both ends of a connection. A TLS socket has the same ends as the TCP socket
- * below it, so the ends find the same client for both sockets.
+ * The addresses and ports of both ends of a connection. They are the same for a TLS socket and the TCP socket below it,
+ * so both sockets lead to the same entry of `clients`.
  */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 

@@ -134,7 +134,7 @@ function prefixed(number: string, value: Buffer | string): Buffer | string {
   return typeof value === 'string' ? number + value : Buffer.concat([Buffer.from(number), value])
 }
 
-/** Whether a change with the order `incoming` leaves alone an entry with the event time `stored`. */
+/** Whether an entry with the event time `stored` stays when a change with the order `incoming` comes. */
 export function keepsStored(stored: number, incoming: Order): boolean {
   return stored > incoming.time && stored <= incoming.horizon
 }

@@ -105,14 +105,15 @@ export type SharedStore = Store & {
 }
 
 /**
- * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order,
- * each exactly once. A caller that first loads a range and then follows therefore misses no change. One call
+ * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order, each
+ * exactly once. A caller that first loads a range and then follows therefore misses no change. One call of `listener`
  * has the changes of one or more whole commits.
  *
- * From then on, a commit of this node resolves after `listener` has received all earlier commits of other nodes.
- * `listener` receives later commits in a later turn of the event loop. If Redis applies a commit of this node but does
- * not answer in time, the commit rejects, and `listener` receives it like a commit of another node. So a caller that
- * applies its own successful commits and all received commits to its memory has the same content as the store.
+ * After the call of `follow`, a commit of this node resolves only when `listener` has received all earlier commits of
+ * other nodes. `listener` receives later commits in a later turn of the event loop. If Redis applies a commit of this
+ * node but does not answer in time, the commit rejects, and `listener` receives it like a commit of another node. So a
+ * caller that applies its own successful commits and all received commits to its memory has the same content as the
+ * store.
  *
  * The driver calls `onGap` when `listener` cannot receive all commits: the node was away for longer than the log of
  * changes reaches back, Redis lost data, or `listener` threw. The node must then load everything again. `listener`

@@ -23,7 +23,7 @@ export function visibleJson(json: string): string {
   )
 }
 
-/** Prepares a line of JSON whose texts a printer will decode. The printed texts look as `visible` makes them. */
+/** Prepares a line of JSON for a log printer, which decodes its texts. They are printed as `visible` makes them. */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
     if (escaped === '\\n' || escaped === '\\t') return escaped // keeps line ends and tabs of stack traces

@@ -98,7 +98,7 @@ const options: BuildOptions = {
 
 await rm(output, { recursive: true, force: true })
 await Promise.all([
-  // The node gets its own bundle. Bundled with the tests, it would read the code that they share from a hundred files.
+  // The node gets its own bundle. In a common one, the code that it shares with tests would lie in a hundred files.
   build({ ...options, entryPoints: ['server.ts'], chunkNames: 'server/[name]-[hash]' }),
   build({
     ...options,

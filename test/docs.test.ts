@@ -16,8 +16,8 @@ import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
 /*
- * Settings, error codes, commands and log messages that the documentation names exist, and those that exist are in the
- * documentation.
+ * Each setting, error code, command and log message that is named in the documentation exists. Each one that exists is
+ * in the documentation.
  */
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')

@@ -68,7 +68,7 @@ export async function createTopics(store: Store) {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
-      // Several institutions may own these topics: an external id can be made up to have the checksum of another one.
+      // Several institutions may own these topics: anybody can invent an external id with the checksum of another one.
       return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 

@@ -82,8 +82,8 @@ export function judgeService(service: Service, path: string, institutionId: stri
   return accept(livestreamId, true)
 
   /**
-   * Accepts the one of these livestreams that the service names. They have the same external id, so only the id tells
-   * them apart, or the type if just one of them has it.
+   * Accepts the one of these livestreams that the service names. They have the same external id, so the `id` of the
+   * service decides. Without an `id`, the `type` of the service decides, if just one of them has this type.
    */
   function choose(named: readonly Livestream[]): Verdict {
     const fits = ({ id, type }: Livestream) =>

@@ -22,10 +22,7 @@ const maxLineValues = 1_000_000
 
 /** Prefixes of keys that only concern the nodes that use the store now: which nodes there are, and what each does. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/**
- * Largest position that an export may name as the last that was given out. Positions have 16 digits, so there is room
- * for further positions.
- */
+/** Largest value of the position counter in an export. Positions have 16 digits, so there is room above it. */
 const maxNumber = 10 ** 15
 
 export interface Header {

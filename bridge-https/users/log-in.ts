@@ -16,8 +16,9 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Maximum number of mails per account and hour. `known`: for all networks together where the account has logged in
- * before. `perPlace`: for each of these networks. All other networks together count as one.
+ * Maximum number of mails per account and hour. `perPlace`: for each network where the account has logged in before,
+ * and for all other networks as if they were one. `known`: for all networks where it has logged in before, taken
+ * together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * A peer has stopped reading if its buffer is more than half full, and the buffer does not fall to `paceBytes` within
- * this time, milliseconds. While messages wait in `paced`, it has also stopped reading if the network takes no packet
- * within this time multiplied by (bytes in the buffer / `paceBytes`).
+ * A peer has stopped reading if its buffer is more than half full, and does not fall to `paceBytes` within this time,
+ * milliseconds. While messages wait in `paced`, the network must also take a packet within a time that grows with the
+ * buffer: `frozenMs` for every `paceBytes` in it.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -88,15 +88,15 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // True at the latest when the network has taken the last packet that raised the buffer above `paceBytes`: then only
-    // the bytes written after that packet are left, at most `paceBytes`.
+    // The timer always ends, because each packet that raises the buffer above `paceBytes` has a callback. When the
+    // network has taken the last of them, only bytes written after it are left, at most `paceBytes`.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 
   /**
-   * Resolves when at most `paceBytes` are in the buffer, or the connection is not open. Perhaps at once. Calls `stuck`
-   * if the network takes no packet in `frozenMs` times the number of `paceBytes` in the buffer. So a slow peer has time
-   * for a large message.
+   * Resolves, perhaps at once, when at most `paceBytes` are in the buffer or the connection is not open. Calls `stuck`
+   * if the network takes no packet for too long: `frozenMs` for every `paceBytes` in the buffer, so that a slow peer
+   * has time for a large message.
    */
   async paced(isOpen: () => boolean): Promise<void> {
     while (isOpen() && this.#socket.writableLength > this.paceBytes) {

@@ -94,8 +94,8 @@ export function createClaims(parts: {
       await stored.claim(session, before, removed)
     } catch (error) {
       if (!(error instanceof ConditionFailed)) {
-        // The store may still apply the commit. The record would then name this node, so keep the session as one whose
-        // client has gone.
+        // The store may still apply the commit. The record would then name this node, although the client is not
+        // connected. Keep the session as one whose client has gone: `repair` then stores that the client is offline.
         noteLosses?.()
         if (record) here.leave(session)
       }

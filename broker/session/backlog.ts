@@ -164,8 +164,9 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // A session that reads the journal gets the value of a data topic whatever its age, so no value counts as expired
-  // here. An expired control event is never sent.
+  // A session that reads the journal gets the value of a data topic whatever its age, so nothing counts as expired
+  // here. For an expired control event this makes no difference: no session gets it, from the backlog or from the
+  // journal.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -137,9 +137,9 @@ export async function openProgress(parts: {
 
 /**
  * Returns how far these sessions have got. Leaves out a session that keeps up (`isLive`) and has no message in flight.
- * The result lists about `maxInValue` messages at most. If the messages of a session do not fit in, its value is null:
- * after a crash the hub uses its stored record, and repeats more messages. They are listed all the same if that record
- * no longer has the `upTo` of the session, or if QoS 2 messages were sent.
+ * The result lists about `maxInValue` messages at most. A session whose messages do not fit in has the value null:
+ * after a crash, the hub uses the stored record of the session, and repeats more messages. A session whose `upTo` is no
+ * longer that of its record, or that was sent QoS 2 messages, has its messages listed in any case.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

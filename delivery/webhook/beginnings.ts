@@ -119,10 +119,9 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves if every node puts new events into the queue, and this node knows of all events that were accepted before
-   * the nodes began to do so. Rejects if a node does not answer, or does not know the subscription yet. A node commits
-   * its answer after the events that it has decided about. So when the answer arrives, this node knows all events that
-   * the other node decided about without knowing the subscription.
+   * Resolves when every node knows the subscription, and so puts new events into the queue. By then this node also
+   * knows all events that other nodes accepted before they knew the subscription: a node commits its answer after these
+   * events, so they arrive before the answer. Rejects if a node does not answer, or does not know the subscription yet.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

@@ -4,7 +4,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 const tests = 64
 /** Maximum number of idle connections of one client. The same maximum holds for those that still read an answer. */
 const maxIdle = 64
-/** Maximum for both kinds together, of both clients: the one for webhooks, and the one for plugin targets. */
+/** Maximum for idle connections and those that still read an answer, of both clients (webhooks, plugin targets). */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

@@ -22,10 +22,10 @@ const minLookedAt = 5
 
 /**
  * Finds out why a message was never retained: it came late, after a message with a newer event time. The answer names
- * that newer message. There is an answer only if the stored data prove the answer, so all nodes give the same one. The
- * proof is that, since the newer message,
+ * that newer message. There is an answer only if the stored data prove it, so all nodes give the same one. The proof
+ * needs all of this, from the newer message on:
  * - the journal has kept all messages,
- * - every message had an event time by which it certainly kept out older ones (`defendedMs`),
+ * - no message of the topic had an event time too far ahead of the clock to keep out others (`defendedMs`),
  * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {

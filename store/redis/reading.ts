@@ -65,8 +65,8 @@ export function createReading(
         if (!last) break
         from = Buffer.concat([Buffer.from('('), last])
       }
-      // The counter of numbers (`Numbered`) may already be ahead of the records. This does no harm, because some
-      // numbers may be missing.
+      // The counter of numbers (`Numbered`) may already be ahead of the records. This does no harm: it only means that
+      // some numbers are skipped, which `Numbered` allows.
       const number = await ask((send) => send('hget', [keys.head, 'number']))
       if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
     },

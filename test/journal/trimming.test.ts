@@ -40,7 +40,7 @@ async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promis
   }
 }
 
-/** The positions that the journal keeps, without stream `other`. Throws if the index names other positions. */
+/** Checks that the index names exactly the kept positions. Returns these, except those of stream `other`. */
 async function kept(store: Store): Promise<number[]> {
   const indexed: number[] = []
   for (const prefix of ['latest/', 'every/'])

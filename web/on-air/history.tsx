@@ -108,7 +108,7 @@ export function History({ livestream }: { livestream: Livestream }) {
 
 const mostAtOnce = 5
 const leastShown = 20
-/** Maximum number of rows of one page, which may stay open for weeks. */
+/** Maximum number of titles that are kept, because the page may stay open for weeks. */
 const mostKept = 2_000
 
 function Row({ track, above }: { track: Track; above: Track | undefined }) {

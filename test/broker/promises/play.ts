@@ -187,7 +187,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages in flight do not count for the limit. If the session has not fallen behind, nothing is dropped.
+      // Messages in flight do not count for the limit. The session may not have fallen behind: then the hub drops
+      // nothing. So here no message counts as certainly unsent.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -195,7 +196,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
       // The hub cannot tell which of the removed messages were for a session that has fallen behind. So it counts one
-      // lost message, even if none was for this session.
+      // lost message each time, even if none was for this session. The test then knows no maximum.
       const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
       if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }

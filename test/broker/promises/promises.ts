@@ -29,8 +29,8 @@ export interface Bounds {
   /** Number of newest events that the journal keeps of a stream. */
   history: number
   /**
-   * Maximum number of valid control events that the journal keeps of a stream, and of unsent messages that wait for a
-   * session.
+   * Maximum number of valid control events that the journal keeps of a stream. Also the maximum number of unsent
+   * messages that wait for a session.
    */
   queueLimit: number
   /** Maximum number of messages that a session may be owed, whether or not they were sent. */
@@ -58,10 +58,10 @@ export type Standing =
    */
   | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**
-   * The message must come. `isUnsent`: as above. `isBehind`: the journal was trimmed while the message waited until
-   * earlier ones were acknowledged, so the hub chooses as for a return. `isChosen`: the hub chose it when the session
-   * came back. `before`: the standing that the message gets again if the connection ends before it comes. `isAgain`: as
-   * above.
+   * The message must come. `isUnsent`: as above. `isBehind`: the message waited for the acknowledgement of earlier
+   * ones, and the journal was trimmed meanwhile. So the hub chooses as for a return. `isChosen`: the hub chose it when
+   * the session came back. `before`: the standing that the message gets again if the connection ends before it comes.
+   * `isAgain`: as above.
    */
   | {
       is: 'must'
@@ -78,7 +78,7 @@ export type Standing =
    * after a crash, because the journal has it after the progress that the node stored last.
    */
   | { is: 'sent'; isOwed: boolean; isRead?: boolean }
-  /** The client has acknowledged the message. `isKnown`: the node has read that. `at`: when (`performance.now()`). */
+  /** The client acknowledged the message at the time `at` (`performance.now()`). `isKnown`: the node has read that. */
   | { is: 'acknowledged'; isKnown: boolean; at: number }
 
 type Choice = 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'
@@ -217,7 +217,8 @@ export function withinLimit(
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash there is more room: the hub reads further messages when the client has acknowledged the first.
+  // After a crash, sent messages may take no room from waiting ones: the hub may read the waiting ones only when the
+  // client has acknowledged the sent ones.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -273,7 +274,7 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 /**
  * The node crashes while the session is connected, or so soon after it left that the end of the connection may not be
  * stored. All messages of the connection are sent again if a filter still counts for them, even superseded ones.
- * `isRecent`: whether the node has perhaps not stored an acknowledgement of the time `at` yet.
+ * `isRecent`: whether an acknowledgement sent at this time is so recent that the node may not have stored it.
  */
 export function whenCrashed(
   standing: Standing,
@@ -328,9 +329,7 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /**
-     * An earlier SUBSCRIBE brought the value, and the message itself is still to come, or in flight at this SUBSCRIBE.
-     */
+    /** An earlier SUBSCRIBE brought the value. At this one, the message itself is still to come, or is in flight. */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,

@@ -77,7 +77,7 @@ t.test(
     store.follow(() => undefined, t.fail)
     await store.commit([{ put: 'k/1', value: 'x' }])
     await redis.kill()
-    // The store reports a log that was unreadable for some time. These commits together take longer than that.
+    // The store reports a log that was unreadable for 3 s. These commits together take longer.
     for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
     await redis.restart()
     await back

@@ -17,7 +17,7 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, this is the URL of the hub's own POST /pubsub: the hub signs these items for itself.
+    // With `isPublic`, this is the URL of the hub's own POST /pubsub: the hub is the audience of these tokens.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
@@ -114,7 +114,7 @@ t.test('the same body as next and as playing is two events', async (t) => {
       (await api.call('POST', `/events/de.org.hub.v1.radio.track.${kind}`, { token, body })).status,
       201,
     )
-  await publish('playing') // the event creates the topic; the hub does not publish it
+  await publish('playing') // this first event only makes the topic, and goes to nobody
   await publish('next')
   await publish('playing')
   await target.until((received) => received.filter(({ path }) => path === '/manual').length === 2)
@@ -133,7 +133,7 @@ t.test('POST /pubsub takes items that the hub has signed for it, once', async (t
   const plugins = [{ type: 'dts', isDeactivated: true }, { type: 'hub' }, { type: 'elsewhere' }]
   const event = playing(station(), { plugins })
   const publish = () => api.call('POST', `/events/${event.event}`, { token: user, body: event })
-  await publish() // the event creates the topic; the hub does not publish it
+  await publish() // this first event only makes the topic, and goes to nobody
   await publish()
   await target.until((received) => received.length === 2)
   const signedFor = (path: string) =>
