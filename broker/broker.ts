@@ -99,9 +99,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const rate = createPublishRate(limits.publishRate, store)
   const running = createRunningWork()
   const incoming = createIncoming({ store, here, window: limits.incomingWindow, log, metrics })
-  const publishing = createPublishing({
-    ...{ inbox: parts.inbox, incoming, publishes, pacing, rate, clock },
-  })
+  const { inbox } = parts
+  const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
   const clients = createClients()
@@ -184,6 +183,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.stopReading()
       await publishesSettled(clients.open)
       await running.ended()
+      // PUBLISHes that had to wait may have gone on meanwhile.
+      await publishesSettled(clients.open)
       await fanout.sent()
       // Aedes writes acknowledgements at the end of a turn of the event loop.
       await nextTurn()

@@ -212,7 +212,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** The change that stores a retained value as `journal/retained.ts` does. */
+/** The change that stores a retained value as `journal/retained-values.ts` does. */
 function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   if (!retained) return []
   const put = `${retainedPrefix}${topic}\n${JSON.stringify(retained.slot)}`

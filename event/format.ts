@@ -1,8 +1,6 @@
-import { crc64 } from './crc64.ts'
-
 /*
- * The formats of texts in events: instants, URNs, and the ids that the hub gives to events. Pages in a browser use this
- * file too, so it must not import from Node.js.
+ * The formats of texts in events: instants, URNs, and the ids that the hub gives to events. Pages in a browser use
+ * `parseInstant`, so this file imports nothing from Node.js.
  */
 
 /**
@@ -45,7 +43,7 @@ const instant =
 export const instantPattern = instant.source.replace(/\?<\w+>/g, '')
 
 /** The service types of service.md §2.3. Each has its own kind of livestream URN (design.md §5). */
-const livestreamKinds = {
+export const livestreamKinds = {
   PermanentLivestream: 'permanent-livestream',
   Livestream: 'livestream',
   Event: 'event-livestream',
@@ -87,16 +85,6 @@ export function isLivestreamUrn(text: string): boolean {
   return serviceTypes.some((type) => isUrn(text, livestreamKinds[type]))
 }
 
-/** The Core ID of a publisher that is known by its external id only (service.md §2.3). */
-export function derivePublisherId(externalId: string): string {
-  return `urn:org:publisher:${crc64(externalId)}`
-}
-
-/** The id of a livestream that is known by its external id only (design.md §5). */
-export function deriveLivestreamId(serviceType: ServiceType, externalId: string): string {
-  return `urn:org:${livestreamKinds[serviceType]}:${crc64(externalId)}`
-}
-
 const urn = new RegExp(urnPattern)
 
 /**
@@ -104,7 +92,8 @@ const urn = new RegExp(urnPattern)
  * within the process even when the clock steps back, and are unique across nodes that do not know each other (design.md
  * §5).
  *
- * `timeOf` takes the time of the clock, and returns the time that the id gets.
+ * `timeOf` takes the time of the clock, and returns the time that the id gets. With `journal.timeOf`, ids follow the order
+ * of the journal even if the clock was set back before a restart.
  *
  * The bits of an id: milliseconds since the epoch, 32 random bits that stand for the node, and a 16-bit counter. The id
  * is written in decimal.

@@ -57,12 +57,12 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   }
   /** Made for the first error, because most events have none. */
   let list = undefined as ErrorList | undefined
-  const errors = () => {
+  const errorList = () => {
     list ??= createErrorList()
     return list
   }
-  const kind = pickKind(value, options.urlEventName, errors)
-  if (kind === undefined) return { errors: errors().items() }
+  const kind = pickKind(value, options.urlEventName, errorList)
+  if (kind === undefined) return { errors: errorList().items() }
 
   // `pickKind` has reported a wrong name already. Put the right name in, so that the schema check does not report the
   // wrong one again.
@@ -70,15 +70,16 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const event: unknown = named
   const validator = validators[kind.class]
   const fits = validator.quick(event)
-  checkNumberOfServices(value.services, errors)
-  if (!fits) reportSchemaErrors(validator, named, errors())
-  if (options.protocol === 'mqtt') checkIdentifiers(value.services, errors)
+  checkNumberOfServices(value.services, errorList)
+  if (!fits) reportSchemaErrors(validator, named, errorList())
+  if (options.protocol === 'mqtt') checkIdentifiers(value.services, errorList)
   const time = instantOf(value[kind.timeField])
   const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
   const expired = checkExpiry(value, { time, expires, now: options.now })
-  if (expired !== undefined) errors().add(() => expired)
+  if (expired !== undefined) errorList().add(() => expired)
 
-  if (!fits || time === undefined || list) return { errors: errors().items() }
+  // There is a list only if it has an error.
+  if (!fits || time === undefined || list) return { errors: errorList().items() }
   const shaped = { event: withoutTopics(event), kind, time }
   return expires === undefined ? shaped : { ...shaped, expires }
 }
@@ -95,11 +96,11 @@ const known = eventKinds.map((kind) => kind.name).join(', ')
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
-  errors: () => ErrorList,
+  errorList: () => ErrorList,
 ): EventKind | undefined {
   const urlKind = urlEventName === undefined ? undefined : kindByName.get(urlEventName)
   if (urlEventName !== undefined && urlKind === undefined) {
-    errors().add(() =>
+    errorList().add(() =>
       errorItem('event.name', '.event', `${quote(urlEventName)} in the URL, expected one of ${known}`),
     )
     return undefined
@@ -107,20 +108,20 @@ function pickKind(
   // Only the event's own `event` field counts, not an inherited one.
   if (!Object.hasOwn(event, 'event')) {
     if (urlKind === undefined) {
-      errors().add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
+      errorList().add(() => errorItem('required.openapi.validation', '.event', `expected one of ${known}`))
     }
     return urlKind
   }
   const name = event.event
   if (typeof name !== 'string') {
-    errors().add(() =>
+    errorList().add(() =>
       errorItem('type.openapi.validation', '.event', `got ${quote(name)}, expected a string`),
     )
     return urlKind
   }
   if (urlKind !== undefined) {
     if (name !== urlKind.name) {
-      errors().add(() =>
+      errorList().add(() =>
         errorItem('event.name', '.event', `${quote(name)}, expected that of the URL, ${urlKind.name}`),
       )
     }
@@ -128,7 +129,7 @@ function pickKind(
   }
   const kind = kindByName.get(name)
   if (kind === undefined) {
-    errors().add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
+    errorList().add(() => errorItem('event.name', '.event', `${quote(name)}, expected one of ${known}`))
   }
   return kind
 }
@@ -138,15 +139,15 @@ function pickKind(
  * livestreams may share an external id, so the count may be too low. The validator counts again when it knows the
  * livestreams.
  */
-function checkNumberOfServices(services: unknown, errors: () => ErrorList): void {
+function checkNumberOfServices(services: unknown, errorList: () => ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
   if (services.length > maxServices) {
     const detail = `${services.length} entries, expected at most ${maxServices}`
-    errors().add(() => errorItem('maxItems.openapi.validation', '.services', detail))
+    errorList().add(() => errorItem('maxItems.openapi.validation', '.services', detail))
     return
   }
   const names = new Set(services.map((service) => (isRecord(service) ? service.externalId : undefined)))
-  if (names.size > maxLivestreams) errors().add(() => tooManyLivestreams(names.size))
+  if (names.size > maxLivestreams) errorList().add(() => tooManyLivestreams(names.size))
 }
 
 /** A control state must end in the future, and after its beginning. */
@@ -172,13 +173,13 @@ function withoutTopics(event: HubEvent): HubEvent {
 }
 
 /** Over MQTT the identifiers of a service are URNs, and each service names its institution (design.md §7). */
-function checkIdentifiers(services: unknown, errors: () => ErrorList): void {
+function checkIdentifiers(services: unknown, errorList: () => ErrorList): void {
   if (!Array.isArray(services)) return // the schema check reports this
   for (const [index, service] of services.entries()) {
     if (!isRecord(service)) continue
     if (!Object.hasOwn(service, 'institutionId')) {
       const path = () => pathOf('services', index, 'institutionId')
-      errors().add(() =>
+      errorList().add(() =>
         errorItem('required.openapi.validation', path(), 'expected urn:org:institution:<id>'),
       )
     }
@@ -186,7 +187,7 @@ function checkIdentifiers(services: unknown, errors: () => ErrorList): void {
       const id = Object.hasOwn(service, field) ? service[field] : undefined
       if (typeof id !== 'string' || isValid(id)) continue
       const path = () => pathOf('services', index, field)
-      errors().add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
+      errorList().add(() => errorItem('identifier.urn', path(), `${quote(id)}, expected ${expected}`))
     }
   }
 }

@@ -14,7 +14,7 @@ export interface RetainedValue {
   position: number
   /** The rule by which a returning session gets the value. */
   queue: Message['queue']
-  /** The `moment` at which this node sent the value live (`retained.ts`). Absent: not sent since the node's start. */
+  /** The `moment` at which this node sent the value live (`retained-values.ts`). Absent: not sent since the node's start. */
   sent?: number
 }
 

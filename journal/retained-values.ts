@@ -67,8 +67,7 @@ export function createRetainedValues(returnable: Returnable) {
     of: slots.of as (topic: string) => Iterable<RetainedValue>,
     topics: slots.topics,
     /** The values that have expired. */
-    expired: (now: number): RetainedValue[] =>
-      [...slots.values()].filter(({ expires }) => isPast(expires, now)),
+    expired: (now: number): RetainedValue[] => slots.values().filter(({ expires }) => isPast(expires, now)),
     /** Whether the store still has this value, and no commit under way changes its slot. */
     isStill(value: RetainedValue | ValueKey): boolean {
       const shown = slots.get(value.topic, value.slot)
@@ -119,7 +118,7 @@ export function createRetainedValues(returnable: Returnable) {
     const stored = shown ?? pushedOut.get(keyOf(change))
     const unsettled = unsettledAt(change, shown) ?? { topic, slot, stored, changes: [] }
     unsettled.changes.push(change)
-    show(unsettled, shown)
+    showLeft(unsettled, shown)
   }
 
   /** Call it when the commit of a change has ended. Does nothing if `begin` was not called for the change. */
@@ -132,7 +131,7 @@ export function createRetainedValues(returnable: Returnable) {
     const before = unsettled.stored
     const stored = isStored ? leftBy(before, change) : before
     unsettled.stored = stored
-    show(unsettled, shown)
+    showLeft(unsettled, shown)
     if (stored !== before) {
       pushedOut.delete(keyOf(settled))
       if (isHeld(stored)) noteStored(stored, returnable)
@@ -142,7 +141,7 @@ export function createRetainedValues(returnable: Returnable) {
   }
 
   /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
-  function show(unsettled: Unsettled, before: Held | undefined): void {
+  function showLeft(unsettled: Unsettled, before: Held | undefined): void {
     const { stored, changes } = unsettled
     const left = changes.reduce(leftBy, stored)
     const now = isHeld(left) ? left : undefined

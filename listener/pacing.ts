@@ -1,5 +1,6 @@
 import { createAddedCounts } from '../store/nodes/added-counts.ts'
 import type { Store } from '../store/store.ts'
+import { createFairQueue } from './fair-queue.ts'
 
 /** Facts about one call that is paced. */
 interface About {
@@ -22,13 +23,16 @@ export type Pacing = ReturnType<typeof createPacing>
 export function createPacing(perTurn: number, everyTurns = 1) {
   const fitsTurn = countPerTurn(perTurn, everyTurns)
   const waiting = createFairQueue<About & { resume: () => void }>()
+  /** Calls wait, and go on in a later turn. */
+  let isLate = false
 
   return {
     /** Whether the call may go on now. If not, `resume` is called when it may. */
     enter(resume: () => void, about: About = {}): boolean {
-      if (waiting.size() === 0 && fitsTurn()) return true
+      if (!isLate && fitsTurn()) return true
       waiting.add(about.asker ?? '', { ...about, resume })
-      if (waiting.size() === 1) setImmediate(letThrough)
+      if (!isLate) setImmediate(letThrough)
+      isLate = true
       return false
     },
   }
@@ -39,7 +43,8 @@ export function createPacing(perTurn: number, everyTurns = 1) {
       const next = nextToDo()
       if (next) through.push(next)
     }
-    if (waiting.size() > 0) setImmediate(letThrough)
+    isLate = waiting.size() > 0
+    if (isLate) setImmediate(letThrough)
     for (const resume of through) resume()
   }
 
@@ -80,56 +85,6 @@ function currentTurn(): number {
     })
   }
   return turn
-}
-
-/**
- * A queue that serves askers alternately. An asker is a key, such as the address of a client. An asker with many items
- * is served as often as an asker with one item.
- */
-export function createFairQueue<T>() {
-  const queues = new Map<string, T[]>()
-  let size = 0
-
-  return {
-    size: (): number => size,
-    sizeOf: (asker: string): number => queues.get(asker)?.length ?? 0,
-
-    add(asker: string, item: T): void {
-      const own = queues.get(asker)
-      if (own) own.push(item)
-      else queues.set(asker, [item])
-      size++
-    },
-
-    /** Takes out the first item of the asker that is served next. */
-    next(): T | undefined {
-      const [first] = queues
-      if (!first) return undefined
-      const [asker, own] = first
-      const item = own.shift()
-      size--
-      // An asker with more items goes behind the others.
-      queues.delete(asker)
-      if (own.length > 0) queues.set(asker, own)
-      return item
-    },
-
-    /** The asker with the most items. */
-    busiest(): string | undefined {
-      const [busiest] = [...queues].sort(([, a], [, b]) => b.length - a.length)
-      return busiest?.[0]
-    },
-
-    /** Takes out the last item of an asker. */
-    takeLast(asker: string): T | undefined {
-      const own = queues.get(asker)
-      if (!own) return undefined
-      const item = own.pop()
-      size--
-      if (own.length === 0) queues.delete(asker)
-      return item
-    },
-  }
 }
 
 /** How many bytes of an event cost one token of the publish rate. */

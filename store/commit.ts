@@ -1,7 +1,7 @@
 import type { Change, Condition, ConditionalChange, Order, Told } from './store.ts'
 
 /*
- * What the drivers share: the group commit, and the rules of the contract (`store.ts`) for conditions, numbers and event
+ * The group commit that the drivers share, and the rules of the contract (`store.ts`) for conditions, numbers and event
  * times.
  */
 

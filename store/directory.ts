@@ -97,7 +97,7 @@ export async function reopen(
 }
 
 /** Makes a function that reads. It repeats a read that failed because a write has reopened the database meanwhile. */
-export function createReading(reopening: () => Promise<void> | undefined) {
+export function createRepeatedReads(reopening: () => Promise<void> | undefined) {
   return async <Result>(read: () => Promise<Result>): Promise<Result> => {
     for (;;) {
       const before = reopening()

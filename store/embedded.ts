@@ -9,7 +9,7 @@ import {
   type Pending,
   withNumbers,
 } from './commit.ts'
-import { createReading, type Damage, openDirectory, pagesOf, reopen } from './directory.ts'
+import { createRepeatedReads, type Damage, openDirectory, pagesOf, reopen } from './directory.ts'
 import { startReclaiming, type Written } from './reclaiming.ts'
 import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, type Store } from './store.ts'
 import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
@@ -28,16 +28,16 @@ export async function openEmbeddedStore(
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
   const commits = createGroupCommit(write)
-  const reclaiming = startReclaiming(db)
-  const writing = createWriting(db, reclaiming.written)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
   /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
   let storedNumber = await readCounter(db)
+  const reclaiming = startReclaiming(db)
+  const writing = createWriting(db, reclaiming.written)
   let lastNumber = storedNumber
   /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
-  const reading = createReading(writing.reopening)
+  const reading = createRepeatedReads(writing.reopening)
   let closed = false
 
   return {
@@ -260,8 +260,8 @@ async function readTimes(
 }
 
 /**
- * Writes one atomic batch, waits until it is on disk, and counts it in `written`. Does not pass `db.batch` an array of operations: that takes
- * ten times as long, because abstract-level copies each operation of an array.
+ * Writes one atomic batch, waits until it is on disk, and counts it in `written`. Does not pass `db.batch` an array of
+ * operations: that takes ten times as long, because abstract-level copies each operation of an array.
  */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
@@ -269,18 +269,22 @@ async function writeSynced(
   written: Written,
 ): Promise<void> {
   const batch = db.batch()
+  let removed = 0
+  let bytes = 0
   for (const operation of operations) {
     const { key } = operation
     if ('value' in operation) {
       // `put` copies the bytes before it returns, so the encoder may reuse them.
       batch.put(key, encodeNext(operation.time, operation.value))
-      written.bytes += operation.value.length
+      bytes += operation.value.length
     } else {
       batch.del(key)
-      written.removed++
+      removed++
     }
   }
   await batch.write({ sync: true })
+  written.removed += removed
+  written.bytes += bytes
 }
 
 interface NumberedPending extends Pending {

@@ -122,8 +122,8 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
     /** The slowest events of the last hour, the slowest first. */
     slowest(now: number): EventStages[] {
       const oldest = Math.floor(now / minuteMs) - slowMinutes
-      const recent = [...slow].flatMap(([minute, found]) => (minute > oldest ? found : []))
-      return slowestOf(recent)
+      const found = [...slow].flatMap(([minute, each]) => (minute > oldest ? each : []))
+      return slowestOf(found)
     },
   }
 

@@ -5,7 +5,7 @@ import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival } from './decide.ts'
-import type { Feed, Livestreams } from './feed/feed.ts'
+import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { answer, describeAnswer, type LegacyResult } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
@@ -15,7 +15,7 @@ import type { Topics } from './topics.ts'
 import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
 
 /** A request that the hub has decided about, but has not stored yet. */
-export type LegacyDecided = {
+type LegacyDecided = {
   request: LegacyRequest
   arrival: Arrival
   now: number
@@ -24,7 +24,7 @@ export type LegacyDecided = {
 } & (Refused | Judgeable)
 
 interface LegacyParts {
-  feed: { readonly inUse: { feed: Feed } | undefined }
+  feed: FeedInUse
   former: Livestreams
   topics: Topics
   repetitions: Repetitions

@@ -6,7 +6,7 @@ import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
-import type { Feed, Livestreams } from './feed/feed.ts'
+import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
@@ -21,8 +21,7 @@ export type Pipeline = ReturnType<typeof createPipeline>
  * publisher. A caller calls `settle` in the same turn of the event loop as `decide`.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
-  /** Undefined: the hub has not read a good feed yet. */
-  feed: { readonly inUse: { feed: Feed } | undefined }
+  feed: FeedInUse
   /** Livestreams that dropped out of the feed. */
   former: Livestreams
   topics: Topics
@@ -118,8 +117,8 @@ export function createPipeline<Prepared extends Batch>(parts: {
       await decideWithRetries((isAgain) => {
         if (isAgain) settled = settlementOf(decided, parts)
         const { accepted, messages, repetition } = settled
-        const isKnown = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
-        const missing = isKnown ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
+        const haveTopics = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
+        const missing = haveTopics ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
         return store({ messages, topics: missing, accepted, repetition, alongside, way })
       })
     } catch (error) {

@@ -221,7 +221,7 @@ function readMark(key: string, value: Buffer): Mark {
 }
 
 /** A mark notes that the hub got an event, or that the hub did some work for the event. */
-export interface Mark {
+interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string
   /** When the hub got the event first, milliseconds since the epoch. */
@@ -233,7 +233,7 @@ export interface Mark {
  * Keeps marks in memory, with a queue for each institution. If there are too many, the institution with the most marks
  * loses its oldest. So a publisher that sends many events does not make the hub forget the marks of other institutions.
  */
-export function createMarks(parts: {
+function createMarks(parts: {
   /** Maximum number of marks in all. Above this number, the institution with the most marks loses its oldest. */
   limit: number
   /** Whether a mark is too old to count. */

@@ -7,6 +7,21 @@ import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
 import type { NewTopics } from './topics.ts'
 
+/** The content of one commit. The publisher gets its acknowledgement only when all of it is stored. */
+export interface Settlement {
+  messages: readonly Message[]
+  /** Undefined: all livestreams of the event have topics. */
+  topics: NewTopics | undefined
+  /** Undefined: the event is not published. */
+  accepted: Accepted | undefined
+  /** Undefined: the hub does not remember the event, so a repetition counts as new. */
+  repetition: Repetition | undefined
+  /** Further changes: see `Arrival`. */
+  alongside: readonly Change[] | undefined
+  /** When the event reached each of its stages. */
+  way: Way
+}
+
 /** An accepted event, as webhooks and plugin targets need it. */
 export interface Accepted {
   /** The event as it is published, with its id and the ids of its services. */
@@ -50,19 +65,4 @@ export interface FanOut<Prepared extends Batch> {
   deliver(batch: Prepared, first: number): Promise<void>
   /** Call it if the batch is not stored, or if that is not certain. */
   takeBack(batch: Prepared): void
-}
-
-/** The content of one commit. The publisher gets its acknowledgement only when all of it is stored. */
-export interface Settlement {
-  messages: readonly Message[]
-  /** Undefined: all livestreams of the event have topics. */
-  topics: NewTopics | undefined
-  /** Undefined: the event is not published. */
-  accepted: Accepted | undefined
-  /** Undefined: the hub does not remember the event, so a repetition counts as new. */
-  repetition: Repetition | undefined
-  /** Further changes: see `Arrival`. */
-  alongside: readonly Change[] | undefined
-  /** When the event reached each of its stages. */
-  way: Way
 }

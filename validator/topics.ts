@@ -1,4 +1,4 @@
-import { crc64 } from '../event/crc64.ts'
+import { crc64 } from '../event/derived-id.ts'
 import type { Change, Store } from '../store/store.ts'
 import { foldExternalId } from './feed/external-id.ts'
 

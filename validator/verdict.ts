@@ -1,5 +1,6 @@
+import { deriveLivestreamId, derivePublisherId } from '../event/derived-id.ts'
 import { type ErrorItem, errorItem, quote } from '../event/error.ts'
-import { deriveLivestreamId, derivePublisherId, isPublisherUrn, serviceTypes } from '../event/format.ts'
+import { isPublisherUrn, serviceTypes } from '../event/format.ts'
 import type { HubEvent, Service } from '../event/schema.ts'
 import { isCrid } from './feed/external-id.ts'
 import type { Feed, Livestream, Livestreams } from './feed/feed.ts'

@@ -1,4 +1,4 @@
-import { createFairQueue } from '../../listener/pacing.ts'
+import { createFairQueue } from '../../listener/fair-queue.ts'
 import type { Familiarity } from './familiar.ts'
 
 /** A client that waits for a password to be hashed. */

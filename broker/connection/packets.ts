@@ -1,6 +1,8 @@
 import { encodeLength, type Frame } from './frames.ts'
 import { packetType, type Qos } from './protocol.ts'
 
+/* The control packets besides PUBLISH (`frames.ts`) and CONNECT (`connect-packet.ts`): written, and read if they have filters. */
+
 export const pingresp = Buffer.of(packetType.pingresp << 4, 0)
 
 /** PUBREL; its reserved flags are 0010 [MQTT-3.6.1-1]. */

@@ -30,8 +30,6 @@ interface Batch extends BatchToStore {
   early?: number
 }
 
-export type Distribution = ReturnType<typeof createDistribution>
-
 /**
  * Sends accepted messages to all connected subscribers that may receive them, and waits for no subscriber. The messages
  * of one commit are a batch: `prepare` makes the batch, the caller commits its `changes`, `deliver` sends its messages.

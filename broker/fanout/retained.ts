@@ -142,7 +142,7 @@ export function createRetainedSending(parts: {
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
       metrics.deliveries.inc()
-      sendToGroup([[session, qos]], preparePublish(topic, value.payload), qos, { retain: true })
+      sendToGroup([[session, qos]], preparePublish(topic, value.payload), qos, fromRetained)
     }
     return done
   }
@@ -277,3 +277,5 @@ function topicsOf(
   }
   return topics
 }
+
+const fromRetained = { retain: true }

@@ -1,8 +1,8 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { sampleFeedPath } from '../../config/config.ts'
-import { crc64 } from '../../event/crc64.ts'
-import { deriveLivestreamId, derivePublisherId, type ServiceType } from '../../event/format.ts'
+import { crc64, deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
+import type { ServiceType } from '../../event/format.ts'
 
 interface Item {
   id: string

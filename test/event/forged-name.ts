@@ -1,4 +1,4 @@
-import { crc64 } from '../../event/crc64.ts'
+import { crc64 } from '../../event/derived-id.ts'
 
 /** Number of letters to choose. It is above the 64 bits of a checksum, so there is a choice for every checksum. */
 const length = 96

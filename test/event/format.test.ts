@@ -2,8 +2,6 @@ import fc from 'fast-check'
 import t from 'tap'
 import {
   createEventIds,
-  deriveLivestreamId,
-  derivePublisherId,
   instantPattern,
   isInstitutionUrn,
   isLivestreamUrn,
@@ -188,17 +186,6 @@ t.test('a URN has one kind', async (t) => {
   for (const kind of ['event', 'publisher', 'livestream-x', 'constructor']) {
     t.equal(isLivestreamUrn(`urn:org:${kind}:1`), false, kind)
   }
-})
-
-t.test('ids derived from external ids (design.md §5)', async (t) => {
-  t.equal(derivePublisherId('282310'), 'urn:org:publisher:75dbb3dace15f610')
-  const externalId = 'crid://swr.de/282310/demo7'
-  t.equal(
-    deriveLivestreamId('PermanentLivestream', externalId),
-    'urn:org:permanent-livestream:234690e18c2c7863',
-  )
-  t.equal(deriveLivestreamId('Livestream', externalId), 'urn:org:livestream:234690e18c2c7863')
-  t.equal(deriveLivestreamId('Event', externalId), 'urn:org:event-livestream:234690e18c2c7863')
 })
 
 t.test('ids are numeric strings', async (t) => {

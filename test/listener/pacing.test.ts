@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { costOf, createFairQueue, createPacing, createPublishRate } from '../../listener/pacing.ts'
+import { costOf, createPacing, createPublishRate } from '../../listener/pacing.ts'
 
 t.test('so many are let through in one turn, the others follow in the order of the calls', async (t) => {
   const pacing = createPacing(2)
@@ -62,29 +62,6 @@ t.test('what is over takes no turn', async (t) => {
   }
   t.strictSame(through, [50, 100])
   t.ok(waited <= 4, `${waited} turns`)
-})
-
-t.test('askers are served alternately, and each asker has its own in order', async (t) => {
-  const queue = createFairQueue<string>()
-  for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'b2']) queue.add(item.slice(0, 1), item)
-  t.equal(queue.size(), 6)
-  t.strictSame([queue.next(), queue.next()], ['a1', 'b1'])
-  queue.add('d', 'd1')
-  t.strictSame(Array.from({ length: 5 }, queue.next), ['c1', 'a2', 'b2', 'd1', 'a3'])
-  t.equal(queue.next(), undefined)
-  t.equal(queue.size(), 0)
-})
-
-t.test('the last of the busiest asker can be taken out', async (t) => {
-  const queue = createFairQueue<string>()
-  t.equal(queue.busiest(), undefined)
-  for (const item of ['a1', 'b1', 'b2']) queue.add(item.slice(0, 1), item)
-  t.equal(queue.busiest(), 'b')
-  t.equal(queue.takeLast('b'), 'b2')
-  t.equal(queue.takeLast('b'), 'b1')
-  t.equal(queue.takeLast('b'), undefined)
-  t.equal(queue.sizeOf('b'), 0)
-  t.strictSame([queue.size(), queue.next(), queue.next()], [1, 'a1', undefined])
 })
 
 t.test('a credential may publish its rate, and a burst of twice that', async (t) => {

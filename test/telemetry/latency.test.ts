@@ -74,28 +74,28 @@ t.test('nothing measured is zero', async (t) => {
 })
 
 t.test('samples may come in any order', async (t) => {
-  const budget = createPercentiles()
-  for (const ms of [300, 2, 100, 1, 20]) budget.add(ms)
-  t.strictSame(budget.summary(), { count: 5, p50: 20, p99: 300 })
+  const percentiles = createPercentiles()
+  for (const ms of [300, 2, 100, 1, 20]) percentiles.add(ms)
+  t.strictSame(percentiles.summary(), { count: 5, p50: 20, p99: 300 })
 })
 
 t.test('asking does not disturb', async (t) => {
-  const budget = createPercentiles()
-  for (const ms of [9, 1, 5]) budget.add(ms)
-  t.strictSame(budget.summary(), budget.summary())
-  budget.add(0)
-  t.strictSame(budget.summary(), { count: 4, p50: 1, p99: 9 })
+  const percentiles = createPercentiles()
+  for (const ms of [9, 1, 5]) percentiles.add(ms)
+  t.strictSame(percentiles.summary(), percentiles.summary())
+  percentiles.add(0)
+  t.strictSame(percentiles.summary(), { count: 4, p50: 1, p99: 9 })
 })
 
 t.test('only the newest 4,096 count, of all that were seen', async (t) => {
-  const budget = createPercentiles()
-  for (let event = 0; event < 4096; event++) budget.add(500)
-  for (let event = 0; event < 4095; event++) budget.add(1)
-  t.strictSame(budget.summary(), { count: 8191, p50: 1, p99: 1 })
+  const percentiles = createPercentiles()
+  for (let event = 0; event < 4096; event++) percentiles.add(500)
+  for (let event = 0; event < 4095; event++) percentiles.add(1)
+  t.strictSame(percentiles.summary(), { count: 8191, p50: 1, p99: 1 })
   t.equal(percentile([1, 500], 1), 500)
-  budget.add(1)
-  for (let event = 0; event < 42; event++) budget.add(300)
-  t.strictSame(budget.summary(), { count: 8234, p50: 1, p99: 300 }, 'more than one in a hundred is slow')
+  percentiles.add(1)
+  for (let event = 0; event < 42; event++) percentiles.add(300)
+  t.strictSame(percentiles.summary(), { count: 8234, p50: 1, p99: 300 }, 'more than one in a hundred is slow')
 })
 
 t.test('exactly 220 ms is within the budget (service.md §8)', async (t) => {

@@ -1,6 +1,5 @@
 import t from 'tap'
-import { crc64 } from '../../event/crc64.ts'
-import { deriveLivestreamId } from '../../event/format.ts'
+import { crc64, deriveLivestreamId } from '../../event/derived-id.ts'
 import type { Store } from '../../store/store.ts'
 import { createTopics, type Topics } from '../../validator/topics.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { deriveLivestreamId, derivePublisherId } from '../../event/format.ts'
+import { deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
 import type { Service } from '../../event/schema.ts'
 import type { Livestreams } from '../../validator/feed/feed.ts'
 import { checkNames, judgeService } from '../../validator/verdict.ts'

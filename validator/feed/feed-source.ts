@@ -1,7 +1,7 @@
 import { mask } from '../../config/mask.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { type Feed, type Livestream, namedLike, parseFeed, titled } from './feed.ts'
+import { type Feed, type FeedInUse, type Livestream, namedLike, parseFeed, titled } from './feed.ts'
 import { createFormerLivestreams } from './former.ts'
 import { isHttps, type ReadFeed, readSource } from './read-source.ts'
 
@@ -45,11 +45,6 @@ interface Confirmed {
 /** The feed in use. */
 type UsedFeed = LastGood & { feed: Feed }
 
-/** Holds the feed in use. Undefined: the hub has not read a good feed yet. */
-interface FeedState {
-  inUse: UsedFeed | undefined
-}
-
 interface FeedSourceOptions {
   source: string
   intervalMs: number
@@ -77,9 +72,8 @@ export async function createFeedSource(options: FeedSourceOptions) {
   const closing = new AbortController()
   const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
   const former = await createFormerLivestreams(store, feedPlace)
-  const state: FeedState = {
-    inUse: await restore(store, (last) => !isSample(last) || isSample(source)),
-  }
+  const stored = await restore(store, (last) => !isSample(last) || isSample(source))
+  const state: { inUse: UsedFeed | undefined } = { inUse: stored }
   let checkedAt: string | null = null
   let problem: string | null = state.inUse ? null : 'not read yet'
   let lastRefresh: Promise<unknown> = Promise.resolve()
@@ -102,7 +96,8 @@ export async function createFeedSource(options: FeedSourceOptions) {
   })
 
   return {
-    state: state as Readonly<FeedState>,
+    /** Holds the feed in use, for callers that look often. */
+    state: state as FeedInUse,
     /** The feed in use. Undefined: the hub has not read a good feed yet. */
     current: (): Feed | undefined => state.inUse?.feed,
     /** Livestreams as an earlier feed listed them. They have dropped out since, or have another external id now. */

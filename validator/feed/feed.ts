@@ -36,6 +36,12 @@ export interface Feed extends Livestreams {
   hasInstitution(institutionId: string): boolean
 }
 
+/** Holds the feed in use. */
+export interface FeedInUse {
+  /** Undefined: the hub has not read a good feed yet. */
+  readonly inUse: { readonly feed: Feed } | undefined
+}
+
 /**
  * Reads a feed document. Refuses the whole feed if a single item is bad. If bad items were left out, the hub
  * would block their livestreams.

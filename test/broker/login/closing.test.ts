@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { startPlainBroker } from '../../plain-broker.ts'
@@ -52,4 +52,39 @@ t.test('a connection whose handshake ends when the node has stopped is closed', 
   )
   while (!here.destroyed) await nextTurn()
   t.equal(broker.broker.connectionCount(), 0)
+})
+
+t.test('a PUBLISH that goes on while the node waits for other work is acknowledged', async (t) => {
+  const store = createFailingStore()
+  const broker = await startPlainBroker({ wrapStore: store.wrap, limits: { publishRate: 1 } })
+  let settleThird: (() => void) | undefined
+  broker.receiveWith(async ({ payload }) => {
+    if (String(payload) === '3') await new Promise<void>((resolve) => (settleThird = resolve))
+    return true
+  })
+  const leaving = await rawClient(t, broker.port)
+  await leaving.connect({ clientId: 'leaving', clean: false })
+  const publisher = await rawClient(t, broker.port)
+  await publisher.connect({ clientId: 'publisher' })
+  for (const messageId of [1, 2, 3]) {
+    const message = { topic: 'a', payload: String(messageId), qos: 1 as const, messageId }
+    publisher.send({ cmd: 'publish', ...message, dup: false, retain: false })
+  }
+  await publisher.next('puback', 1)
+  const isHeld = store.hold(touches('session/'))
+  leaving.send({ cmd: 'disconnect' })
+  await isHeld
+  const closed = broker.close()
+  // The third PUBLISH waits for the publish rate, and goes on while the session is being stored.
+  while (!settleThird) await nextTurn()
+  store.release()
+  // A node that does not wait for the third PUBLISH closes in this time.
+  await Promise.race([closed, delay(200)])
+  settleThird()
+  await closed
+  await publisher.closed()
+  t.strictSame(
+    publisher.packets.flatMap((packet) => (packet.cmd === 'puback' ? [packet.messageId] : [])),
+    [1, 2, 3],
+  )
 })

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { deriveLivestreamId, derivePublisherId } from '../../../event/format.ts'
+import { deriveLivestreamId, derivePublisherId } from '../../../event/derived-id.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect } from '../../clients.ts'
 import { institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'

@@ -1,3 +1,15 @@
+import { livestreamKinds, type ServiceType } from './format.ts'
+
+/** The Core ID of a publisher that is known by its external id only (service.md §2.3). */
+export function derivePublisherId(externalId: string): string {
+  return `urn:org:publisher:${crc64(externalId)}`
+}
+
+/** The id of a livestream that is known by its external id only (design.md §5). */
+export function deriveLivestreamId(serviceType: ServiceType, externalId: string): string {
+  return `urn:org:${livestreamKinds[serviceType]}:${crc64(externalId)}`
+}
+
 /**
  * CRC-64/ECMA-182 of the UTF-8 bytes of `text`, as 16 lower-case hexadecimal digits.
  *

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { crc64 } from '../../event/crc64.ts'
+import { crc64, deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
 
 const vectors: [text: string, digest: string][] = [
   ['my-string-to-encode', '6a80b80f748c9b50'],
@@ -28,3 +28,14 @@ function bitwise(bytes: Uint8Array): string {
   }
   return crc.toString(16).padStart(16, '0')
 }
+
+t.test('ids derived from external ids (design.md §5)', async (t) => {
+  t.equal(derivePublisherId('282310'), 'urn:org:publisher:75dbb3dace15f610')
+  const externalId = 'crid://swr.de/282310/demo7'
+  t.equal(
+    deriveLivestreamId('PermanentLivestream', externalId),
+    'urn:org:permanent-livestream:234690e18c2c7863',
+  )
+  t.equal(deriveLivestreamId('Livestream', externalId), 'urn:org:livestream:234690e18c2c7863')
+  t.equal(deriveLivestreamId('Event', externalId), 'urn:org:event-livestream:234690e18c2c7863')
+})
