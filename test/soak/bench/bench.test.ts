@@ -6,6 +6,9 @@ import { commandOf } from '../../root.ts'
 const [command = '', ...words] = commandOf('bench/bench.ts')
 const bench = (...options: string[]) => promisify(execFile)(command, [...words, ...options])
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 2
+
 t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
   const options = [...short, '--peers', 'hub,aedes', '--json']

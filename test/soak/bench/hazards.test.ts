@@ -23,6 +23,9 @@ async function shownOn(peer: string): Promise<{ looked: string[]; shown: string[
   return { looked: rows.map((row) => row.case), shown: shown.map((row) => row.case) }
 }
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 3
+
 t.ok(quick.length > 10)
 
 for (const peer of ['hub', 'redis']) {

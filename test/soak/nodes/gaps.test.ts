@@ -7,6 +7,9 @@ import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 3
+
 t.test(
   'a Redis that is emptied again and again: nodes start again, one time after the other',
   { skip: withoutRedis },

@@ -14,6 +14,9 @@ import { startNetwork } from '../../store/slow-network.ts'
 
 /* Sessions whose node dies, starts, or is cut off from Redis. They must end when they should, and not earlier. */
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 2
+
 t.test('the sessions of two nodes that die together', { skip: withoutRedis }, async (t) => {
   const { a, b, c } = await startFleet(t, 3, { inTurn: true })
   const [one, other] = [await a.subscriber('radio/#'), await a.subscriber('radio/+/control')]

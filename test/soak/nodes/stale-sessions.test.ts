@@ -16,6 +16,9 @@ const [kept, later] = [station(0, 0), station(0, 1)]
 const institution = kept.institution.id
 const serverUnavailable = 3
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 3
+
 for (const { away, ms, leave, comeBack } of [
   { away: 'cut off', ms: 3_000, leave: cut, comeBack: mend },
   { away: 'cut off', ms: 8_000, leave: cut, comeBack: mend },

@@ -31,6 +31,9 @@ const faults: Record<string, (redis: Fleet['redis']) => Promise<void>> = {
   },
 }
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 3
+
 for (const [what, happens] of Object.entries(faults)) {
   t.test(`a Redis that ${what}`, { skip: withoutRedis }, async (t) => {
     const { redis, a, b, nodes } = await startFleet(t, 2)

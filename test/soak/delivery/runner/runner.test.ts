@@ -13,6 +13,9 @@ import type { Change } from '../../../../store/store.ts'
 import { createMetrics } from '../../../../telemetry/metrics.ts'
 import { hour, openQueues } from '../../../delivery/open-queues.ts'
 
+// The tests mostly wait, so several run at the same time.
+t.jobs = 4
+
 const answers = {
   ok: { result: 'acknowledged', status: 200, reason: null },
   refused: { result: 'refused', status: 422, reason: 'answered 422' },

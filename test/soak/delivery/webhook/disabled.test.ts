@@ -1,3 +1,4 @@
+import t from 'tap'
 import { onEachStore } from '../../../stores.ts'
 import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.ts'
 
@@ -5,6 +6,9 @@ import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.t
  * A webhook answers 410. Its messages wait, and the hub tries again. If it answers nothing but 410 for an hour, the hub
  * disables it. The messages still wait, until a replay or an acknowledged test message enables the webhook.
  */
+
+// The tests mostly wait, so several run at the same time.
+t.jobs = 4
 
 onEachStore('410 is tried again like any failure', async (t, store) => {
   const { receiver, json, shown, until, untilIdle, publish, queue } = await start(t, store)

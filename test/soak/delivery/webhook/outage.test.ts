@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Test } from 'tap'
+import root, { type Test } from 'tap'
 import { call } from '../../../../cli/connection.ts'
 import { openApi, password } from '../../../bridge-https/api.ts'
 import { connect } from '../../../clients.ts'
@@ -12,6 +12,10 @@ import { onEachStore } from '../../../stores.ts'
 /*
  * A webhook receiver is down for 8 s while 20 events per second are published. Meanwhile the hub is killed.
  */
+
+// The tests mostly wait, so several run at the same time.
+root.jobs = 2
+
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
