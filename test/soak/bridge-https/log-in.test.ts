@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createPasswords } from '../../../bridge-https/users/passwords.ts'
+import { createPasswords, type Passwords } from '../../../bridge-https/users/passwords.ts'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { startMailServer } from '../../bridge-https/users/mail-server.ts'
 import { writeConfig } from '../../bridge-https/users/write-config.ts'
@@ -10,14 +10,16 @@ import { onEachStore } from '../../stores.ts'
 
 const [own = ''] = institutions
 
-async function start(t: Test, env: Record<string, string> = {}) {
-  // With the slow password hashes of a real hub. Most tests use quick ones.
-  const hub = await startTestHub(t, env, undefined, createPasswords())
+async function start(t: Test, env: Record<string, string> = {}, passwords?: Passwords) {
+  const hub = await startTestHub(t, env, undefined, passwords)
   return { hub, api: await openApi(t, hub) }
 }
 
+/** Starts a hub with the slow password hashes that it has in reality. Other tests use quick ones. */
+const startSlow = (t: Test) => start(t, {}, createPasswords())
+
 t.test('log-in, refresh, and what ends them (design.md §9)', async (t) => {
-  const { hub, api } = await start(t)
+  const { hub, api } = await startSlow(t)
   const { email, userId, token, refreshToken } = await addUser(hub, api, own, {
     email: 'Studio@Radio.example',
   })
@@ -164,7 +166,7 @@ onEachStore('wrong passwords from elsewhere do not lock the owner out', async (t
 })
 
 t.test('however many strangers guess, who has logged in before is served next', async (t) => {
-  const { hub, api } = await start(t)
+  const { hub, api } = await startSlow(t)
   const { email } = await addUser(hub, api, own)
   let answered = 0
   const guesses = Array.from({ length: 45 }, async (_, index) => {
