@@ -5,6 +5,8 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import { shareCertificates } from './certificates.ts'
 import { compiledServer } from './compiled-server.ts'
+import { shareSigningKey } from './signing-key.ts'
+import { isEmbedded } from './start-hub.ts'
 
 /** Starts a node as a separate process, which a test can kill. It ends with the test. `server`: path of its program. */
 export async function spawnHub(
@@ -15,6 +17,7 @@ export async function spawnHub(
 ) {
   const node = [process.execPath, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
+  if (isEmbedded(env)) await shareSigningKey(join(home, 'data'))
   // `exec` replaces the shell by the node, so `child` is the node itself.
   const [program = '', ...args] =
     openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$1"`, ...node]

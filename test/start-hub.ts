@@ -8,6 +8,7 @@ import type { Passwords } from '../bridge-https/users/passwords.ts'
 import { call } from '../cli/connection.ts'
 import { quickPasswords } from './bridge-https/users/quick-passwords.ts'
 import { shareCertificates } from './certificates.ts'
+import { shareSigningKey } from './signing-key.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
 
@@ -40,13 +41,15 @@ export async function startTestHub(
     import('../config/config.ts'),
   ])
   const home = directory ?? (await temporaryDirectory(t))
-  const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', ...env }
+  const dataDir = join(home, 'data')
+  const variables = { HUB_DATA_DIR: dataDir, HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0', ...env }
   const loaded = loadConfig(variables, home)
   if ('problems' in loaded) throw new Error(loaded.problems.join('\n'))
   const lines: Record<string, unknown>[] = []
   const log = pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) })
   const certsDir = join(home, 'certs')
   await shareCertificates(certsDir)
+  if (isEmbedded(env)) await shareSigningKey(dataDir)
   const hub = await startHub(loaded.config, log, { certsDir, passwords })
   let closing: Promise<void> | undefined
   const close = () => {
@@ -82,4 +85,9 @@ export async function startTestHub(
     subscriber: (...filters: string[]): Promise<Issued> =>
       ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
   }
+}
+
+/** Whether a node with these variables keeps everything in the usual data directory. */
+export function isEmbedded(env: Record<string, string>): boolean {
+  return !('HUB_DATA_DIR' in env || 'HUB_REDIS_URL' in env || 'HUB_CONFIG' in env)
 }

@@ -5,6 +5,7 @@ import type { Test } from 'tap'
 import { call } from '../../cli/connection.ts'
 import { patienceMs } from '../patience.ts'
 import { startRedis } from '../redis-server.ts'
+import { shareSigningKeyOn } from '../signing-key.ts'
 import { spawnHub } from '../spawn-hub.ts'
 import { type Issued, temporaryDirectory } from '../start-hub.ts'
 
@@ -28,6 +29,7 @@ export async function startFleet(
   } = {},
 ) {
   const redis = await startRedis(t, options.settings)
+  await shareSigningKeyOn(redis.url)
   const home = await temporaryDirectory(t)
   let before: Promise<unknown> | undefined
   const nodes = await Promise.all(
