@@ -1,12 +1,12 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import t from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { institutions, playing, serviceOf, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { createBrowser, logIn, skip } from './browser.ts'
-import { openConsole } from './operator.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { institutions, playing, serviceOf, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
+import { openConsole } from '../../web/operator.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)

@@ -3,12 +3,12 @@ import { appendFile, copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import t from 'tap'
-import { runHubctl } from '../../cli/run-hubctl.ts'
-import { station } from '../../events.ts'
-import { startRedis } from '../../redis-server.ts'
-import { spawnHub } from '../../spawn-hub.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
-import { ask, fill, isAllThere } from './filled.ts'
+import { ask, fill, isAllThere } from '../../../admin/backup/filled.ts'
+import { runHubctl } from '../../../cli/run-hubctl.ts'
+import { station } from '../../../events.ts'
+import { startRedis } from '../../../redis-server.ts'
+import { spawnHub } from '../../../spawn-hub.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
 
 const livestreams = [station()]
 const size = { sessions: 1, credentials: 2, webhooks: 0 }

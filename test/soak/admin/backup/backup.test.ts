@@ -1,14 +1,14 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import { prepareGround } from '../../../bench/peers/ground.ts'
-import { runHubctl } from '../../cli/run-hubctl.ts'
-import { connect } from '../../clients.ts'
-import { pushing, startReceiver } from '../../receiver.ts'
-import { startRedis } from '../../redis-server.ts'
-import { spawnHub } from '../../spawn-hub.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
-import { ask, entriesOf, fill, isAllThere } from './filled.ts'
+import { prepareGround } from '../../../../bench/peers/ground.ts'
+import { ask, entriesOf, fill, isAllThere } from '../../../admin/backup/filled.ts'
+import { runHubctl } from '../../../cli/run-hubctl.ts'
+import { connect } from '../../../clients.ts'
+import { pushing, startReceiver } from '../../../receiver.ts'
+import { startRedis } from '../../../redis-server.ts'
+import { spawnHub } from '../../../spawn-hub.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
 
 /** With `BACKUP_FULL=1` the test moves a large hub. Its output says how long each `hubctl` command took. */
 const [livestreams, size] = process.env.BACKUP_FULL

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connectPublisher } from '../clients.ts'
-import { control, data, institutions, playing, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { createBrowser, logIn, skip } from './browser.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { control, data, institutions, playing, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 const [own = '', second = ''] = institutions
 const browser = createBrowser(t)
