@@ -8,6 +8,9 @@ import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
 
+// Pages wait for a node, and for times to come: two tests run at the same time.
+t.jobs = 2
+
 const [own = ''] = institutions
 const browser = createBrowser(t)
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')

@@ -1,10 +1,10 @@
 import { connectAsync } from 'mqtt'
 import t, { type Test } from 'tap'
 import { createStrangers } from '../../../bridge-https/users/strangers.ts'
+import { type Answer, addUser, openApi, password } from '../../bridge-https/api.ts'
 import { connect } from '../../clients.ts'
 import { institutions, station } from '../../events.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
-import { type Answer, addUser, openApi, password } from '../api.ts'
 
 const [own = ''] = institutions
 const page = { 'x-hub-page': '1' }

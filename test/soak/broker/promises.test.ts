@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { play } from './play.ts'
-import { type Sequence, type Step, sequences } from './steps.ts'
+import { play } from '../../broker/promises/play.ts'
+import { type Sequence, type Step, sequences } from '../../broker/promises/steps.ts'
 
 /*
  * Plays random sequences of steps. Whatever happens, each session must get the messages that `promises.ts` says. The
