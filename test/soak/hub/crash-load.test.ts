@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { generate } from 'mqtt-packet'
+import root from 'tap'
 import { call } from '../../../cli/connection.ts'
 import { type Arrived, connect } from '../../clients.ts'
 import { control, playing, station } from '../../events.ts'
@@ -14,6 +15,9 @@ import { onEachStore } from '../../stores.ts'
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
 const longestMs = process.env.CRASH_ROUNDS ? Infinity : 60_000
+// Starting a node takes most of the time: both stores are tested at the same time.
+root.jobs = 2
+
 /** Number of messages that one publisher keeps in flight. */
 const window = 12
 
