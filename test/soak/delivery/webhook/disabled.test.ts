@@ -7,8 +7,8 @@ import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.t
  * disables it. The messages still wait, until a replay or an acknowledged test message enables the webhook.
  */
 
-// The tests mostly wait, so several run at the same time.
-t.jobs = 4
+// The tests mostly wait, so two run at the same time.
+t.jobs = 2
 
 onEachStore('410 is tried again like any failure', async (t, store) => {
   const { receiver, json, shown, until, untilIdle, publish, queue } = await start(t, store)

@@ -13,7 +13,7 @@ import { onEachStore } from '../../../stores.ts'
  * A webhook receiver is down for 8 s while 20 events per second are published. Meanwhile the hub is killed.
  */
 
-// The tests mostly wait, so several run at the same time.
+// The tests mostly wait, so two run at the same time.
 root.jobs = 2
 
 const [own = ''] = institutions

@@ -8,8 +8,8 @@ import { type Behaviour, pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
-// The tests mostly wait, so several run at the same time.
-t.jobs = 4
+// The tests mostly wait, so two run at the same time.
+t.jobs = 2
 
 const [own = '', foreign = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
