@@ -4,13 +4,12 @@ import { openEmbeddedStore } from '../store/embedded.ts'
 import { openRedisStore } from '../store/redis/redis.ts'
 import type { Store } from '../store/store.ts'
 import { startRedis, withoutRedis } from './redis-server.ts'
-import { shareSigningKeyOn } from './signing-key.ts'
 
 export type Driver = 'embedded' | 'redis'
 
 /**
- * The store settings of a node. On Redis they name a new database with nothing but a key to sign tokens, which nodes
- * with the same settings share. For the embedded store there are none, because it lies in the data directory.
+ * The store settings of a node. On Redis they name a new, empty database, which nodes with the same settings share. For
+ * the embedded store there are none, because it lies in the data directory.
  */
 export type StoreSettings = Record<string, string>
 
@@ -39,9 +38,8 @@ let databases = 0
 async function newStore(driver: Driver): Promise<StoreSettings> {
   if (driver === 'embedded') return {}
   redis ??= startRedis(root, ['databases 100'])
-  const url = `${(await redis).url}/${databases++}`
-  await shareSigningKeyOn(url)
-  return { HUB_REDIS_URL: url, HUB_PUBLIC_URL: 'https://hub.example' }
+  const { url } = await redis
+  return { HUB_REDIS_URL: `${url}/${databases++}`, HUB_PUBLIC_URL: 'https://hub.example' }
 }
 
 /** Opens the store of a node that is not running. */
