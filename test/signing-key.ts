@@ -6,7 +6,7 @@ import { projectFile } from './root.ts'
 /*
  * A node that finds no key to sign tokens with makes one, which takes 0.3 s of processor time. A run of all tests starts
  * some 1,000 nodes, so most of them find one. `test/certs/signing-keys.test.ts` tests how a node makes its first key,
- * and the nodes of `test/soak/fence/` and `test/soak/demo.test.ts` do so.
+ * and the nodes of `test/soak/demo.test.ts` do so.
  */
 
 /** So many keys are made. The nodes of a test file get one after the other: no two of them have the same key. */
