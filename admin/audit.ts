@@ -127,7 +127,10 @@ export function auditPath(dataDir: string): string {
   return join(dataDir, 'audit.log')
 }
 
-/** Path of the audit file if the store has no audit entries. Undefined if it has them: nodes share the store. */
+/**
+ * Path of the audit file. Undefined if nodes may share the store, because that store has the audit entries of all
+ * nodes.
+ */
 export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
   return store.isShared ? undefined : auditPath(dataDir)
 }

@@ -143,9 +143,9 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Ends the clean sessions of nodes that are gone, publishes the wills of their clients, and begins to sweep. Call
-     * it before the first connection, and after webhooks and plugin targets have named the messages that the journal
-     * must keep.
+     * Ends the clean sessions of nodes that are gone, publishes the wills of their clients, and begins to remove
+     * expired messages and sessions. Call it before the first connection, and after webhooks and plugin targets have
+     * named the messages that the journal must keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()
@@ -155,7 +155,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
     /** Begins an MQTT connection on a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
-      // A TLS handshake that began before may end now. Aedes would neither answer nor close such a connection.
+      // A TLS handshake that began before `close` may end after it. Aedes would neither answer nor close such a
+      // connection.
       if (isClosing) return void socket.destroy()
       const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
         eventsOf(clients.add(added)),

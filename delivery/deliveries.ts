@@ -48,7 +48,7 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /** Returns the token by which the receiver at URL `audience` recognises the hub, for a service account. */
+  /** Returns a token in the name of a service account. By it the receiver at URL `audience` recognises the hub. */
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Says whether the API track `push` has retired. */
   track: PushTrack

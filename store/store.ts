@@ -22,9 +22,9 @@ export interface Store {
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
-   * Applies all changes or none. Once the promise resolves, the changes survive `kill -9` and power loss.
-   * Commits take effect in the order of the calls, and resolve in that order.
-   * Resolves with the first number that the commit took, or 0 if it took none (`Numbered`). Rejects
+   * Applies all changes or none. Once the promise resolves, the changes survive `kill -9` and power loss. Commits take
+   * effect in the order of the calls, and resolve in that order. Resolves with the first number that the commit took,
+   * or 0 if it took none (`Numbered`). Rejects
    * - with `ConditionFailed` if a condition of the commit does not hold. The commit has changed nothing. `onOthers` has
    *   already reported all earlier commits of other nodes.
    * - with `Fenced`, without waiting for such reports, if this node is no longer a member (`SharedStore.enter`). The
@@ -32,8 +32,8 @@ export interface Store {
    * - with `OutcomeUnknown` if the store on another machine did not answer. The store may have applied the commit, or
    *   may still apply it.
    * - with the error of the driver in all other cases. If a disk has failed, the commit may be on it all the same. The
-   *   embedded driver then undoes the commit before the next one. Only if the process ends before that, the commit may
-   *   have taken effect at the next start.
+   *   embedded driver then undoes it when the next commit comes, before that one. If the process ends earlier, the
+   *   commit may have taken effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
    * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,

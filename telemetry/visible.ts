@@ -23,7 +23,10 @@ export function visibleJson(json: string): string {
   )
 }
 
-/** Prepares a line of JSON for a log printer, which decodes its texts. They are printed as `visible` makes them. */
+/**
+ * Prepares a line of JSON for a log printer. The printer decodes the texts of the line, and then prints each text as
+ * `visible` would return it.
+ */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
     if (escaped === '\\n' || escaped === '\\t') return escaped // keeps line ends and tabs of stack traces

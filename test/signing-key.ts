@@ -9,7 +9,7 @@ import { projectFile } from './root.ts'
  * and the nodes of `test/soak/demo.test.ts` do so.
  */
 
-/** So many keys are made. The nodes of a test file get one after the other: no two of them have the same key. */
+/** Number of keys. The nodes of a test file take them in turn, so that no two of these nodes have the same key. */
 const count = 16
 let next = 0
 

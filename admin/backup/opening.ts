@@ -8,9 +8,9 @@ import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
- * Opens the store of a node (`openStore`). Before the node reads the store, takes over the data of a former release,
- * and imports the export that waits. `imported`: the outcome of that import. Rejects if another node runs in the data
- * directory.
+ * Opens the store of a node (`openStore`). Takes over the data of a former release and imports the export that waits,
+ * both before the node reads the store. `imported`: the outcome of that import. Rejects if another node runs in the
+ * data directory.
  */
 export async function openStoreAtStart(
   config: Config,

@@ -16,9 +16,9 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Maximum number of mails per account and hour. `perPlace`: for each network where the account has logged in before,
- * and for all other networks as if they were one. `known`: for all networks where it has logged in before, taken
- * together.
+ * Maximum number of mails per account and hour, by the network that asks for them. `perPlace`: for each network where
+ * the account has logged in before. All other networks count together as one such network. `known`: for the sum over
+ * all networks where the account has logged in before.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

@@ -293,8 +293,8 @@ const maxInFlight = 10_000
  * Sends a live message to its recipients, at the granted QoS but not above `highest`. Live means that the hub stores
  * nothing for the recipient: at QoS 0, or for a clean session.
  *
- * Works in groups: makes all subscribers of a group ready, then writes to all of them. The fields that `makeReady`
- * reads lie apart in memory. With no writes in between, the processor fetches those of a whole group at once.
+ * Works in groups: makes all subscribers of a group ready, then writes to all of them. `makeReady` reads fields that
+ * lie far apart in memory. If no write comes in between, the processor fetches the fields of a whole group at once.
  *
  * After the first `withoutBreak` subscribers, makes a break before each group: Node.js then ends the writes of the last
  * group while their data are in the cache of the processor. Makes no break before a group with QoS 1 and 2 only: the

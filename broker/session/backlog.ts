@@ -89,8 +89,8 @@ export function createBacklogs(parts: {
 
   /**
    * Moves the place of a session up to `floor`: it cannot read on from its old place, because the journal no longer has
-   * all messages up to `floor`. Of those, chooses the messages that any returning session gets. The chosen ones get
-   * DUP, because they may have been sent.
+   * all messages in between. Of the messages in between that are left, chooses those that any returning session gets.
+   * The chosen ones get DUP, because they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],

@@ -33,7 +33,7 @@ export function createBeginning(parts: {
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
     // Some of these messages already have an item, added when they were new. Each such item moves to the place of its
-    // position: messages that another node accepted before it knew the queue may belong between these items.
+    // position. Before another node knew the queue, it may have accepted messages that belong between these items.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

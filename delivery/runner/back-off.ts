@@ -1,5 +1,5 @@
 const firstMs = 1_000
-/** With its random part, the longest pause has 600 s. */
+/** Longest pause without its random part, milliseconds. With its random part, the longest pause is 600 s. */
 const lastMs = 480_000
 /** Each pause is extended at random, by up to this part of its length. */
 const jitter = 0.25

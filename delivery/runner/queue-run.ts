@@ -5,7 +5,7 @@ import type { WorkItem } from '../queue/work-item.ts'
 export interface QueueRunState {
   state: 'idle' | 'delivering' | 'retrying'
   failures: number
-  /** When the next attempt is due, ISO 8601. Null: the next attempt has no such time. */
+  /** When the wait before the next attempt ends, ISO 8601. Null: an attempt is under way, or there is no wait. */
   nextTry: string | null
   lastReason: string | null
 }

@@ -16,8 +16,8 @@ export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
   /**
-   * Returns further changes to store with an outcome. `isAside`: the endpoint refused an item that was already set
-   * aside, so the queue goes on.
+   * Returns further changes for the commit that stores an outcome. `isAside`: the endpoint refused an item that was
+   * already set aside, so the queue goes on.
    */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
   /** Called when an endpoint wants no more messages. Resolves with false if the hub tries the queue again. */

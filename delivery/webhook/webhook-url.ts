@@ -19,7 +19,7 @@ export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub. A webhook there is refused: `POST /pubsub` takes whatever the hub sends as plugin work. */
+    /** URL of the hub. A webhook there is refused: `POST /pubsub` would treat its events as plugin work. */
     own?: string
     resolve?: Resolve
   },

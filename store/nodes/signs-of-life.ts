@@ -95,8 +95,8 @@ export function createSignsOfLife(parts: {
       }
     } finally {
       isRemoving = false
-      // Calls `removed` after the last removal, successful or not: until then, a silent node may have the lowest slot,
-      // and thus be the leader.
+      // Calls `removed` when no removal follows, even if one has failed. Before that, a silent node may still have the
+      // lowest slot: it then counts as the leader, and nobody cleans up after the removed nodes.
       if (gone.length > 0) removed(gone)
     }
   }

@@ -99,7 +99,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
-          // The reader goes on at the end of the log, and must no longer look for the lost entry.
+          // Forgets the newest entry, which is lost: the reader goes on at the end of the log, and must not look for
+          // it.
           seen = start
           committing.onLost()
         },

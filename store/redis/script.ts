@@ -44,8 +44,8 @@ function keysBelow(prefix: string) {
 export const start = '0-0'
 
 /**
- * Refuses (LOST) a node that knows the log entry `read` if the log no longer has this entry, because of a failover or a
- * restored backup. The node may then know data that Redis does not have, until the node starts again.
+ * If the log no longer has the entry `read`, which the node knows, refuses the node (LOST). The cause is a failover or
+ * a restored backup. Until the node starts again, it may know data that Redis does not have.
  */
 const refuseLua = `
 local function refuse(log, read)

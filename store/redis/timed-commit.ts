@@ -28,9 +28,9 @@ export interface Patience {
 }
 
 /**
- * Makes a commit that rejects when `timeoutMs` is over, whether it was sent or not. While Redis answers earlier
- * commits, and later while the reader of the log makes progress, the commit goes on waiting. If commits gave up because
- * of a backlog, clients would send everything again, and the backlog would become longer.
+ * Makes a commit that rejects after `timeoutMs` without progress, whether it was sent or not. Until Redis answers the
+ * commit, every answer of Redis is progress. From then on, only the reader of the log makes progress. If commits gave
+ * up because of a backlog, clients would send everything again, and the backlog would become longer.
  */
 export function timedPending(
   changes: readonly Change[],

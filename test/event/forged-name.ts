@@ -1,6 +1,6 @@
 import { crc64 } from '../../event/derived-id.ts'
 
-/** Number of letters to choose. It is above the 64 bits of a checksum, so there is a choice for every checksum. */
+/** Number of letters to choose. It is larger than 64, the bits of a checksum. So some choice gives any checksum. */
 const length = 96
 
 /**

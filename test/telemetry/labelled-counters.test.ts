@@ -4,7 +4,7 @@ import t from 'tap'
 import { createLabelledCounters } from '../../telemetry/labelled-counters.ts'
 import { projectFile } from '../root.ts'
 
-/* A counter that first appears with its first burst has not grown for Prometheus, and no alert sees the burst. */
+/* If a counter appears only with its first burst, Prometheus does not see it grow, and no alert notices the burst. */
 t.test('counters with known label values begin with 0, and the operators’ page has each value', async (t) => {
   const page = await readFile(projectFile('docs/operators.md'), 'utf8')
   for (const counter of Object.values(createLabelledCounters(new Registry()))) {

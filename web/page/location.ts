@@ -31,7 +31,7 @@ export function pathPart(text: string): string {
   return (isStep ? '%00' : '') + encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
 }
 
-/** The text of a part of a path. Returns a part that cannot be decoded unchanged: nothing has such a name. */
+/** The text of a part of a path. Returns the part itself if it cannot be decoded: nothing has such a name. */
 export function textOf(part: string): string {
   try {
     return decodeURIComponent(part).replace(/^\0/, '')

@@ -126,7 +126,7 @@ t.test('one network has five times what one address has', async (t) => {
 
 type LogIn = ReturnType<typeof createLogIn>
 
-/** A log-in with these accounts, all with the password `right`. It remembers the addresses of successful log-ins. */
+/** The log-in part of a hub with these accounts, all with the password `right`. It remembers addresses that got in. */
 async function startWith(t: Test, emails: readonly string[]) {
   const store = createSharedSpace().openFollowed(t)
   store.start()

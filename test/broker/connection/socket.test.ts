@@ -46,7 +46,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   }
 }
 
-/** As in Node 22: a stream then emits no `drain` for fewer bytes than this. In Node 20 the default is 16 KiB. */
+/** The default of Node 22; in Node 20 it is 16 KiB. A stream that never held this many bytes emits no `drain`. */
 const highWaterMark = 64 * 1024
 
 for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp, stream })) {

@@ -187,7 +187,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages in flight do not count for the limit. The session may not have fallen behind: then the hub drops
+      // Messages in flight do not count for the limit. Perhaps the session has not fallen behind: then the hub drops
       // nothing. So here no message counts as certainly unsent.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(

@@ -75,7 +75,7 @@ export type Standing =
   | { is: 'may'; isQos0?: true; isAgain?: boolean }
   /**
    * The client has received the message. `isOwed`: it comes again with the next connection. `isRead`: it comes again
-   * after a crash, because the journal has it after the progress that the node stored last.
+   * after a crash, because its position in the journal is after the progress that the node stored last.
    */
   | { is: 'sent'; isOwed: boolean; isRead?: boolean }
   /** The client acknowledged the message at the time `at` (`performance.now()`). `isKnown`: the node has read that. */
@@ -217,8 +217,8 @@ export function withinLimit(
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash, sent messages may take no room from waiting ones: the hub may read the waiting ones only when the
-  // client has acknowledged the sent ones.
+  // After a crash, the hub perhaps reads the waiting messages only when the client has acknowledged the sent ones. Then
+  // the sent ones take no room from them.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -300,7 +300,7 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // If the message was on its way at an UNSUBSCRIBE, the node may have sent it after storing the end of the filter.
+      // A message on its way at an UNSUBSCRIBE may go out after the filter's end is stored: it need not come again.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
@@ -329,7 +329,7 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /** An earlier SUBSCRIBE brought the value. At this one, the message itself is still to come, or is in flight. */
+    /** An earlier SUBSCRIBE brought the value. When this one comes, the message itself is still due or in flight. */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
@@ -471,7 +471,7 @@ function waitsPerhaps(before: Standing): Standing {
   return { is: 'waits', choice: 'perhaps', ...(isSentAgain(before) && { isAgain: true }) }
 }
 
-/** Whether the message comes again after a crash, because the journal has it after the last stored progress. */
+/** Whether the message comes again after a crash, because its position is after the last stored progress. */
 function isRead(standing: Standing | undefined): boolean {
   if (standing?.is === 'must') return isRead(standing.before)
   if (standing?.is === 'waits') return standing.choice === 'all'

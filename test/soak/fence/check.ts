@@ -17,7 +17,7 @@ export interface Verdict {
   faults: readonly Fault[]
   /** What the hub promises, and the observations that contradict it. */
   findings: { claim: string; problems: string[] }[]
-  /** The steps of the events and sessions in findings, each with milliseconds since the first fault could happen. */
+  /** The steps of the events and sessions in findings, each with milliseconds since the test began to make faults. */
   trails: string[]
   /** Figures of the run. */
   summary: string

@@ -106,7 +106,7 @@ interface Visit {
   asked: number
   from: number
   until: number
-  /** The session must get the events accepted until then. The client may have left before the hub sent later ones. */
+  /** The session must get events accepted before this time. The client may have left before later ones were sent. */
   begun: number
 }
 

@@ -66,7 +66,7 @@ t.test(
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }
-    // From the fifth failure on, a pause and the next attempt together take longer than SIGTERM leaves a node to end.
+    // From the fifth failure on, a pause and the next attempt last longer than a node may take to end after SIGTERM.
     await until(() => times(node, 'the node cannot start again yet') >= 5)
     const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
     t.teardown(() => hanging.close())

@@ -8,7 +8,7 @@ import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
 
-// Pages wait for a node, and for times to come: two tests run at the same time.
+// Pages mostly wait for a node, or until some time has passed. So two tests run at the same time.
 t.jobs = 2
 
 const [own = ''] = institutions

@@ -11,7 +11,7 @@ const everyMs = 5_000
  * Maximum number of pages of the list that are read at first. One may hold no event although the next one holds some.
  */
 const mostPages = 10
-/** While no event is shown, each request goes back to this long before the last request, milliseconds. */
+/** While no event is shown, each request also covers this much time before the last request, milliseconds. */
 const overlapMs = 60_000
 
 /**

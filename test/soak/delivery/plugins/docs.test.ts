@@ -108,7 +108,7 @@ t.test('the table of which events a target gets', async (t) => {
     const kind = kindByName.get(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
     if (!kind) throw new Error(what)
     const type = what.includes('another') ? 'news' : 'music'
-    // An event of kind `next` has type music here, too. So only its kind can keep it from enabling a target by itself.
+    // An event of kind `next` is of type music here, too. So if the target does not get it, that is due to its kind.
     const event = playing(station(), { type, plugins: JSON.parse(entries) }) as unknown as HubEvent
     const gets = (autoEnable: boolean) =>
       enabledTargets(event, kind, [{ type: 'T', autoEnable, url: 'https://t.example' }]).length === 1

@@ -17,7 +17,7 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, this is the URL of the hub's own POST /pubsub: the hub is the audience of these tokens.
+    // With `isPublic`, this is the URL of the hub's own POST /pubsub: tokens for this target have the hub as audience.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]

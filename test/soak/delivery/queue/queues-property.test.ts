@@ -24,7 +24,7 @@ interface Step {
     | 'tidy'
     | 'trim'
   queue: Name
-  /** If true: `append` is to both queues, `postpone` sets a refused item aside, `tidy` finds every item busy. */
+  /** If true: `append` appends to both queues, `postpone` sets a refused item aside, `tidy` finds every item busy. */
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'

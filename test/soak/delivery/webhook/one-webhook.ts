@@ -11,7 +11,7 @@ import { openStoreOf, type StoreSettings } from '../../../stores.ts'
 const [own = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
 
-/** Starts a hub with one webhook. Returns functions for its institution, for an operator, and the receiver. */
+/** Starts a hub with one webhook. Returns the receiver, and functions for the webhook's institution and an operator. */
 export async function startWithWebhook(t: Test, store: StoreSettings) {
   const home = await temporaryDirectory(t)
   const receiver = await startReceiver(t, home)

@@ -78,7 +78,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // The replica follows the network's address, not the master's. For this time, the Sentinel allows that.
+            // The replica follows the network, not the master. Only after this time would the Sentinel correct that.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
