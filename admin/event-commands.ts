@@ -167,8 +167,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. An earlier message with a later event time may have kept
- * it from being retained: `newer` is that earlier message.
+ * Says whether a message is the retained value of its topic. If a newer event kept this message from being retained,
+ * `newer` is the message of that event. The hub had stored that message before.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

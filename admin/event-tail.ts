@@ -22,8 +22,8 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // After the first event that is left out, leaves out all events until the client has read their number. So the
-      // number stands exactly where the events are missing.
+      // Once an event is left out, leaves out all further ones too, until the client has read the line that counts
+      // them. So this line stands exactly where the events are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

@@ -125,7 +125,8 @@ export function createWebSocketDoor(parts: {
     })
     websocket.on('message', () => {
       bytes = 0
-      // While the broker works on a packet, it does not read. The message then stays in the stream, and stays counted.
+      // While the broker works on a packet, it does not read. The message then stays in the stream, and still counts
+      // for the limit of all messages together.
       if (stream.readableLength === 0) free()
     })
     stream.onRead = free

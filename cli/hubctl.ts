@@ -31,7 +31,7 @@ async function main(argv: readonly string[]): Promise<number> {
       fail({ code: 'usage', message: describe(error) }, json)
       return 2
     }
-    // Such as a file of the log-in that cannot be read or written: the message of Node has its path.
+    // Any other error: for example, the log-in file cannot be read. The message of Node.js names the path of the file.
     fail({ code: 'internal', message: error instanceof Error ? error.message : String(error) }, json)
     return 1
   }
@@ -201,8 +201,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure. A node that restarts comes back. If the command has had an answer once, a
- * later failure lasts only for a while, unless the log-in has ended.
+ * Whether `--watch` goes on after a failure. Yes if the node may only be restarting or busy. After a first answer, yes
+ * after any other failure too, unless the log-in has ended or has no permission.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

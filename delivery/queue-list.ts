@@ -63,8 +63,8 @@ export function createQueueList(parts: {
         const { pending, deadLetters, oldest } = queues.lengthOf(name)
         totals.pending += pending
         totals.deadLetters += deadLetters
-        // The items of a `beginning` queue count as well: they wait only until the hub has added the earlier events,
-        // and that may take too long.
+        // The items of a `beginning` queue count as well. They wait until the hub has added the earlier events, and
+        // operators must notice if that takes too long.
         const isSending = [undefined, 'beginning'].includes(restingState(name, target))
         if (oldest !== null && isSending)
           totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))

@@ -134,8 +134,8 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. A message that is not named stays so: queues and retained values never begin to name a message that is
-   * older than the window.
+   * messages. A message that is not named now is never named later: queues and retained values begin to name only
+   * messages inside the window.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(

@@ -123,8 +123,9 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // The stored floor may come from a commit that this node has not received yet. So stop at `journal.floor()`: for
-    // messages below that, this node knows which values other nodes have retained.
+    // The stored floor may be newer than the changes that this node has received. So stop at `journal.floor()`: this
+    // node has received the changes of all messages below that floor, so it knows which of them other nodes have
+    // retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

@@ -24,7 +24,7 @@ export function createFairQueue<T>() {
       const [asker, own] = first
       const item = own.shift()
       size--
-      // An asker with more items goes behind the others.
+      // If the asker has items left, it goes behind the others.
       queues.delete(asker)
       if (own.length > 0) queues.set(asker, own)
       return item

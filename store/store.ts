@@ -31,9 +31,9 @@ export interface Store {
    *   commit has changed nothing.
    * - with `OutcomeUnknown` if the store on another machine did not answer. The store may have applied the commit, or
    *   may still apply it.
-   * - with the error of the driver in all other cases. If a disk has failed, the commit may be on it all the same. The
-   *   embedded driver then undoes it when the next commit comes, before that one. If the process ends earlier, the
-   *   commit may have taken effect at the next start.
+   * - with the error of the driver in all other cases. If a disk has failed, the failed commit may be on the disk all
+   *   the same. When the next commit comes, the embedded driver first undoes the failed one. If the process ends
+   *   earlier, the failed commit may have taken effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
    * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,

@@ -17,8 +17,8 @@ interface LogOutput {
 /**
  * Writes log lines to the standard output. A reader that stands still, a full disk or a broken pipe must neither hold
  * up the node nor end it. So lines that cannot be written are dropped and counted. After the next write that succeeds,
- * `onLost` gets their number. Lines are written together: after the turn of the event loop in which they were logged,
- * or `pauseMs` after the last write.
+ * `onLost` gets their number. Lines are written together: after the turn of the event loop in which the first of them
+ * was logged, but not earlier than `pauseMs` after the last write.
  */
 export function createLogOutput(
   onLost: (lines: number) => void,

@@ -10,7 +10,7 @@ export function createMetrics() {
   const registry = new Registry()
   /** Histograms of durations. Each has many values, so only Prometheus gets them, and `snapshot` leaves them out. */
   const histograms = new Registry()
-  /** Values that the node does not count. It reads most of them when Prometheus asks. */
+  /** Values other than counts. The node reads most of them when Prometheus asks. */
   const gauges = new Registry()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>

@@ -77,7 +77,7 @@ interface RouteBase {
   answers: Record<number, Described>
 }
 
-/** A route without a user: everybody may call it, or everybody whose token `admits` accepts. */
+/** A route without a user. With `admits`, it needs a token that `admits` accepts. Without, everybody may call it. */
 interface OpenRoute extends RouteBase {
   permission?: undefined
   /** Whether a bearer token that belongs to no user opens the route. Absent: the route needs no token. */

@@ -16,9 +16,9 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Maximum number of mails per account and hour, by the network that asks for them. `perPlace`: for each network where
- * the account has logged in before. All other networks count together as one such network. `known`: for the sum over
- * all networks where the account has logged in before.
+ * Maximum number of mails for one account in an hour. A network is known if the account has logged in from there
+ * before. `perPlace`: mails that one known network asks for. All other networks together have this limit once. `known`:
+ * mails that all known networks together ask for.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

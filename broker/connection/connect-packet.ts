@@ -30,9 +30,9 @@ export interface Refusal {
 }
 
 /**
- * Encodes the CONNECT that Aedes gets. Its keep alive is 0, because the connection watches the keep alive: Aedes does
- * not see the acknowledgements of deliveries, which are signs of life, too [MQTT-3.1.2-24]. Its will is a placeholder:
- * with the real will, Aedes would keep a second copy of the payload.
+ * Encodes the CONNECT that Aedes gets. Its keep alive is 0, because the connection watches the keep alive. Aedes
+ * cannot: acknowledgements of deliveries also count as signs of life [MQTT-3.1.2-24], and Aedes does not see them. Its
+ * will is a placeholder: with the real will, Aedes would keep a second copy of the payload.
  */
 export function encodeForAedes(
   { type, body }: Frame,

@@ -50,8 +50,8 @@ export function createFrameReader(
     },
 
     /**
-     * Bytes of memory that stay in use while the caller keeps `part` of the last packet, and does not call `next`. A
-     * slice of a buffer keeps the whole buffer in memory.
+     * Bytes of memory that stay in use until the next call of `next`, if the caller keeps `part` of the last packet. A
+     * slice keeps its whole buffer in memory, so this is the whole buffer of `part`, and that of the unread bytes.
      */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength

@@ -1,7 +1,10 @@
 import { encodeLength, type Frame } from './frames.ts'
 import { packetType, type Qos } from './protocol.ts'
 
-/* The control packets besides PUBLISH (`frames.ts`) and CONNECT (`connect-packet.ts`): written, and read if they have filters. */
+/*
+ * The control packets other than PUBLISH (`frames.ts`) and CONNECT (`connect-packet.ts`). Those with filters are read
+ * here, the others are written.
+ */
 
 export const pingresp = Buffer.of(packetType.pingresp << 4, 0)
 

@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * If the buffer of a peer gets more than half full, it must fall to `paceBytes` within this time, milliseconds.
- * Otherwise the peer has stopped reading. A second limit holds while messages wait in `paced`: the network must take a
- * packet within `frozenMs` for every `paceBytes` in the buffer.
+ * If the buffer of a peer gets more than half full, it must fall to `paceBytes` within `frozenMs`, milliseconds. While
+ * messages wait in `paced`, the network must also take a packet within a time that grows with the buffer: `frozenMs`
+ * times the number of `paceBytes` that the buffer holds. Otherwise the peer has stopped reading.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -88,9 +88,8 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // The timer always ends, because each packet that brings the buffer above `paceBytes`, or finds it there, has a
-    // callback. When the network has taken the last of these packets, the buffer holds only later packets. They came
-    // when all of them fitted into `paceBytes`.
+    // Each packet that leaves more than `paceBytes` in the buffer has a callback. The callback of the last such packet
+    // ends the timer.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 

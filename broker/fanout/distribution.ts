@@ -51,7 +51,7 @@ export function createDistribution(
   /** Messages that other nodes have appended to the journal, and that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
-    // Delivers the entry when this node has applied the rest of the commit, above all the retained value.
+    // Delivers the entry only when this node has applied the whole commit, in particular its retained value.
     if (ofOthers.push(entry) === 1) queueMicrotask(deliverOfOthers)
   })
 
@@ -296,9 +296,9 @@ const maxInFlight = 10_000
  * Works in groups: makes all subscribers of a group ready, then writes to all of them. `makeReady` reads fields that
  * lie far apart in memory. If no write comes in between, the processor fetches the fields of a whole group at once.
  *
- * After the first `withoutBreak` subscribers, makes a break before each group: Node.js then ends the writes of the last
- * group while their data are in the cache of the processor. Makes no break before a group with QoS 1 and 2 only: the
- * hub would handle acknowledgements in the break, and the other subscribers would wait longer.
+ * After the first `withoutBreak` subscribers, makes a break before each group: in it, Node.js ends the writes of the
+ * previous group, whose data are still in the cache of the processor. Makes no break before a group with QoS 1 and 2
+ * only: the hub would handle acknowledgements in the break, and the other subscribers would wait longer.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

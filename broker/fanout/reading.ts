@@ -67,8 +67,8 @@ export function createReading(parts: {
 
     /**
      * Adds to the backlog the retained values that the session is owed because of new filters. A value replaces an
-     * older value of the same topic, if the older one waits only because of an earlier SUBSCRIBE. Otherwise the backlog
-     * of a client that subscribes again and again, and does not keep up, would grow without end.
+     * older value of the same topic, if the older one waits only because of an earlier SUBSCRIBE. Without this, the
+     * backlog of a client that subscribes again and again, and does not keep up, would grow without end.
      */
     owe(session: Session, owed: readonly Owed[]): void {
       const newest = new Map(owed.map(({ topic, position }) => [topic, position]))

@@ -88,9 +88,9 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session up to `floor`: it cannot read on from its old place, because the journal no longer has
-   * all messages in between. Of the messages in between that are left, chooses those that any returning session gets.
-   * The chosen ones get DUP, because they may have been sent.
+   * Moves the place of a session up to `floor`, because the journal no longer has all messages after the old place. Of
+   * the messages between the two places, chooses those that a return without a crash would bring too (`choose`). These
+   * get DUP, because they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],

@@ -115,8 +115,8 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
 }
 
 /**
- * Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. A
- * filter that ends later matches no more, even if the caller still uses this `Asks`.
+ * Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. If a
+ * filter ends while the caller still uses this `Asks`, the filter stops matching at once.
  */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<string>()

@@ -138,8 +138,8 @@ export async function openProgress(parts: {
 /**
  * Returns how far these sessions have got. Leaves out a session that keeps up (`isLive`) and has no message in flight.
  * The result lists about `maxInValue` messages at most. A session whose messages do not fit in has the value null:
- * after a crash, the hub uses the stored record of the session, and repeats more messages. Two kinds of sessions never
- * have null, and may exceed the maximum: `upTo` differs from that in the record, or the node has sent QoS 2 messages.
+ * after a crash, the hub uses the stored record of the session, and repeats more messages. A session is listed even
+ * above the maximum if its `upTo` differs from that in the record, or if the node has sent it QoS 2 messages.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

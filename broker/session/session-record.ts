@@ -192,8 +192,8 @@ export function createRecords(parts: {
 
   /**
    * Returns how far a session has got. Lists all owed messages if QoS 2 messages were sent. Otherwise lists the first
-   * `maxOwed`: before the node sends any of the rest, it stores the progress again. `lost`: number of messages that are
-   * not listed.
+   * `maxOwed`: the others are lost if the node crashes before it stores the progress again. `lost`: number of the
+   * others.
    */
   function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)

@@ -32,8 +32,9 @@ export function createBeginning(parts: {
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Some of these messages already have an item, added when they were new. Each such item moves to the place of its
-    // position. Before another node knew the queue, it may have accepted messages that belong between these items.
+    // Some of these messages already have an item, made when they were new. Such an item moves to the place of its
+    // position, because messages without an item may belong before it. Another node accepted those when it did not know
+    // the queue yet.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

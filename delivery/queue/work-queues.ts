@@ -82,7 +82,7 @@ export async function createWorkQueues(parts: {
     postpone: locked(attempted.postpone),
     setAside: locked(attempted.setAside),
 
-    // Items become dead letters, and dead letters items again.
+    // Items become dead letters, and dead letters become items again.
     giveUp: locked(deadLetters.giveUp),
     giveUpAll: locked(deadLetters.giveUpAll),
     replay: locked(deadLetters.replay),

@@ -20,8 +20,8 @@ const question = 'knows-subscription'
  * hub sends nothing from the queue. The node that works off the queue waits until every node puts new events into it.
  * Then this node adds the earlier events from the journal, in order, and removes the mark. If the node crashes before
  * that, the mark is still there, and this node or another one starts over. A node that starts over adds no earlier
- * event twice: the sequence of its item is the position of its message, so the node recognises items that it finds in
- * the queue.
+ * event twice: the item of an earlier event has the journal position of the event as its sequence, so the node
+ * recognises items that are in the queue already.
  */
 export function createBeginnings(parts: {
   store: Store

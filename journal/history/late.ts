@@ -22,8 +22,8 @@ const minLookedAt = 5
 
 /**
  * Finds out why a message was never retained: it came late, after a message with a newer event time. The answer names
- * that newer message. There is an answer only if the stored data prove it, so all nodes give the same one. The proof
- * needs all of this since the hub accepted the newer message, which came first:
+ * that newer message. There is an answer only if the stored data prove it, so all nodes give the same one. For a proof,
+ * all of this must hold from the moment when the hub accepted the newer message:
  * - the journal has kept all messages,
  * - no message of the topic had an event time too far ahead of the clock to keep out others (`defendedMs`),
  * - no operator cleared the topic, and no node's clock was set back.

@@ -64,8 +64,8 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Calls the listeners only after `take`, because the leader cleans up after a node that is gone. If there is no
-      // other node, this node must be the leader, and only a member can be that.
+      // Calls the listeners only after `take`: they clean up after a node that is gone, but only on the leader. If
+      // there is no other node, this node must be the leader, and only a member can be the leader.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

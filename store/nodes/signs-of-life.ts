@@ -95,8 +95,8 @@ export function createSignsOfLife(parts: {
       }
     } finally {
       isRemoving = false
-      // Calls `removed` when no removal follows, even if one has failed. Before that, a silent node may still have the
-      // lowest slot: it then counts as the leader, and nobody cleans up after the removed nodes.
+      // Calls `removed` only after the loop, and even if a removal has failed. During the loop, a silent node may still
+      // have the lowest slot. It would count as the leader, and nobody would clean up after the removed nodes.
       if (gone.length > 0) removed(gone)
     }
   }

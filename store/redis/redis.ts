@@ -99,8 +99,8 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
-          // Forgets the newest entry, which is lost: the reader goes on at the end of the log, and must not look for
-          // it.
+          // Forgets the newest entry, because it is lost: the reader must not look for this entry, and goes on at the
+          // end of the log.
           seen = start
           committing.onLost()
         },

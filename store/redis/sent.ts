@@ -46,8 +46,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       if (sent) sent.outcome = outcome
       for (const pending of sent?.commits ?? []) pending.answeredAt = answeredAt
       const reader = log()
-      // The reader settles a group when it reaches the log entry of the group. If a group with a log entry is still
-      // unsettled when the reader has passed `id`, the log lacks the entry.
+      // The reader settles a group when it reaches the log entry of the group. If Redis answered that there is such an
+      // entry, but the group is still unsettled when the reader has passed `id`, the log lacks the entry.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),

@@ -23,7 +23,10 @@ export interface Group {
   livestreams: readonly Livestream[]
 }
 
-/** Stands for the institutions of livestreams that are not in the list. Without a list, the page knows no names. */
+/**
+ * Takes the place of the institution for each livestream that is not in the list. As long as the page has no list, that
+ * is every livestream, so the title then says only `Livestreams`.
+ */
 const others = computed(
   (): Institution => ({
     id: '',

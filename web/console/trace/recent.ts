@@ -7,9 +7,7 @@ import { repeat } from '../poll.ts'
 
 const everyMs = 5_000
 
-/**
- * Maximum number of pages of the list that are read at first. One may hold no event although the next one holds some.
- */
+/** Maximum number of pages of the list that are read at first. A page may hold no event although the next page does. */
 const mostPages = 10
 /** While no event is shown, each request also covers this much time before the last request, milliseconds. */
 const overlapMs = 60_000
@@ -48,8 +46,8 @@ export function useRecent(
         askedAt = startedAt
         const { events: newer, next } = answer.result
         if (isFirst) isCut.value = next !== null
-        // If one answer does not hold all newer events, some are missing between them and the earlier events. The page
-        // then drops the earlier events.
+        // If the answer does not hold all newer events, some are missing between the events of the answer and the
+        // earlier events. The page then drops the earlier events.
         const earlier = next === null || newer.length === 0 ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)
