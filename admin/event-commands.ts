@@ -167,8 +167,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. If a newer event kept this message from being retained,
- * `newer` is the message of that event. The hub had stored that message before.
+ * Says whether a message is the retained value of its topic. `newer`: a message with a newer event, which the hub had
+ * already stored when this message came. So this message was never retained.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

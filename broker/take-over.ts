@@ -128,7 +128,10 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /** Adds changes that must be in one commit. Their `nth` counts from 0, as in a commit of their own. */
+    /**
+     * Adds changes that must be in one commit. The caller counts their `nth` from 0, and `add` adapts it to the
+     * portion.
+     */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered

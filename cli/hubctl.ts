@@ -50,7 +50,8 @@ async function main(argv: readonly string[]): Promise<number> {
     const { line } = command
     if (line) {
       const printer = createPrinter(process.stdout)
-      // Ends the process when the reader of the output is gone (`| head`), because such a command has no end.
+      // Ends the process when the reader of the output is gone (`| head`): a command that prints lines has no end of
+      // its own.
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
       const error = await door.readLines(command.operation, { args, print })
@@ -201,8 +202,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure. Yes if the node may only be restarting or busy. After a first answer, yes
- * after any other failure too, unless the log-in has ended or has no permission.
+ * Whether `--watch` goes on after a failure. It does if the node may only be restarting or busy. Once an answer has
+ * come, it goes on after other failures too, except when the log-in has ended or has no permission.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

@@ -257,7 +257,7 @@ function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: 
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
 }
 
-/** Whether the value at a position is stored in the slot, or may be when the commits under way have ended. */
+/** Whether the slot has the value at a position in the store now, or may have it after the commits under way. */
 function mayHold(unsettled: Unsettled | undefined, position: number): boolean {
   if (!unsettled) return false
   const { stored, changes } = unsettled

@@ -10,8 +10,8 @@ const maxSubjects = 100
 
 /**
  * Logs a warning that may be due very often: at most one line a minute about each `subject`, and 100 lines a minute in
- * all. In a line, `times` is the number of warnings about its subject since the last line about it. `leftOut` is the
- * number of warnings about other subjects that have got no line.
+ * all. In a line, `times` counts the warnings about its subject since the last line about it. `leftOut` counts those
+ * warnings about other subjects that no other line counts.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

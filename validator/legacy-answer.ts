@@ -35,7 +35,7 @@ export function answer(event: HubEvent, judged: Judged, id: string | null): Lega
   }
 }
 
-/** Adds the field `topic` to a service in the answer (service.md §2.3). The HTTPS bridge adds the name of the topic. */
+/** Adds the field `topic` to a service in the answer (service.md §2.3). The HTTPS bridge adds `topic.name`. */
 function withTopic(
   service: Service,
   verdict: Verdict | undefined,

@@ -100,7 +100,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether the hub has an event of this time in the slot, or the hub or this import has a newer one. */
+  /** Whether the slot has an event of this time in the hub, or a newer event in the hub or in this import. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)

@@ -17,7 +17,7 @@ export type LogInResult =
 const windowSeconds = 60
 /**
  * Maximum number of mails for one account in an hour. A network is known if the account has logged in from there
- * before. `perPlace`: mails that one known network asks for. All other networks together have this limit once. `known`:
+ * before. `perPlace`: mails that one known network asks for, or that all unknown networks together ask for. `known`:
  * mails that all known networks together ask for.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }

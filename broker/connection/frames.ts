@@ -50,8 +50,9 @@ export function createFrameReader(
     },
 
     /**
-     * Bytes of memory that stay in use until the next call of `next`, if the caller keeps `part` of the last packet. A
-     * slice keeps its whole buffer in memory, so this is the whole buffer of `part`, and that of the unread bytes.
+     * Bytes of memory that stay in use until the next call of `next`, if the caller keeps `part` of the last packet.
+     * Counts whole buffers, that of `part` and that of the unread bytes, because a slice keeps its whole buffer in
+     * memory.
      */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength

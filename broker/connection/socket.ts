@@ -5,8 +5,8 @@ import { packetType } from './protocol.ts'
 
 /**
  * If the buffer of a peer gets more than half full, it must fall to `paceBytes` within `frozenMs`, milliseconds. While
- * messages wait in `paced`, the network must also take a packet within a time that grows with the buffer: `frozenMs`
- * times the number of `paceBytes` that the buffer holds. Otherwise the peer has stopped reading.
+ * messages wait in `paced`, the network must also take a packet within `frozenMs` for every `paceBytes` bytes in the
+ * buffer. Otherwise the peer has stopped reading.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

@@ -218,8 +218,8 @@ function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publi
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
 /**
- * If more than this many calls of `deliver` are waiting, they make a break only where a buffer may overflow. They leave
- * out the other breaks: these let the node do other work, such as reading from publishers, but delay messages.
+ * A break lets the node do other work, such as reading from publishers, but delays messages. If more than this many
+ * calls of `deliver` are waiting, they make a break only where a buffer may overflow.
  */
 const maxWaiting = 8
 

@@ -210,8 +210,8 @@ function createGotLive(retained: RetainedMessages) {
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 
     /**
-     * Whether the client has got the value as a live message since each of these new filters was granted. False if the
-     * client has lost any message since then.
+     * Whether the client has got the value as a live message after the last of these new filters was granted. False if
+     * the client has lost any message since the first of them was granted.
      */
     has(
       session: Session,

@@ -89,8 +89,8 @@ export function createBacklogs(parts: {
 
   /**
    * Moves the place of a session up to `floor`, because the journal no longer has all messages after the old place. Of
-   * the messages between the two places, chooses those that a return without a crash would bring too (`choose`). These
-   * get DUP, because they may have been sent.
+   * the messages between the two places, keeps those that the session would also get if it came back without a crash
+   * (`choose`). These get DUP, because they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],

@@ -53,7 +53,9 @@ export async function askPerson(questions: readonly Question[]): Promise<string[
   }
 }
 
-/** Reads the first `count` lines of the standard input. For scripts: `askPerson` asks a person at a terminal. */
+/**
+ * Reads the first `count` lines of the standard input, for scripts. At a terminal, `askPerson` asks a person instead.
+ */
 export async function readInput(count: number): Promise<string[]> {
   const chunks: Buffer[] = []
   let length = 0

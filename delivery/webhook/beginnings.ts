@@ -119,10 +119,10 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Asks all other nodes whether they know the subscription, and so put new events into its queue. Resolves when all
-   * do. By then this node also knows all events that other nodes accepted before they knew the subscription: a node
-   * commits its answer after these events, so they arrive before the answer. Rejects if a node does not answer, or does
-   * not know the subscription yet.
+   * Asks all other nodes whether they know the subscription: a node that knows it puts new events into its queue.
+   * Resolves when all know it. By then this node also knows all events that other nodes accepted before they knew the
+   * subscription: a node commits its answer after these events, so they arrive before the answer. Rejects if a node
+   * does not answer, or does not know the subscription yet.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

@@ -63,7 +63,7 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // One context for all connections parses the list of CAs once. Node ignores the TLS settings beside a context.
+    // All connections share one context, so the CAs are parsed once. Node ignores TLS settings outside the context.
     secureContext: createSecureContext({
       ...tlsSettings,
       ...(ca !== undefined && { ca: [...rootCertificates, ca] }),

@@ -64,8 +64,8 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // Calls the listeners only after `take`: they clean up after a node that is gone, but only on the leader. If
-      // there is no other node, this node must be the leader, and only a member can be the leader.
+      // The listeners clean up after the gone node, but only on the leader. If this node is the only one, it becomes
+      // the leader in `take`. So it calls the listeners after `take`.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

@@ -23,8 +23,8 @@ export function linksTo(isOurs: (path: string) => boolean) {
 }
 
 /**
- * A text as a part of a path. Half a character, which any publisher may send, would be an error in a URL. Browsers take
- * `.` and `..` for steps in the path, also as `%2E`, so such a part begins with a character that no name has.
+ * A text as a part of a path. Replaces lone surrogates: any publisher may send them, but a URL cannot contain them.
+ * Puts `%00`, which no name has, before `.` and `..`: browsers take these for steps in the path, also as `%2E`.
  */
 export function pathPart(text: string): string {
   const isStep = text === '.' || text === '..'
