@@ -35,7 +35,7 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
  */
 export const warmUpEvents = 18_000
 
-/** Publishes this many events to ten subscribers of each system, which get one half at QoS 0 and the other at QoS 1. */
+/** Publishes this many events on each system. Ten subscribers get the first half at QoS 0, the second at QoS 1. */
 export async function warmUp(acts: readonly Act[], events = warmUpEvents): Promise<void> {
   for (const act of acts) {
     const { crowd, publishers } = act

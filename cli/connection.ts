@@ -95,8 +95,8 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // With `keep-alive`, `hubctl` closes the connection. If the node closed the unix socket, the close could overtake
-      // the end of a large request (EPIPE).
+      // `keep-alive` makes the node leave it to `hubctl` to close the connection. If the node closed the unix socket,
+      // `hubctl` could get EPIPE before it has sent the end of a large request.
       connection: 'keep-alive',
     }
     const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {

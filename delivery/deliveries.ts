@@ -165,7 +165,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook, and stores `alongside`. The other nodes then try its queue. True if it was disabled. */
+  /**
+   * Enables a webhook, and stores `alongside`. The commit makes other nodes try its queue, too. True: it was disabled
+   * before.
+   */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }

@@ -42,9 +42,9 @@ const slowCount = 20
 const minuteMs = 60_000
 
 /**
- * Measures how long events take on this node, and how many clients connected to this node get them. The data are in
- * memory, bounded, and lost when the node stops. `histograms` exports the durations to Prometheus. `exceeded` counts the
- * events above the budget.
+ * Measures how long events take on this node, and how many of its connected clients get them. The data are in memory,
+ * bounded, and lost when the node stops. `histograms` exports the durations to Prometheus. `exceeded` counts the events
+ * above the budget.
  */
 export function createLatency({ histograms, exceeded }: { histograms: Registry; exceeded: Counter }) {
   const recent = createPercentiles()

@@ -100,7 +100,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether the slot has an event of this time in the hub, or a newer event in the hub or in this import. */
+  /** Whether the slot needs no event of this time: the hub has one, or the hub or this import has a newer one. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)

@@ -16,8 +16,8 @@ export const eventsInChunks: Attack = chunkedBody({
 })
 
 /**
- * An anonymous client posts log-ins whose bodies come in chunks of one byte. Before the node refuses a body that is too
- * long, it reads up to 4 MiB of it: a client reads no answer while it writes.
+ * An anonymous client posts log-ins whose bodies come in chunks of one byte. The node reads up to 4 MiB of a body that
+ * is too long, and only then refuses it, because a client that still writes reads no answer.
  */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',

@@ -21,9 +21,9 @@ export interface Subject {
   /** Makes a new login that may read the radio tree and publish nothing. A hub allows only `filters` to it. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * The topic on which a test publishes an event for `topic` of the radio tree, if the test does not need validation.
-   * For Aedes it is `topic` itself, where nothing validates the event. For a hub it is the inbox: a hub takes events
-   * nowhere else, and always validates them.
+   * A test that needs no validation publishes an event for `topic` of the radio tree on this topic. For Aedes it is
+   * `topic` itself, where nothing validates the event. For a hub it is the inbox: a hub takes events nowhere else, and
+   * always validates them.
    */
   entry: (topic: string, institution: string) => string
   /** Ends the system as `kill -9` does, and starts it again. */

@@ -58,7 +58,7 @@ export const offline: Part = async (system, options, say) => {
  */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
-  // The first round does not count, unless a node does not keep up in it: then there is no other round.
+  // The first round does not count. But a round in which a node falls behind is the last one, and always counts.
   for (let turn = 0; turn <= turns; turn++) {
     for (const { act, total } of all) {
       const before = await usageOf(act)

@@ -26,10 +26,10 @@ const mailsPerHour = { perPlace: 3, known: 10 }
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled (design.md §9). Failures from an address or a network count for
- * all accounts together, and for each account. Failures from other networks do not lock an account out of a network
- * where it has logged in before. Accounts that do not exist are throttled in the same way, so that a client sees no
- * difference.
+ * Log-in with e-mail address and password, throttled (design.md §9). The failures from an address or a network are
+ * counted for all accounts together, and for each account separately. If an account has logged in from a network
+ * before, failures from other networks do not lock it out there. Accounts that do not exist are throttled in the same
+ * way, so that a client sees no difference.
  */
 export function createLogIn(parts: {
   /** The store through which nodes tell each other of failures. Absent: there are no other nodes. */

@@ -1,7 +1,7 @@
 /**
  * Calls `silent` when a client has sent nothing for one and a half times its keep alive of `seconds` [MQTT-3.1.2-24].
- * `lastHeard` returns when the client was last heard (`performance.now()`), or undefined while the hub does not read
- * from the client. Returns a function that ends the watch.
+ * `lastHeard` returns the time at which the client was last heard (`performance.now()`), or undefined while the hub
+ * does not read from the client. Returns a function that ends the watch.
  */
 export function watchKeepAlive(
   seconds: number,

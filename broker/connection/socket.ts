@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * If the buffer of a peer gets more than half full, it must fall to `paceBytes` within `frozenMs`, milliseconds. While
- * messages wait in `paced`, the network must also take a packet within `frozenMs` for every `paceBytes` bytes in the
- * buffer. Otherwise the peer has stopped reading.
+ * If the buffer of a peer gets more than half full, the buffered bytes must fall to `paceBytes` within `frozenMs`,
+ * milliseconds. While messages wait in `paced`, the network must also take a packet in time: the limit is `frozenMs`
+ * times the buffered bytes, divided by `paceBytes`. Otherwise the peer has stopped reading.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

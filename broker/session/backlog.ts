@@ -164,9 +164,8 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // A session that reads the journal gets the value of a data topic whatever its age, so nothing counts as expired
-  // here. For an expired control event this makes no difference: no session gets it, from the backlog or from the
-  // journal.
+  // Counts no message as expired, because a session that reads the journal gets the value of a data topic whatever its
+  // age. So expired control events are left out here too, but no session would get them anyway.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -40,9 +40,9 @@ export interface Session {
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
   /**
-   * Position in the journal. Up to this position, the persistent session has only the messages in `inFlight` and in
-   * `backlog` left to finish. While `isLive` is true, `HandedOut.upTo` (`fanout/reading.ts`) replaces this position if
-   * it is higher.
+   * Position in the journal. Of the messages up to this position, the persistent session still has to get or to
+   * acknowledge only those in `inFlight` and in `backlog`. While `isLive` is true, `HandedOut.upTo`
+   * (`fanout/reading.ts`) replaces this position if it is higher.
    */
   upTo: number
   /**

@@ -33,8 +33,8 @@ export function createBeginning(parts: {
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
     // Some of these messages already have an item, made when they were new. Between them may be messages without an
-    // item, which another node accepted when it did not know the queue yet. So each existing item moves to the place of
-    // its position: then all items are in the order of the journal.
+    // item, which another node accepted when it did not know the queue yet. So each existing item gets its position as
+    // its sequence: then all items are in the order of the journal.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

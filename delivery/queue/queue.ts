@@ -75,8 +75,8 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
 }
 
 /**
- * Adds an item at the end of a queue. An item older than the queue goes ahead of all items that are not. Among the
- * older ones, the sequence gives the order. An item that was set aside goes to `aside`.
+ * Adds an item to a queue. An item that was set aside goes to `aside`. An item older than the queue goes before all
+ * younger items; among the older ones, the sequence gives the order. Any other item goes to the end.
  */
 export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
   const age = isOlderThanQueue(item) ? 'before' : 'since'

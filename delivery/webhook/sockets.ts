@@ -2,7 +2,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Each HTTP client of the hub has at most this many idle connections, and as many that still read an answer. */
+/** Each client (webhooks, plugin targets) has at most this many idle connections, and as many still reading answers. */
 const maxIdle = 64
 /** Maximum for idle connections and those that still read an answer, of both clients (webhooks, plugin targets). */
 const maxIdleInAll = 4 * maxIdle

@@ -97,7 +97,7 @@ export async function createPushSubscriptions(parts: {
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
 
-    /** Hands the duty to inform the contact to node `to`. Without `to`, ends it. False: `from` had no such duty. */
+    /** Gives node `to` the duty to inform the contact. Without `to`, ends the duty. False: `from` had no such duty. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 

@@ -10,8 +10,8 @@ import { indexesOf, newestFirst } from './newest.ts'
  */
 const toleranceMs = 60_000
 /**
- * If the event time of a retained message is at most this many milliseconds ahead of the clock, certainly no later
- * message with an older event time replaces it.
+ * A retained message keeps out later messages with an older event time. This is certain if its own event time is at
+ * most this many milliseconds ahead of the clock.
  */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */
@@ -25,7 +25,7 @@ const minLookedAt = 5
  * that newer message. There is an answer only if the stored data prove it, so all nodes give the same one. For a proof,
  * all of this must hold from the moment when the hub accepted the newer message:
  * - the journal has kept all messages,
- * - no message of the topic had an event time too far ahead of the clock to keep out others (`defendedMs`),
+ * - every message of the topic had an event time at most `defendedMs` ahead of the clock,
  * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {

@@ -88,7 +88,7 @@ export async function openQueues(
       return true
     },
 
-    /** Removes the journal entries whose positions no work item names. */
+    /** Removes the journal entries that no work item refers to. */
     trim(): void {
       for (const key of [...memory.keys('journal/'), ...memory.keys('latest/')]) {
         if (!journal.neededByQueues.has(positionIn(key))) memory.entries.delete(key)

@@ -1,6 +1,6 @@
 import { crc64 } from '../../event/derived-id.ts'
 
-/** Number of letters to choose. It is larger than 64, the bits of a checksum. So some choice gives any checksum. */
+/** Number of letters to choose. A checksum has only 64 bits. So for each checksum there is a choice that gives it. */
 const length = 96
 
 /**

@@ -115,7 +115,7 @@ t.test('handshakes that begin at once begin in turns', async (t) => {
   await until(async () => begun.length === 20)
   const turns = begun.map(({ turn }) => turn)
   const most = Math.max(...turns.map((turn) => turns.filter((other) => other === turn).length))
-  // One turn as the test counts may span two turns of the server: the end of one and the beginning of the next.
+  // A turn that the test counts may span two turns of the server: the end of one and the beginning of the next.
   t.ok(most <= 2, `${most} in one turn`)
 })
 

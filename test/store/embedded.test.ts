@@ -214,9 +214,9 @@ t.test('a directory in use is not damaged', async (t) => {
 })
 
 /**
- * Makes every sync fail for the store that is open in `directory`. The log of LevelDB still takes what is written.
- * For that, the file descriptor of the log gets a FIFO, which cannot be synced. `keepWritten` writes to the file of the
- * log what the FIFO has taken.
+ * Makes every sync fail for the store that is open in `directory`. The file descriptor of LevelDB's log then leads to a
+ * FIFO, which takes what is written, but cannot be synced. `keepWritten` appends to the log file what the FIFO has
+ * taken.
  */
 function breakSync(directory: string): { keepWritten(): void } {
   const fifo = `${directory}.fifo`

@@ -53,7 +53,7 @@ t.test('a change waits for earlier ones of its user, and for no others', async (
   await Promise.all(changes)
 })
 
-/** The routes beside fakes. Each function asks one route as a user. */
+/** The routes, with fakes for the parts of the node that they use. Each returned function asks one route as a user. */
 function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Parts> = {}) {
   const unused = () => {
     throw new Error('nothing is added, read or removed')

@@ -33,7 +33,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
       for (let id = 1; id <= count; id++) {
         if (!outgoing.hasRoom(length)) t.fail(`no room for ${id}`)
         outgoing.write(publish.packet(1, {}, id), true)
-        // Lets the network send now and then. So some writes find an empty buffer, and others wait behind it.
+        // Lets the network send now and then. So some packets find an empty buffer, others wait behind earlier ones.
         if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
         if (id === count / 2) setTimeout(() => reader.resume(), pauseMs)
       }

@@ -42,8 +42,8 @@ export function createListener(clientId: string, heard: Heard) {
     },
 
     /**
-     * Logs in over `wire`. Until the CONNACK, the client reads the packets of its previous connection. Then it calls
-     * `onIn`, and after that it reads the packets behind the CONNACK.
+     * Logs in over `wire`. A previous connection stays open, and the client reads from it, until the CONNACK comes.
+     * Then the client calls `onIn`, and after that it reads the packets behind the CONNACK.
      */
     async connect(
       wire: Duplex,

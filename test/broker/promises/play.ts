@@ -56,7 +56,7 @@ interface Session {
   node: number
   filters: Map<string, Filter>
   connection: number
-  /** How many events there were at the last log-in, and how many when the session had left before that. */
+  /** How many events there were when the session last logged in, and when it last left. */
   cameAt: number
   leftAt: number
   copies: Copy[]
@@ -187,16 +187,16 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages in flight do not count for the limit. Perhaps the session has not fallen behind: then the hub drops
-      // nothing. So here no message counts as certainly unsent.
+      // Messages in flight do not count for the limit. The test does not know whether the session has fallen behind. If
+      // it has not, the hub drops nothing. So here no message counts as certainly unsent.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
       )
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
-      // The hub cannot tell which of the removed messages were for a session that has fallen behind. So it counts one
-      // lost message each time, even if none was for this session. The test then knows no maximum.
+      // Each time that a session which has fallen behind meets removed messages, the hub counts one lost message. The
+      // hub cannot tell whether any of them was for this session. The test then knows no maximum.
       const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
       if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }

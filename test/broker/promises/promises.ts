@@ -217,8 +217,8 @@ export function withinLimit(
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash, the hub perhaps reads the waiting messages only when the client has acknowledged the sent ones. Then
-  // the sent ones take no room from them.
+  // After a crash, the hub perhaps reads the waiting messages only when the client has acknowledged the sent ones. In
+  // that case the sent messages take no room from the waiting ones.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -300,7 +300,8 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // A message on its way at an UNSUBSCRIBE may go out after the filter's end is stored: it need not come again.
+      // If a message was on its way when its filter ended, the node may have sent the message after it had stored that
+      // end. Such a message need not come again.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
@@ -309,7 +310,8 @@ export function whenCrashed(
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
       // The filter may have been raised since. Nothing promises whether it then counts for earlier events.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
-      // After an earlier crash, the node repeats messages before it chooses new ones. So it may still choose this one.
+      // After an earlier crash, the node first repeats messages, and then chooses from the others. If it crashes again
+      // before that choice, it may still choose this message.
       return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
         ? { is: 'waits', choice: 'perhaps' }
         : standing
@@ -317,8 +319,8 @@ export function whenCrashed(
 }
 
 /**
- * Whether a SUBSCRIBE brings a retained value: each one that is not in flight to the session. A QoS 2 message may be in
- * flight until the last acknowledgement is stored.
+ * Whether a SUBSCRIBE brings a retained value. It brings every value that is not in flight to the session. A QoS 2
+ * message may be in flight until the last acknowledgement is stored.
  */
 export function broughtBySubscribe(
   event: Event,
@@ -329,7 +331,10 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /** An earlier SUBSCRIBE brought the value. When this one comes, the message itself is still due or in flight. */
+    /**
+     * An earlier SUBSCRIBE brought the value, and at the present SUBSCRIBE the message itself is still due or in
+     * flight.
+     */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,

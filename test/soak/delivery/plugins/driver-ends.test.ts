@@ -9,7 +9,7 @@ import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
-/* Operators bring their own plugin drivers. Whatever a driver does, each attempt must end, and the hub must stop. */
+/* Operators bring their own plugin drivers. No driver may keep an attempt from ending, or the hub from stopping. */
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))

@@ -37,7 +37,7 @@ async function start(t: Test) {
     await publish('makes the topic')
     return {
       publish,
-      /** Subscribes the webhooks to the livestreams in turn, because an institution may have 50 of one livestream. */
+      /** Subscribes the webhooks to the livestreams in turn: an institution has at most 50 webhooks per livestream. */
       async subscribe(urls: readonly string[]): Promise<void> {
         const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example' }
         const sent = urls.map((url, nth) => {

@@ -78,7 +78,8 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // The replica follows the network, not the master. Only after this time would the Sentinel correct that.
+            // The replica's master is the network. The Sentinel would replace it by the real master only after this
+            // time.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
