@@ -165,10 +165,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /**
-   * Enables a webhook, and stores `alongside`. The commit makes other nodes try its queue, too. True: it was disabled
-   * before.
-   */
+  /** Enables a webhook, and stores `alongside`. The commit makes all nodes try its queue. True: it was disabled. */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }
