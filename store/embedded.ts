@@ -27,7 +27,7 @@ export async function openEmbeddedStore(
   onDamaged?: (damage: Damage) => void,
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
-  const commits = createGroupCommit<NumberedPending>(write)
+  const commits = createGroupCommit(write)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
   /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
@@ -35,8 +35,6 @@ export async function openEmbeddedStore(
   const reclaiming = startReclaiming(db)
   const writing = createWriting(db, reclaiming.written)
   let lastNumber = storedNumber
-  /** Number of commits that wait or are being written, and have taken no numbers yet. */
-  let unbegun = 0
   /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
   const reading = createRepeatedReads(writing.reopening)
@@ -79,12 +77,11 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
-        // Begins at once, even while earlier commits wait for the disk, if each of these has its numbers.
-        const isEarly = isTrusted && unbegun === 0 && !changes.some(mustCheck)
-        const pending = { changes, underway, resolve, reject }
-        unbegun++
+        const isNext = isTrusted && commits.isIdle() && !changes.some(mustCheck)
+        const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
         commits.add(pending)
-        if (isEarly) begin([pending])
+        // No other commit waits or is being written, so the write begins in this turn of the event loop.
+        if (isNext) underway?.(firstNumberOf(pending))
       })
     },
 
@@ -104,10 +101,11 @@ export async function openEmbeddedStore(
       await writing.recover()
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
-      const number = lastNumber // during the write, early commits take further numbers
-      if (number > storedNumber) operations.push({ key: counterKey, time: NaN, value: String(number) })
+      if (lastNumber > storedNumber) {
+        operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
+      }
       await writing.write(operations)
-      storedNumber = number
+      storedNumber = lastNumber
       isTrusted = true
       for (const pending of group) {
         const key = failed.get(pending)
@@ -119,7 +117,6 @@ export async function openEmbeddedStore(
       times.clear()
       for (const pending of group) pending.reject(error)
     }
-    unbegun -= group.filter(({ first }) => first === undefined).length
   }
 
   function begin(group: readonly NumberedPending[]): void {
@@ -128,14 +125,12 @@ export async function openEmbeddedStore(
       // Gives numbers also to a commit without `underway`, because the next commit takes the numbers after them.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
-      pending.underway = undefined
     }
   }
 
   /** The first call for a commit takes its numbers. Call this in commit order, and only for commits that apply. */
   function firstNumberOf(pending: NumberedPending): number {
     if (pending.first !== undefined) return pending.first
-    unbegun--
     const taken = numbersTaken(pending.changes)
     pending.first = taken === 0 ? 0 : lastNumber + 1
     lastNumber += taken

@@ -36,7 +36,7 @@ export interface Store {
    *   earlier, the failed commit may have taken effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
-   * may call `underway` with the first number before earlier commits are stored. It calls `underway` at most once,
+   * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,
    * before the commit resolves, in the order of the commits, and perhaps before `commit` returns.
    */
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
