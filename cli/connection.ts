@@ -95,7 +95,7 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // `keep-alive` makes the node leave it to `hubctl` to close the connection. If the node closed the unix socket,
+      // With `keep-alive` the node does not close the connection, `hubctl` does. If the node closed the unix socket,
       // `hubctl` could get EPIPE before it has sent the end of a large request.
       connection: 'keep-alive',
     }

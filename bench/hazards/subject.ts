@@ -21,8 +21,8 @@ export interface Subject {
   /** Makes a new login that may read the radio tree and publish nothing. A hub allows only `filters` to it. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * A test that needs no validation publishes an event for `topic` of the radio tree on this topic. For Aedes it is
-   * `topic` itself, where nothing validates the event. For a hub it is the inbox: a hub takes events nowhere else, and
+   * Returns the topic on which a test that needs no validation publishes an event for `topic` of the radio tree. Aedes:
+   * `topic` itself, where nothing validates the event. Hub: the inbox, because a hub takes events nowhere else, and
    * always validates them.
    */
   entry: (topic: string, institution: string) => string

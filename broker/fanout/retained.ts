@@ -110,9 +110,9 @@ export function createRetainedSending(parts: {
 
   /**
    * Sends the values of the first topics, as many as the connection should take at once, and returns how many topics
-   * are done. `asking`: the new filters. `underway`: gets each topic on which this node is sending a live message now.
-   * The second pass of `sendAll` sends these topics: by then the node knows whether the client got the live message,
-   * and sends no older value after it.
+   * are done. `asking`: the new filters. If `underway` is given, topics on which this node is sending a live message
+   * now are added to it, and skipped. The second pass of `sendAll` sends their values: by then the node knows whether
+   * the client got the live message, and sends no older value after it.
    */
   function send(
     session: Session,

@@ -165,7 +165,7 @@ async function dropReadLater(
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
   // Counts no message as expired, because a session that reads the journal gets the value of a data topic whatever its
-  // age. So expired control events are left out here too, but no session would get them anyway.
+  // age. So this also removes expired control events from `owed`. That does no harm: no session would get them.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -15,8 +15,8 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
     ended.push(index)
   })
   await Promise.all(deliveries)
-  // The deliveries run one after the other, each with 30 breaks. In each turn of the event loop a new delivery comes.
-  // If the queue made all breaks, almost all 100 deliveries would wait.
+  // The deliveries run one after the other. Each could make 30 breaks. A break lasts a turn of the event loop, and in
+  // each turn a new delivery comes. If the queue made all breaks, almost all 100 deliveries would wait.
   t.ok(most < 20, `${most} waited`)
   t.same(
     ended,

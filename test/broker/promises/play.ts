@@ -187,8 +187,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages in flight do not count for the limit. The test does not know whether the session has fallen behind. If
-      // it has not, the hub drops nothing. So here no message counts as certainly unsent.
+      // Messages in flight do not count for the limit. The hub drops messages only if the session has fallen behind,
+      // and the test does not know whether it has. So here no message counts as certainly unsent.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),

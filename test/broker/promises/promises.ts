@@ -250,7 +250,7 @@ export function whenTrimmed(standing: Standing): Standing {
   return { ...standing, isBehind: true }
 }
 
-/** Everything is at rest, and the window is full. So the hub has not sent the message, except before a crash. */
+/** Everything is at rest, and the window is full. So the hub has never sent the message, unless before a crash. */
 export function whenWindowFull(standing: Standing): Standing {
   if (standing.is !== 'must') return standing
   return { ...standing, isUnsent: !standing.before && !standing.isAgain }
@@ -300,8 +300,8 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // If a message was on its way when its filter ended, the node may have sent the message after it had stored that
-      // end. Such a message need not come again.
+      // The filter of a message may end while the message is on its way. The node may then store the end of the filter
+      // first, and send the message afterwards. Such a message need not come again.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
