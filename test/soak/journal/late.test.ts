@@ -75,9 +75,9 @@ onEachStore('of a control state whose time is over it is said until when it was 
   const { hub, studio } = await startStudio(t, store)
   const hubctl = async (...words: string[]) =>
     (await runHubctl(['--socket', hub.adminSocket, ...words])).stdout
-  const state = control(livestream, { validUntil: inSeconds(1) })
-  const { id } = await studio.publish(state)
-  t.notMatch(await hubctl('events', 'show', String(id)), /Not shown/)
+  const lasting = await studio.publish(control(livestream, { name: 'lasting', validUntil: inSeconds(3_600) }))
+  t.notMatch(await hubctl('events', 'show', String(lasting.id)), /Not shown/)
+  const { id } = await studio.publish(control(livestream, { validUntil: inSeconds(1) }))
   await hub.until(async () => (await topicsOf(hub, id))[0]?.retained === false)
   t.match(
     await hubctl('events', 'show', String(id)),
