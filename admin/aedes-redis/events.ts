@@ -100,7 +100,10 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /** Whether the slot needs no event of this time: the hub has one, or the hub or this import has a newer one. */
+  /**
+   * Whether an event of this time comes too late for the slot. True if the hub has an event of the same time. Also true
+   * if the hub has a newer event, or this import has seen one.
+   */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)

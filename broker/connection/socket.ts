@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * If the buffer of a peer gets more than half full, the buffered bytes must fall to `paceBytes` within `frozenMs`,
- * milliseconds. While messages wait in `paced`, the network must also take a packet in time: the limit is `frozenMs`
- * times the buffered bytes, divided by `paceBytes`. Otherwise the peer has stopped reading.
+ * A peer whose buffer is more than half full has this time, milliseconds, to bring it down to `paceBytes`. While messages
+ * wait in `paced`, the peer has this time per `paceBytes` of its buffer until it takes a packet. A peer that needs longer
+ * has stopped reading.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

@@ -20,7 +20,7 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
   return { a: open(), b: open() }
 }
 
-/** Says whether counts of another node came in on this channel. Make the limit first, so that it gets them first. */
+/** Tells whether counts of another node came in on this channel. Make the limit before: then it counts them before. */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false
   store.onOthers(`tally ${channel}`, () => {

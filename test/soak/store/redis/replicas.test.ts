@@ -78,8 +78,8 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // The replica's master is the network. The Sentinel would replace it by the real master only after this
-            // time.
+            // The Sentinel may change the address of a replica's master only after this time. Here it is that of the
+            // network.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
