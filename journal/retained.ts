@@ -169,11 +169,8 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     const begin = once(() => {
       for (const change of changes) values.begin(change)
     })
-    const deletions = removed.map((slot) => ({
-      del: keyOf(slot),
-      when: slot.when,
-      onlyOthers: true as const,
-    }))
+    // Checked on every store: a commit that has not begun yet may change a slot before these deletions.
+    const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let isStored = false
     try {
       await store.commit([...deletions, ...alongside], begin)

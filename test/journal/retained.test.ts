@@ -548,6 +548,24 @@ t.test('a sweep leaves alone a state that comes back while it is being stored', 
   t.ok((await states()).includes('a'))
 })
 
+t.test('a sweep leaves alone a state whose commit has not begun yet', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const store = await openEmbeddedStore(directory)
+  let time = now
+  const node = await open(store, () => time)
+  await node.publish(state('s', { expires: now + 10 }))
+  // Nobody knows yet whether this commit applies, so the commits after it do not begin.
+  const conditional = store.commit([{ check: 'x/y', when: 'absent' }])
+  const published = node.publish(state('s', { time: now + 1, expires: now + 1_000 }))
+  time = now + 10
+  await Promise.all([conditional, published, node.sweep()])
+  t.ok(node.current('radio/x/control'))
+  await store.close()
+  const again = await openEmbeddedStore(directory)
+  t.teardown(() => again.close())
+  t.ok((await open(again, () => time)).current('radio/x/control'))
+})
+
 t.test('a sweep of very many values leaves alone those that are replaced meanwhile', async (t) => {
   const { node, at, publishMany, end } = await startUndecided(t)
   publishMany(320, now + 10)
