@@ -554,7 +554,7 @@ t.test('a sweep leaves alone a state whose commit has not begun yet', async (t) 
   let time = now
   const node = await open(store, () => time)
   await node.publish(state('s', { expires: now + 10 }))
-  // Nobody knows yet whether this commit applies, so the commits after it do not begin.
+  // The store has not checked this commit yet, so the commits after it do not begin.
   const conditional = store.commit([{ check: 'x/y', when: 'absent' }])
   const published = node.publish(state('s', { time: now + 1, expires: now + 1_000 }))
   time = now + 10
