@@ -194,7 +194,7 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Tested in pushes.test.ts, history.test.ts and paused.test.ts of this directory, and in test/admin/aedes-redis/.
+    // Tested in pushes.test.ts, history.test.ts and paused.test.ts of this directory, and in test/soak/admin/aedes-redis/.
     const ofEvents = ['events.list', 'events.newest', 'events.show', 'events.slow', 'events.tail']
     const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show', 'test'].map(
       (one) => `subscriptions.${one}`,
