@@ -167,8 +167,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. `newer`: a message with a newer event, which the hub had
- * already stored when this message came. So this message was never retained.
+ * Says whether a message is the retained value of its topic. `newer`: the message that kept it from ever being
+ * retained. The hub had stored that message earlier, and its event is newer.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

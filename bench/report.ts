@@ -10,7 +10,7 @@ export interface Row {
   system: string
   runs: number
   figures: Record<string, number>
-  /** By other system and figure: the hub's figure ÷ the other system's in the same run. Median over the runs. */
+  /** `ratios[system][figure]`: the hub's figure ÷ the other system's in the same run. Median over the runs. */
   ratios?: Record<string, Record<string, number>>
 }
 

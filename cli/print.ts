@@ -16,8 +16,8 @@ export function createPrinter(output: { isTTY?: boolean }) {
 
   return {
     /**
-     * A table with one row per element, or the sentence `nothing` if there is no element. A filter may have left out
-     * every element, so `nothing` says no more than that the list is empty.
+     * A table with one row per element. If there is no element, returns the text `nothing`. This text must say only
+     * that the list is empty, because a filter may have left out every element.
      */
     list(rows: unknown, columns: readonly Column[], nothing: string): string {
       const elements = Array.isArray(rows) ? rows : []

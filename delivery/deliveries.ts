@@ -48,7 +48,9 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /** Returns a token in the name of a service account. By it the receiver at URL `audience` recognises the hub. */
+  /**
+   * Returns a token in the name of a service account. The receiver at URL `audience` recognises the hub by this token.
+   */
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Says whether the API track `push` has retired. */
   track: PushTrack

@@ -107,7 +107,8 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // In both cases `requested` matches a topic that ends before this level. `permitted` would need a `#` here.
+    // If `requested` ends here or has `#` here, it matches a topic that ends before this level. `permitted` has no `#`
+    // here.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }

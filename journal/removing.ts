@@ -28,16 +28,16 @@ import type { Returnable } from './returnable.ts'
 const portionSize = 300
 
 /**
- * A message is freed when no queue of a webhook or plugin names it any more. If more messages of a stream than this are
- * freed at once, the whole index of the stream is read again.
+ * A message is freed when no queue of a webhook or plugin names it any more. If one check finds more than this many
+ * freed messages of a stream, the whole index of the stream is read again.
  */
 const maxFreed = 100
 
 /**
  * The oldest messages of a stream in the index `latest/`, up to the position `upTo`. No rule keeps any of them.
- * `positions`: the messages among them that are still stored, because a queue or a retained value names them. The queue
- * of a webhook that is down for days can name thousands. While a queue names a message, its index entry is not read
- * again.
+ * `positions`: the messages among them that are still stored, because a queue or a retained value names them. These may
+ * be thousands if a webhook is down for days. So a check does not read the index entry of a message again while a queue
+ * names the message.
  */
 interface OldestPart {
   upTo: number
@@ -134,8 +134,8 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. A message that is not named now is never named later: queues and retained values begin to name only
-   * messages inside the window.
+   * messages. A message that is not named now is never named later: a message outside the window gets no new name from
+   * a queue or a retained value.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(

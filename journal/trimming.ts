@@ -26,7 +26,7 @@ export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
 /** A page has at most this many messages that have left the window. A sweep checks the streams of a page together. */
 const pageSize = 10_000
-/** A page also ends when its events have 1/128 of the byte limit of the history, but at least `minPageBytes`. */
+/** A page also ends when its events have 1/128 of the byte limit of the history, or `minPageBytes` if that is more. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** One sweep counts at most this many messages (`counting.ts`). */
@@ -123,9 +123,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // The stored floor may be newer than the changes that this node has received. So stop at `journal.floor()`: this
-    // node has received the changes of all messages below that floor, so it knows which of them other nodes have
-    // retained.
+    // Another node may have stored a floor that this node has not received yet. So stop at `journal.floor()`: this node
+    // has received all changes for the messages below it, and knows which of these messages other nodes have retained.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

@@ -32,8 +32,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     countBytes,
 
     /**
-     * Collects the bytes of one request or packet. Calls `end` if it gives these bytes up to make room for other
-     * requests or packets. Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
+     * Collects the bytes of one request or packet. Calls `end` if it drops these bytes to make room for other requests
+     * or packets. Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
       const room = countBytes(end)

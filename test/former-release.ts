@@ -18,10 +18,10 @@ import type { Driver } from './stores.ts'
  * published an event at QoS 2 with packet identifier 7. The node has received this event, but the client has not
  * released it.
  *
- * A node of commit 9c1e16f, which stored webhooks in the same form, had two webhooks for the livestream, and the plugin
- * target `dts`. Four events have the titles `given up 1`, `given up 2`, `waiting 1` and `waiting 2`. The endpoints of
- * the webhooks failed for all four. The target answered 410 to the two events `given up`, and failed for the two events
- * `waiting`. Then `given up 2` was replayed to the target.
+ * The webhooks come from a node of commit 9c1e16f, which stored them in the same form as that release. This node had
+ * two webhooks for the livestream, and the plugin target `dts`. Four events have the titles `given up 1`, `given up 2`,
+ * `waiting 1` and `waiting 2`. The endpoints of the webhooks failed for all four. The target answered 410 to the two
+ * events `given up`, and failed for the two events `waiting`. Then `given up 2` was replayed to the target.
  */
 
 export interface FormerStore {

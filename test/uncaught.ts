@@ -2,8 +2,8 @@ import type { Test } from 'tap'
 
 /*
  * Replaces the package `async-hook-domain` in bundled tests. tap uses it to find the test that an uncaught error
- * belongs to. The package follows every promise, which took a third of the processor time of a node in the process of
- * its test. Here, the tests of a file run one after the other, so the error belongs to the test that is running.
+ * belongs to. The package follows every promise. If a node ran in the same process as its test, this took a third of
+ * the node's processor time. Our tests of a file run one after the other, so the error belongs to the running test.
  */
 
 /** tap makes one `Domain` for each test. The object need not do anything. */

@@ -38,7 +38,8 @@ interface LegacyParts {
 
 /**
  * Handles events over HTTPS by the legacy rules (design.md §9). Each service has a verdict of its own. The hub converts
- * external publisher ids to Core IDs. A livestream without a topic gets a topic, but not this event (service.md §3).
+ * external publisher ids to Core IDs. For a livestream without a topic, the hub makes a topic, but does not publish
+ * this event (service.md §3).
  */
 export function createLegacy(parts: LegacyParts) {
   const { topics, store, clock, log, metrics } = parts

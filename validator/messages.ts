@@ -72,7 +72,10 @@ export interface Report {
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
-  /** What the hub could not do for a published event, such as use an unknown plugin target. Absent if it did all. */
+  /**
+   * What the hub could not do for a published event, for example because a plugin target is unknown. Absent if it did
+   * all.
+   */
   warnings?: ErrorItem[]
   receivedAt: string
   /** First 16 hexadecimal digits of the SHA-256 of the received payload. A publisher can find its event by them. */

@@ -8,8 +8,8 @@ const maxQuestion = 500
 
 /**
  * Callers who send the same request within a second share the answer, so that twenty open consoles delay publishers no
- * more than one console does. The answer does not depend on whether the first caller is still allowed to ask, because
- * other callers get it too. After a command that changes something, every caller gets a new answer.
+ * more than one console does. Because other callers get the answer too, the command does not check whether the first
+ * caller is still allowed to ask. After a command that changes something, every caller gets a new answer.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -18,7 +18,7 @@ export interface Subject {
   redis: Redis | undefined
   /** A login that may publish for an institution. Undefined if the system needs none. */
   publisher: (institution: string) => Promise<Login | undefined>
-  /** Makes a new login that may read the radio tree and publish nothing. A hub allows only `filters` to it. */
+  /** Makes a new login that may publish nothing. On a hub it may read only `filters`, on Aedes the whole radio tree. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
    * Returns the topic on which a test that needs no validation publishes an event for `topic` of the radio tree. Aedes:

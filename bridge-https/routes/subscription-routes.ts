@@ -124,8 +124,8 @@ export function subscriptionRoutes(parts: {
   ]
 
   /**
-   * The changes of all institutions wait for one lock. So a user has only one change at a time there, and pays one
-   * token for each change.
+   * Makes one change of a user at a time, for one token of the publish rate. Otherwise a user could hold up the changes
+   * of all other institutions, because all changes wait for one lock.
    */
   function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
     return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))

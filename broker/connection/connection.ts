@@ -222,7 +222,7 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Destroy the socket at once: a new peer waits for no answer, and a peer with costly packets would send more.
+      // Destroy the socket at once: before CONNECT a peer waits for no answer, and costly packets would not end.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }

@@ -71,7 +71,8 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // After these errors the store may still name this node for a client that has gone. `repair` corrects that.
+      // In these two cases the store may still name this node for a client that has gone, and `repair` corrects that:
+      // the outcome of the commit is unknown, or the record of a leaving session still names this node.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error

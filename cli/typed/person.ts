@@ -42,7 +42,8 @@ export async function askPerson(questions: readonly Question[]): Promise<string[
       function ask(): void {
         const { text = '', isSecret = false } = questions[answers.length] ?? {}
         isHidden = isSecret
-        // Prints the question only now, because from here on the terminal does not show typed text.
+        // Prints a secret's question only now that `output` drops typed text: the person may type as soon as the
+        // question is there.
         if (isSecret) process.stderr.write(text)
         lines.setPrompt(isSecret ? '' : text)
         lines.prompt()

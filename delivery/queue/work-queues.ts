@@ -72,7 +72,10 @@ export async function createWorkQueues(parts: {
     /** The items of a queue from which the hub chooses its next attempt. */
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
-    /** Whether an event still waits in a queue, and behind which event. See `holds` in `queue.ts`. */
+    /**
+     * Whether an event still waits in a queue. If another event at the head is before it, also which one. See `holds`
+     * in `queue.ts`.
+     */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 
     payload,

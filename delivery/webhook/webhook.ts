@@ -12,7 +12,7 @@ import { problemOf, type Resolve } from './webhook-url.ts'
  * after it has read the body.
  */
 const maxAnswerBytes = 64 * 1024
-/** A piece of a body counts as at least this many bytes: one byte in a piece of its own costs the hub as much. */
+/** A piece of a body counts as at least this many bytes, because a piece of one byte costs the hub as much as these. */
 const leastPieceBytes = 64
 /**
  * The hub reads at most this many interim answers (1xx) to a message. They are no part of the body, and an endless row

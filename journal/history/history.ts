@@ -74,7 +74,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   return {
     find: createFind({ store, journal }),
 
-    /** Finds the newer message that kept a message from being retained: see `late.ts`. */
+    /** Finds out which message, with a newer event time, is why a message was never retained: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
     /**

@@ -56,8 +56,8 @@ export function createSignsOfLife(parts: {
   }
 
   /**
-   * Gives a sign, even if the store has not answered earlier signs yet: on a slow network, each group of commits must
-   * carry a sign.
+   * Gives a sign without waiting for the answers to earlier signs. On a slow network, a node that waited would send
+   * groups of commits without a sign.
    */
   async function beat(): Promise<void> {
     if (underway === maxUnderway) return
@@ -88,7 +88,7 @@ export function createSignsOfLife(parts: {
     isRemoving = true
     try {
       for (const [slot, member] of members.all()) {
-        // A sign may have arrived while this node removed another one.
+        // This member may have given a sign while this node removed another member.
         if (!isSilent(member.node)) continue
         await members.remove(slot, member)
         gone.push(member.node)

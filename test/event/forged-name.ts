@@ -1,6 +1,6 @@
 import { crc64 } from '../../event/derived-id.ts'
 
-/** Number of letters to choose. A checksum has only 64 bits. So for each checksum there is a choice that gives it. */
+/** Number of letters to choose: more than the 64 bits of a checksum, so that every checksum can be reached. */
 const length = 96
 
 /**

@@ -106,7 +106,7 @@ async function demo(
   onLine: (line: string, child: ReturnType<typeof spawn>) => void = () => {},
 ) {
   const TMPDIR = await temporaryDirectory(t)
-  // The demonstration must ignore the settings of the user's own node. This one would stop it.
+  // The demonstration must ignore the settings of the user's own node. HUB_MQTT_PORT=none would stop the demonstration.
   const env = { ...process.env, TMPDIR, HUB_MQTT_PORT: 'none' }
   const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
   child.stdout.on('data', (chunk) => onLine(String(chunk), child))

@@ -7,7 +7,7 @@ export const asyncapiReads: Attack = floodRequests(() => 'GET /asyncapi.json HTT
 export const unknownReads: Attack = floodRequests(() => 'GET /x HTTP/1.1\r\n\r\n', 64)
 /** Requests with as many header fields as fit into a request. */
 export const manyHeaders: Attack = floodRequests(() => `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_900)}\r\n`, 8)
-/** Log-ins with `expect: 100-continue`: each costs the node one more answer. The body comes without waiting for it. */
+/** Log-ins with `expect: 100-continue`: each costs the node one more answer. The body does not wait for that answer. */
 export const expectations: Attack = floodRequests(
   () =>
     'POST /auth/login HTTP/1.1\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',

@@ -216,7 +216,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // An owed message that the journal no longer keeps may count as lost, whether or not it would have come.
+      // The hub may count an owed message as lost if the journal no longer keeps it, even if it would not have come.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)

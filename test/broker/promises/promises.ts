@@ -262,7 +262,7 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
   return !standing.isBehind || isAsked(event, moment)
 }
 
-/** Filters were removed or lowered to QoS 0: unsent messages do not come. A crash hides which ones were sent. */
+/** Filters were removed or lowered to QoS 0: unsent messages do not come. A crash hides which messages are unsent. */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   const counting = counts(event, filters)
   if (standing.is !== 'must' || counting === 'yes') return standing

@@ -31,7 +31,7 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   t.equal(await b.leases.take('queue'), true)
   t.same([a.leases.holds('queue'), b.leases.holds('queue')], [false, true])
   await a.store.catchUp()
-  // Node `a` hears from the store only of changes of others. So it still believes that node `b` holds the lease.
+  // Node `a` does not hear of its own commits. So after this one it still believes that node `b` holds the lease.
   await a.store.commit([{ del: 'work-lease/queue' }])
   await b.store.catchUp()
   t.equal(await a.leases.take('queue'), false)

@@ -227,7 +227,7 @@ function replaced(value: unknown, other: unknown, at: number): unknown {
     : { ...value, [key]: changed }
 }
 
-/** The text as JSON of any type, for example an array. If the text is not JSON, the answer as the client parsed it. */
+/** The value of a JSON text, of any type, for example an array. Returns `parsed` if the text is not JSON. */
 function jsonOf(text: string, parsed: Json): unknown {
   try {
     return JSON.parse(text)

@@ -246,7 +246,7 @@ function webhookProblems(
   })
 }
 
-/** Topics for which a node sends a new client another retained value than the newest event. */
+/** Topics whose retained value, as a node sends it to a new client, is not the newest event. */
 async function retainedProblems(
   nodes: readonly ClusterNode[],
   login: Issued,

@@ -66,7 +66,8 @@ t.test(
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }
-    // From the fifth failure on, a pause and the next attempt last longer than a node may take to end after SIGTERM.
+    // After five failures, a pause and an attempt together take longer than SIGTERM may. So SIGTERM must interrupt
+    // them.
     await until(() => times(node, 'the node cannot start again yet') >= 5)
     const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
     t.teardown(() => hanging.close())

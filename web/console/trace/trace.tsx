@@ -57,7 +57,7 @@ export function Trace() {
     // The person has gone to another view meanwhile.
     if (isLeft.current) return
     nth.value++
-    // The node takes a short number for a position. A playlistItemId may be the same number.
+    // The node reads a short number as a position, but it may be a playlistItemId: only an equal id counts as found.
     const isId = shown !== undefined && 'result' in shown && shown.result.id === name
     if (isId) return go(`/console/trace/${encodeURIComponent(name)}`)
     go(searchAt(looked.value))
