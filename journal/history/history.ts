@@ -182,10 +182,12 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
 
 /** The row that the list shows for an index entry. Undefined: the list leaves the entry out. */
 async function rowAt(
-  { position, isReport }: IndexEntry,
+  { position, isReport, hasErrors }: IndexEntry,
   { livestream, outcome }: Query,
   get: Journal['get'],
 ): Promise<EventRow | undefined> {
+  // The messages of the livestream stand for its published events. The reports of these events would only cost reads.
+  if (livestream && isReport && !hasErrors) return undefined
   const entry = await get(position)
   if (!entry) return undefined
   if (!isReport) return rowOfMessage(entry)
@@ -194,7 +196,7 @@ async function rowAt(
     const row = rowOfReport(entry, report)
     // An event that was published for the livestream is already listed by its message, so the report is left out.
     const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
-    return row.errors.length > 0 && !isListed && isOf(row, livestream, outcome) ? row : undefined
+    return !isListed && isOf(row, livestream, outcome) ? row : undefined
   }
   const first = entry.refused ? undefined : firstMessageOf(entry, report)
   return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))

@@ -57,3 +57,18 @@ t.test('a page ends where its reports and their events are too many bytes', asyn
   t.equal(first.events.length + events.length, count)
   t.equal(next, null)
 })
+
+t.test('the list of a livestream reads only those reports of its institution that have errors', async (t) => {
+  const { broker } = await openBroker(t)
+  const count = 100
+  const large = { ...report, payload: Buffer.concat([report.payload, Buffer.alloc(400_000, ' ')]) }
+  const refusal = { outcome: 'blocked', services: ['one'], errors: [{ errorCode: 'service.unknown' }] }
+  for (let nth = 0; nth < count; nth++) await broker.distribute([event(10), large])
+  await broker.distribute([{ ...report, payload: Buffer.from(JSON.stringify(refusal)), hasErrors: true }])
+  const { events, next } = await broker.history.list({
+    ...{ livestream: { id: 'one', owner: institutionId }, limit: 1_000 },
+  })
+  t.match(events, [{ outcome: 'blocked' }, { outcome: 'published', title: 'xxxxxxxxxx' }])
+  t.equal(events.length, count + 1)
+  t.equal(next, null)
+})
