@@ -257,7 +257,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
 
 /**
  * Reads the messages that a session has not acknowledged. Their packet identifiers are left out, because packet
- * identifiers now follow from positions.
+ * identifiers now result from positions.
  */
 async function readQueue(
   store: Store,

@@ -268,7 +268,7 @@ function insteadOf(name: string, known: readonly string[]): string {
 
 const shortList = 10
 
-/** Fills in values that follow from other settings, and makes paths absolute. */
+/** Fills in values that result from other settings, and makes paths absolute. */
 function complete(merged: Merged, cwd: string): Config {
   const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
   return {

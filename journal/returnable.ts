@@ -159,7 +159,7 @@ type Chain = ReturnType<typeof createChain>
 
 /**
  * Candidates in the order of their positions, in an array. Removed candidates stay in the array for a while. A linked
- * list took four times the memory, and the garbage collector had to follow each link.
+ * list took four times the memory, and the garbage collector had to visit each link.
  */
 function createChain(name: string) {
   let inOrder: Linked[] = []

@@ -2,14 +2,14 @@ import { originOf } from './origin.ts'
 
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
-/** The slot that one open connection takes. */
-export interface Slot {
+/** The place that one open connection takes. */
+export interface Place {
   /**
    * Counts the connection for the address of its client (IPv6: for its /64), once the address is known. Returns false
    * if the address has too many connections.
    */
   belongsTo(address: string): boolean
-  /** Frees the slot. A second call changes nothing. */
+  /** Frees the place. A second call changes nothing. */
   leave(): void
 }
 
@@ -24,8 +24,8 @@ export function createConnectionBounds(limits: {
   let open = 0
 
   return {
-    /** Takes a slot for a new connection, before the address of its client is known. Undefined: no slot is left. */
-    enter(): Slot | undefined {
+    /** Takes a place for a new connection, before the address of its client is known. Undefined: no place is left. */
+    enter(): Place | undefined {
       if (open >= maxConnections) return undefined
       open++
       let hasLeft = false

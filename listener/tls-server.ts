@@ -6,7 +6,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
-import type { ConnectionBounds, Slot } from './connection-bounds.ts'
+import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
 import { createPacing } from './pacing.ts'
@@ -32,7 +32,7 @@ type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remot
 
 interface Client {
   address: string
-  slot: Slot
+  place: Place
   /** The client's handshake has succeeded, or has failed for a reason that was logged. */
   isJudged: boolean
 }
@@ -90,8 +90,8 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
-    /** Frees the slot of a connection. From now on another listener counts the connection (MQTT over WebSocket). */
-    release: (socket: Peer): void => clients.get(endsOf(socket))?.slot.leave(),
+    /** Frees the place of a connection. From now on another listener counts the connection (MQTT over WebSocket). */
+    release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
     /** Stops putting replaced certificates into use. Call this when the server stops accepting connections. */
     stopWatching,
@@ -103,9 +103,9 @@ export function guardServer(
   }
 
   async function admit(socket: Socket): Promise<void> {
-    // Takes the slot before any wait, so that the limit also holds for a flood of connections that send nothing.
-    const slot = bounds.enter()
-    if (!slot) return refuse(socket, 'max-connections')
+    // Takes the place before any wait, so that the limit also holds for a flood of connections that send nothing.
+    const place = bounds.enter()
+    if (!place) return refuse(socket, 'max-connections')
     open.add(socket)
     const ends = endsOf(socket)
     socket.once('close', () => {
@@ -114,14 +114,14 @@ export function guardServer(
       // No warning for a client that sent nothing: it only checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
-      slot.leave()
+      place.leave()
     })
     const own = socket.remoteAddress ?? 'unknown'
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
-    if (!slot.belongsTo(address))
+    if (!place.belongsTo(address))
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
-    clients.set(ends, { address, slot, isJudged: false })
+    clients.set(ends, { address, place, isJudged: false })
     try {
       // Until its ClientHello has arrived, a handshake costs nothing. `startHandshake` paces the handshakes, because
       // many ClientHellos may arrive in one turn of the event loop.

@@ -131,7 +131,7 @@ function parameter(
   }
 }
 
-/** The answers of a route: its own, and those that follow from its permission, its body and its API track. */
+/** The answers of a route: its own, and those that result from its permission, its body and its API track. */
 function responses(route: Route, isDeprecated: boolean): Record<string, object> {
   const answers: Record<number, Described> = {
     ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),

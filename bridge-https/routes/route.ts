@@ -73,7 +73,7 @@ interface RouteBase {
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Answers by status: successes, and errors that do not follow from the other fields of the route. */
+  /** Answers by status: successes, and errors that do not result from the other fields of the route. */
   answers: Record<number, Described>
 }
 

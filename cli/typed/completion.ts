@@ -2,13 +2,13 @@ import { type Command, type CommandOption, type LocalCommand, usage } from '../c
 
 /** The words that can be typed, for completion. */
 interface Words {
-  /** The words that may follow others: `credentials` is followed by `add`, `list` and others. */
+  /** The words that may come after others: after `credentials` come `add`, `list` and others. */
   next: Next[]
   /** Options that are followed by a value. */
   valued: string[]
 }
 
-/** The words that may follow `typed`. `isWhole`: it is a whole command, and arguments may follow as well. */
+/** The words that may come after `typed`. `isWhole`: it is a whole command, and arguments may come as well. */
 interface Next {
   typed: string
   words: string[]
@@ -115,7 +115,7 @@ function forFish({ next, valued }: Words): string {
   const lines = next.map(({ typed, words, isWhole }) => {
     const exactly = `__hubctl_typed "${typed}"`
     const condition = isWhole ? `${exactly}; or __hubctl_typed "${typed} *"` : exactly
-    // Completes names of files only after a whole command, where arguments may follow.
+    // Completes names of files only after a whole command, where arguments may come.
     const files = isWhole ? '' : ' -f'
     return `complete -c hubctl${files} -n '${condition}' -a '${words.join(' ')}'`
   })
@@ -137,7 +137,7 @@ end
 ${lines.join('\n')}`
 }
 
-/** Shell pattern for the words typed so far. After a whole command it also matches arguments that follow. */
+/** Shell pattern for the words typed so far. After a whole command it also matches arguments. */
 function patternOf({ typed, isWhole }: Omit<Next, 'words'>): string {
   return isWhole ? `'${typed}' | '${typed} '*` : `'${typed}'`
 }

@@ -38,7 +38,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited for its slot, another node may have taken the queue over, the item may have been
+      // While the attempt waited to start, another node may have taken the queue over, the item may have been
       // removed, or the queue may have been closed.
       if (!leases.holds(name)) return undefined
       const now = nextItem(run, queues.waiting(name), clock())
@@ -58,7 +58,7 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // Give the slot back now: the steps that follow use only this node and the store, not the endpoint.
+      // Let the next attempt start now: the remaining steps use only this node and the store, not the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined

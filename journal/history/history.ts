@@ -78,8 +78,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     newerThan: createLate({ store, journal }),
 
     /**
-     * Returns a page of events. Only `next` says whether there are more: a page may be short although more events
-     * follow.
+     * Returns a page of events. Only `next` says whether there are more: a short page may not be the last
+     * one.
      */
     async list(query: Query): Promise<Page> {
       const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query

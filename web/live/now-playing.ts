@@ -95,12 +95,12 @@ export function trackOf(event: Record<string, unknown>, time: number): Track {
 
 function withTrack(
   before: NowPlaying,
-  slot: 'playing' | 'next',
+  field: 'playing' | 'next',
   event: Record<string, unknown>,
   time: number,
   now: number,
 ): NowPlaying {
-  return isNews(time, before[slot]?.time, now) ? { ...before, [slot]: trackOf(event, time) } : before
+  return isNews(time, before[field]?.time, now) ? { ...before, [field]: trackOf(event, time) } : before
 }
 
 function withControl(
