@@ -167,8 +167,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. `newer`: the message that kept it from ever being
- * retained. The hub had stored that message earlier, and its event is newer.
+ * Says whether a message is the retained value of its topic. `newer`: an earlier message that has a newer event, so the
+ * topic never retained this message.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -129,10 +129,9 @@ function isAnswered(path: string): Promise<boolean> {
  * change the mode of every other file that the process makes at this moment.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // The path ends in a dot, and `mkdtemp` adds six random characters to it. So the new directory lies in the directory
-  // of `path`. `join` would drop the dot: the new directory would lie beside the directory of `path`, where the node
-  // may lack the permission to write. The name `s` is shorter than `admin.sock`, because the path of a socket has a
-  // limit.
+  // `mkdtemp` adds six random characters to the dot. So the new directory lies in the directory of `path`. `join` would
+  // drop the dot: the new directory would lie beside the directory of `path`, where the node may lack the permission to
+  // write. The name `s` is shorter than `admin.sock`, because the path of a socket has a limit.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {

@@ -51,9 +51,9 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Stops reading. The connection ends with the answer. The HTTP parser may still emit hundreds of pieces in this
-     * turn of the event loop. The stream drops them, because a paused stream would keep them in memory. After this turn
-     * the stream pauses, and the socket too. Otherwise the parser would go on and emit thousands more.
+     * Stops reading. The connection ends with the answer. In this turn of the event loop, the HTTP parser may still
+     * emit hundreds of pieces. The stream is not paused yet, because it would then keep them: it drops them. After this
+     * turn the stream and its socket are paused, so that the parser does not emit thousands more.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

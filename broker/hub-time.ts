@@ -34,7 +34,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // A clock ahead of the last run is no fault, because the hub was off meanwhile.
+    // Warns only if the clock was set back. A later time than in the last run is no fault: the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {

@@ -188,7 +188,7 @@ function show(command: Command, input: Input, answer: Answer, json: boolean): nu
   return command.succeeded?.(result) === false ? 1 : 0
 }
 
-/** Says how to find out whether the node has made a change to which there was no answer. */
+/** If a command that changes something got no answer, says how to find out whether the node has made the change. */
 function withAdvice(error: CallFailure, { operation }: Command): CallFailure {
   if (error.code !== 'node.unanswered' || operations[operation].effect === 'none') return error
   return { ...error, message: `${error.message}. hubctl audit shows whether the change was made` }
@@ -202,8 +202,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure. It does if the node may only be restarting or busy. Once an answer has
- * come, it goes on after other failures too, except when the log-in has ended or has no permission.
+ * Whether `--watch` goes on after a failure. It does if perhaps the node is just restarting or busy. After the first
+ * answer, `--watch` goes on after other failures too, except when the log-in has ended or has no permission.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

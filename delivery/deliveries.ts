@@ -167,7 +167,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook, and stores `alongside`. The commit makes all nodes try its queue. True: it was disabled. */
+  /**
+   * Enables a webhook, and stores `alongside`. Then all nodes try the queue of the webhook. True: it was disabled
+   * before.
+   */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }

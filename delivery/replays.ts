@@ -23,7 +23,7 @@ export function createReplays(parts: {
       try {
         return await queues.replay(queue, messageId)
       } finally {
-        // Try again also after a failure: the webhook is enabled by now, and some letters may be items again.
+        // Even if this failed, try the queue now: the webhook is enabled, and some letters may be items again.
         retry(queue)
       }
     },

@@ -22,7 +22,7 @@ export function createSubscriptionQueues(parts: {
 
   return {
     /**
-     * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Undefined: the
+     * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Returns undefined if the
      * institution has too many webhooks, of this livestream or in all.
      */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {

@@ -107,8 +107,8 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // If `requested` ends here or has `#` here, it matches a topic that ends before this level. `permitted` has no `#`
-    // here.
+    // `permitted` has no `#` here, so it matches no topic that ends before this level. If `requested` ends here or has
+    // `#` here, it matches such a topic.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }

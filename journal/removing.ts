@@ -35,9 +35,9 @@ const maxFreed = 100
 
 /**
  * The oldest messages of a stream in the index `latest/`, up to the position `upTo`. No rule keeps any of them.
- * `positions`: the messages among them that are still stored, because a queue or a retained value names them. These may
- * be thousands if a webhook is down for days. So a check does not read the index entry of a message again while a queue
- * names the message.
+ * `positions`: the messages among them that are still stored, because a queue or a retained value names them. If a
+ * webhook is down for days, these may be thousands. To save reads, a check skips the index entry of a message while a
+ * queue names the message.
  */
 interface OldestPart {
   upTo: number
@@ -134,8 +134,8 @@ export function createRemoving(parts: {
 
   /**
    * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. A message that is not named now is never named later: a message outside the window gets no new name from
-   * a queue or a retained value.
+   * messages. A message that is not named now is never named later: no queue and no retained value begins to name a
+   * message outside the window.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(

@@ -33,7 +33,7 @@ const clockToleranceMs = 30_000
 interface Unsettled {
   topic: string
   slot: string
-  /** The value in the store. A `ValueKey`, without payload: the value was pushed out of memory. */
+  /** The value in the store: a `ValueKey`, without payload, if the value was pushed out of memory. */
   stored: Held | ValueKey | undefined
   /** The changes of these commits, in the order of the commits. */
   changes: SlotChange[]

@@ -169,7 +169,8 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     const begin = once(() => {
       for (const change of changes) values.begin(change)
     })
-    // Checked on every store: a commit that has not begun yet may change a slot before these deletions.
+    // The store checks `when` even if it has no other nodes: a commit that has not begun yet may change a slot before
+    // these deletions.
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let isStored = false
     try {

@@ -40,8 +40,8 @@ interface Handlers {
   /** Called when this node has missed changes of other nodes. The node must then load everything again. */
   onGap: (reason: Error) => void
   /**
-   * Converts a store of the previous release to the format of this one, and imports an export that waits.
-   * Called before any other code reads the store. Resolves with whether it may have changed the store.
+   * Converts a store of the previous release to the format of this one. Imports an export if one waits in the data
+   * directory. Called before any other code reads the store. Resolves with whether it may have changed the store.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>
 }

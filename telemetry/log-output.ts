@@ -75,8 +75,8 @@ function sendToPipe(): Send {
 }
 
 /**
- * `write` writes bytes and returns how many it could write. It throws if it could write none. After a write that was cut
- * short in a line, the next one begins with a line end, so that its first line can be read.
+ * `write` writes bytes and returns how many it could write. It throws if it could write none. If a write stops in the
+ * middle of a line, the next write begins with a line end. Otherwise the torn line and the next line would be one.
  */
 export function sendToFile(write: (bytes: Buffer) => number): Send {
   let isTorn = false

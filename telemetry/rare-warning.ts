@@ -10,8 +10,8 @@ const maxSubjects = 100
 
 /**
  * Logs a warning that may be due very often: at most one line a minute about each `subject`, and 100 lines a minute in
- * all. In a line, `times` counts the warnings about its subject since the last line about it. `leftOut` counts warnings
- * that are in the `times` of no line, because there were too many subjects.
+ * all. In a line, `times` counts the warnings about its subject since the last line about it. If there are too many
+ * subjects, some warnings get no line: `leftOut` of the next line counts them.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

@@ -170,7 +170,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   /** Returns up to `count` marks to remove: first `unremovedMarks`, then marks that are old or above the limit. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // Keep a mark whose event has come again: it is being stored anew.
+    // If the event of a mark has come again, the mark is being stored anew: do not remove it.
     const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -180,7 +180,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 /**
  * Calls `decide`, which decides about an event and stores the decision. Its commit fails if another node has marked the
  * event meanwhile, or if an equal event could not be stored. Then this function calls `decide` again: by now, this node
- * knows the outcome of the other events.
+ * has the mark of the other node, or knows that the equal event is not stored.
  */
 export async function decideWithRetries<Result>(
   decide: (isAgain: boolean) => Promise<Result>,

@@ -77,7 +77,8 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
   const owner = by.ownerOf(livestreamId, externalId, institutionId)
-  // The topic is from a release that did not yet remember the owners of livestreams that drop out of the feed.
+  // The topic names no owner: it is from a release that did not yet remember who owned livestreams that dropped out of
+  // the feed.
   if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
   if (owner !== undefined && owner !== institutionId) return foreign()
   return accept(livestreamId, true)
@@ -111,7 +112,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
   }
 
-  /** `own`: the livestreams of the institution with this external id. Empty: the livestream is not in the feed. */
+  /** `own`: the institution's livestreams that have this external id. Empty: the livestream is not in the feed. */
   function wrongPublisher(own: readonly Livestream[]): Verdict {
     const expected = own.map(({ publisher }) => publisher.id).join(' or ')
     const why = own.length > 0 ? `, expected ${expected}` : ` is unknown, or not one of ${institutionId}`

@@ -14,8 +14,8 @@ import { contentOf } from './stored-content.ts'
 export const offeredName = 'import.offered'
 
 /**
- * Commands that only the admin socket offers: an export holds password hashes and signing keys, and a user who may open
- * the socket can read them in the data directory anyway.
+ * Commands that only the admin socket offers, because an export holds password hashes and signing keys. A user who may
+ * open the socket can read these in the data directory anyway.
  */
 export function createBackupCommands(parts: {
   store: Store & Dumpable

@@ -22,8 +22,8 @@ export async function openStoreAtStart(
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
-  // On Redis, a node that joins removes from the members the node that ran in its data directory before. So check first
-  // that this earlier node is not running any more.
+  // On Redis, a joining node removes the member that ran in this data directory before. So check first that this
+  // earlier node is not running any more.
   await checkSocketPath(socketPathIn(config.dataDir))
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {

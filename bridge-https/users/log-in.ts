@@ -17,8 +17,8 @@ export type LogInResult =
 const windowSeconds = 60
 /**
  * Maximum number of mails for one account in an hour. A network is known if the account has logged in from there
- * before. `perPlace`: mails that one known network asks for, or that all unknown networks together ask for. `known`:
- * mails that all known networks together ask for.
+ * before. `perPlace`: mails that each known network may ask for, and as many for all unknown networks together.
+ * `known`: mails that all known networks together may ask for.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

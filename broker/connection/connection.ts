@@ -222,7 +222,8 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Destroy the socket at once: before CONNECT a peer waits for no answer, and costly packets would not end.
+      // Destroy the socket at once: `cut` alone would read on for a moment. Before CONNECT the peer waits for no
+      // answer, and each further costly packet costs the node work.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }

@@ -4,9 +4,9 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * A peer whose buffer is more than half full has this time, milliseconds, to bring it down to `paceBytes`. While messages
- * wait in `paced`, the peer has this time per `paceBytes` of its buffer until it takes a packet. A peer that needs longer
- * has stopped reading.
+ * Time after which a peer counts as stuck, milliseconds. A peer whose buffer is more than half full has this time to
+ * bring it down to `paceBytes`. While messages wait in `paced`, the peer must also take a packet now and then: the time
+ * for that is this one, multiplied by the number of `paceBytes` in its buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

@@ -76,7 +76,8 @@ export function createCatchingUp(parts: {
         if (!message) lose(session, 'superseded', 1)
         if (owed.stored) outgoing.finished(session, owed.position)
       }
-      // While the message was stored for QoS 2, a SUBSCRIBE may have replaced it by a newer value of its topic.
+      // A message at QoS 2 is stored before it is sent. During this wait, a SUBSCRIBE may have replaced the message in
+      // the backlog by a newer value of its topic. Then the first message of the backlog is another one, and stays.
       if (session.backlog[0]?.position === owed.position) session.backlog.shift()
     }
     return true

@@ -164,8 +164,9 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // Counts no message as expired, because a session that reads the journal gets the value of a data topic whatever its
-  // age. So this also removes expired control events from `owed`. That does no harm: no session would get them.
+  // Removes every message that `stillWanted` returns. Counts no message as expired, because a session that reads the
+  // journal gets the value of a data topic whatever its age. So expired control events are removed too, which no
+  // session would get anyway.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -71,8 +71,8 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // In these two cases the store may still name this node for a client that has gone, and `repair` corrects that:
-      // the outcome of the commit is unknown, or the record of a leaving session still names this node.
+      // If the outcome of the commit is unknown, or the record of a leaving session still names this node, the store
+      // may name this node for a client that has gone. `repair` corrects that.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error

@@ -42,8 +42,8 @@ export async function askPerson(questions: readonly Question[]): Promise<string[
       function ask(): void {
         const { text = '', isSecret = false } = questions[answers.length] ?? {}
         isHidden = isSecret
-        // Prints a secret's question only now that `output` drops typed text: the person may type as soon as the
-        // question is there.
+        // Prints the question for a secret after `output` has begun to drop typed text, because the person may type as
+        // soon as the question is there.
         if (isSecret) process.stderr.write(text)
         lines.setPrompt(isSecret ? '' : text)
         lines.prompt()

@@ -21,7 +21,9 @@ export interface Slots {
   failing: { total: number; perEndpoint: number }
 }
 
-/** An owner (an institution or a plugin target) that delivers alone gets half of each number: see `concurrency.ts`. */
+/**
+ * While only one owner (an institution or a plugin target) delivers, it gets half of each number: see `concurrency.ts`.
+ */
 export const slots: Slots = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },

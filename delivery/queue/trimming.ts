@@ -55,7 +55,7 @@ export function createTrimming(parts: {
     if (letters.length === 0) return
     await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
     inMemory.takeLetters(name, letters)
-    // Does not count in `workDropped`, which wakes an operator: operators had enough time to deal with dead letters.
+    // `workDropped` does not count these letters: it wakes an operator, who had enough time to deal with dead letters.
     inMemory.queueOf(name).dropped += letters.length
   }
 }

@@ -73,8 +73,8 @@ export async function createWorkQueues(parts: {
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
     /**
-     * Whether an event still waits in a queue. If another event at the head is before it, also which one. See `holds`
-     * in `queue.ts`.
+     * Whether an event still waits in a queue. If the event waits behind others, also the id of the event at the head.
+     * See `holds` in `queue.ts`.
      */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 

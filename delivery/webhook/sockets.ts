@@ -4,7 +4,9 @@ import { type Slots, slots } from '../queue/limits.ts'
 const tests = 64
 /** Each client (webhooks, plugin targets) has at most this many idle connections, and as many still reading answers. */
 const maxIdle = 64
-/** Both clients together have at most this many such connections: for each client, idle ones and ones still reading. */
+/**
+ * Maximum number of these connections in all: each of the two clients has idle ones and ones that still read an answer.
+ */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

@@ -73,7 +73,7 @@ export async function createPushSubscriptions(parts: {
 
     list: (): PushSubscription[] => [...collection.values()].sort(byCreation),
 
-    /** Removes a subscription with `alongside` in the same commit. False: the institution has no such subscription. */
+    /** Removes a subscription. The same commit stores `alongside`. False: the institution has no such subscription. */
     remove: (institutionId: string, name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       inLock(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)

@@ -74,7 +74,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   return {
     find: createFind({ store, journal }),
 
-    /** Finds out which message, with a newer event time, is why a message was never retained: see `late.ts`. */
+    /** Finds the message with a newer event time that kept another message from being retained: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
     /**

@@ -10,8 +10,8 @@ import { indexesOf, newestFirst } from './newest.ts'
  */
 const toleranceMs = 60_000
 /**
- * A retained message certainly keeps out later messages with an older event time if its own event time is at most this
- * many milliseconds ahead of the clock.
+ * If the event time of a retained message is at most this many milliseconds ahead of the clock, the message certainly
+ * keeps out later messages with an older event time.
  */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */

@@ -64,8 +64,8 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // The listeners clean up after the gone node, but only on the leader. If this node is the only one, it becomes
-      // the leader in `take`. So it calls the listeners after `take`.
+      // The listeners clean up after the former id of this node, but only on the leader. If no other node is living,
+      // this node becomes the leader in `take`. So `take` comes first, and then the call of the listeners.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

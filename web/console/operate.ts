@@ -7,7 +7,7 @@ import type { OperationName } from './operations.ts'
 /** The result of a command, or why there is none, in the words of the hub. */
 export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
 
-/** A person who gave a command waits longer than a view: for the answer of a webhook, or for the feed. Milliseconds. */
+/** How long a person's command waits for its answer, milliseconds. A webhook or the feed may be slow to answer. */
 export const commandPatienceMs = 60_000
 
 /** Whether the node answers; undefined: nothing was asked yet. */
