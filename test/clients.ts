@@ -35,8 +35,8 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     connectTimeout: 10_000,
     ...options,
   }
-  // If mqtt.js does not reconnect, a connection that ends before its CONNACK must reject. Otherwise `connectAsync`
-  // would wait for ever.
+  // Without reconnects, `connectAsync` must reject if the connection ends before its CONNACK. Otherwise it would wait
+  // for ever.
   const client = await connectAsync(
     `mqtts://localhost:${broker.mqttPort}`,
     settings,

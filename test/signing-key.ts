@@ -5,8 +5,8 @@ import { projectFile } from './root.ts'
 
 /*
  * A node that finds no key to sign tokens with makes one, which takes 0.3 s of processor time. A run of all tests
- * starts some 1,000 nodes, so most of them find one. `test/certs/signing-keys.test.ts` tests how a node makes its first
- * key. The nodes of `test/soak/demo.test.ts` make their keys too.
+ * starts some 1,000 nodes, so this module gives most of them a key. `test/certs/signing-keys.test.ts` tests how a node
+ * makes its first key. The nodes of `test/soak/demo.test.ts` make their own keys, too.
  */
 
 /** Number of keys. The nodes of a test file take them in turn, so that no two of these nodes have the same key. */
@@ -30,7 +30,7 @@ export async function shareSigningKeyOn(url: string): Promise<void> {
   await store.close()
 }
 
-/** The path of a folder that has a key as a record and in a store. The first test that needs the folder makes it. */
+/** The path of a folder with a key, in `record.json` and in `store`. The first test that needs the folder makes it. */
 async function nextKey(): Promise<string> {
   const folder = projectFile('.tap/signing-keys')
   const path = join(folder, String(next++ % count))

@@ -31,7 +31,7 @@ export interface Seen {
   of: number
 }
 
-/** The result for a hazard that a single occurrence shows. Throws if no occurrence was possible: nothing was tested. */
+/** A result that shows the hazard if it occurred at least once. Throws if it could not occur: nothing was tested. */
 export function seen(count: number, of: number): Seen {
   if (of === 0) throw new Error('it could not be looked for')
   return { shown: count > 0, count, of }

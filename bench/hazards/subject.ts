@@ -21,9 +21,9 @@ export interface Subject {
   /** Makes a new login that may publish nothing. On a hub it may read only `filters`, on Aedes the whole radio tree. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * Returns the topic on which a test that needs no validation publishes an event for `topic` of the radio tree. Aedes:
-   * `topic` itself, where nothing validates the event. Hub: the inbox, because a hub takes events nowhere else, and
-   * always validates them.
+   * Returns the topic to publish an event on, for a test that needs no validation. `topic`: the place of the event in
+   * the radio tree. Aedes: `topic` itself, where nothing validates the event. Hub: the inbox, because a hub takes
+   * events nowhere else, and always validates them.
    */
   entry: (topic: string, institution: string) => string
   /** Ends the system as `kill -9` does, and starts it again. */

@@ -144,7 +144,7 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
   first.socket.destroy()
   const publisher = await peer(t, broker, 'p')
   publisher.send(publish('a', 1))
-  // So many bytes that message `a` is no longer in memory.
+  // These messages have so many bytes that message `a` is no longer in memory.
   const payload = Buffer.alloc(1_000_000)
   for (let id = 2; id <= 14; id++) publisher.send(publish('large', 1, id, { payload }))
   await publisher.next('puback', 13)

@@ -339,7 +339,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
-  // But if the given-up value has the newer event time, the store keeps that one. So the node shows it.
+  // But if the given-up value has the newer event time, the store keeps this value, and the node shows it too.
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, retained: { slot: '', time: now + 1 } })
   const newer = await store.get(key)

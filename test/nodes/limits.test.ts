@@ -20,7 +20,7 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
   return { a: open(), b: open() }
 }
 
-/** Tells whether counts of another node came in on this channel. Make the limit before: then it counts them before. */
+/** Tells whether counts of another node came in on this channel. Make the limit first: then it has counted them. */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false
   store.onOthers(`tally ${channel}`, () => {

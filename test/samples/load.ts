@@ -28,8 +28,8 @@ export interface Expectation {
  * `{{now+60s}}` and `{{now-60s}}` stand for instants. `generate` makes a large event from a small one. Its kinds:
  * - `services` repeats the first service `count` times, with the index 0, 1, … in place of `{{i}}`.
  * - `size` pads the title until the payload has `bytes` bytes.
- * - `nesting` adds a field to the first service, so that the event is `depth` levels deep.
- * An expected error with `repeat` stands for this number of errors, also with the index in place of `{{i}}`.
+ * - `nesting` adds a field to the first service, so that the event is `depth` levels deep. An expected error with
+ *   `repeat: n` stands for `n` errors. In its path, too, the index takes the place of `{{i}}`.
  */
 export function loadSamples(dir: 'accepted' | 'refused', now: number): Sample[] {
   const folder = projectFile(`test/samples/${dir}`)

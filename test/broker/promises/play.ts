@@ -187,8 +187,9 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages in flight do not count for the limit. The hub drops messages only if the session has fallen behind,
-      // and the test does not know whether it has. So here no message counts as certainly unsent.
+      // Here messages in flight do not count for the limit. The hub drops messages only if the session has fallen
+      // behind, which the test cannot know. So no message may count as certainly dropped, and therefore none as
+      // certainly unsent.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -216,7 +217,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // The hub may count an owed message as lost if the journal no longer keeps it, even if it would not have come.
+      // If the journal no longer keeps an owed message, the hub may count it as lost, even one that would never have
+      // come.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)

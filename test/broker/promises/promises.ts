@@ -274,7 +274,7 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 /**
  * The node crashes while the session is connected, or so soon after it left that the end of the connection may not be
  * stored. All messages of the connection are sent again if a filter still counts for them, even superseded ones.
- * `isRecent`: whether an acknowledgement sent at this time is so recent that the node may not have stored it.
+ * `isRecent`: whether an acknowledgement of the time `at` is so recent that the node may not have stored it.
  */
 export function whenCrashed(
   standing: Standing,
@@ -370,7 +370,7 @@ export function wrongWith(
   event: Event,
   known: {
     standing: Standing
-    /** How often the session has received the message at QoS 1 and 2; whether in this connection. */
+    /** How often the session has received the message at QoS 1 and 2, and whether it came in this connection. */
     received: number
     receivedHere: boolean
     /** The packet identifier under which this session, or another one (`packetIdElsewhere`), received the message. */

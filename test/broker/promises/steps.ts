@@ -119,7 +119,7 @@ export const sequences: fc.Arbitrary<Sequence> = fc
     rest: fc.array(anything, { minLength: 3, maxLength: 24, size: 'max' }),
   })
   .map(({ nodes, bounds, first, rest }) => {
-    // `maxOwed` limits only messages at QoS 1, as a hub publishes them. If `maxOwed` is low, the test uses only QoS 1.
+    // `maxOwed` limits only messages at QoS 1, the QoS of real events. If `maxOwed` is low, the test uses only QoS 1.
     const isAtQos1 = bounds.maxOwed < ample.maxOwed
     const played = isAtQos1 ? rest.map(atQos1) : rest
     const visits = first.flatMap((visit, who) => visit.map((step): Step => ({ ...step, who }) as Step))

@@ -36,7 +36,7 @@ const valid: (() => Buffer)[] = [
   () => generate({ cmd: 'disconnect' }),
 ]
 
-/** Attackers get this as their test. They close themselves, and thousands of teardowns would look like a leak. */
+/** Passed to `rawClient` as the test. Attackers close themselves, and thousands of teardowns would look like a leak. */
 const forgotten = { teardown: () => {} }
 
 /** Ways to damage a packet. The first leaves it valid. */

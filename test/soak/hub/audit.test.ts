@@ -15,7 +15,7 @@ const institution = livestream.institution.id
 const email = 'kim@radio.example'
 const message = /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/
 
-/** Commands that change something, in the hub of the first test. `username`: of its publisher. */
+/** Commands that change something, in the hub of the first test. `username` is that of the hub's publisher. */
 const changesOf = (username: string): [command: string, args: Record<string, unknown>][] => [
   ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],
   ['credentials.rotate', { username, revokeAfter: 1 }],

@@ -52,7 +52,7 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
     await hub.stop('SIGKILL')
     for (const arrived of app.received.all) online.add(arrived)
     hub = await spawnHub(t, home, env)
-    // The offline session gets at most 1,000 messages when it comes back. Let it come back before that.
+    // The offline session gets at most 1,000 messages when it comes back. So let it come back before more are waiting.
     if (wanted().length > 700) await comeBack()
   }
 

@@ -106,7 +106,7 @@ interface Visit {
   asked: number
   from: number
   until: number
-  /** The session must get events accepted before this time. The client may have left before later ones were sent. */
+  /** The session must get events accepted before this time. The client may have left before it got later events. */
   begun: number
 }
 

@@ -163,8 +163,8 @@ t.test('when the feed was last found good survives a restart, also where it has 
   t.match(again.status(), { ok: false, loadedAt: '2026-01-31T12:00:00.000Z' })
   t.equal(again.confirmedAt(), start + day)
   again.close()
-  // Another source loads a later feed. The stored confirmation is of the first source, so it does not count: the feed
-  // was last confirmed when it was loaded.
+  // Another source loads a later feed. The stored confirmation is of the first source and does not count: the later
+  // feed was last confirmed when it was loaded.
   const other = join(t.testdir({ 'other.json': feedText(9) }), 'other.json')
   ;(await startSource(t, { source: other, store, clock: () => start + 3 * day })).close()
   const last = await startSource(t, { source: path, store, clock: () => start + 4 * day })

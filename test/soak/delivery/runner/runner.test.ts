@@ -423,7 +423,7 @@ t.test('the queues of two nodes that go in the same moment go on here', async (t
     ({ append }) => append('1', ...names),
     nodes,
   )
-  // Both nodes go at once, as when one read of the store's log reports both.
+  // Both nodes leave at the same moment, as when one read of the store's log reports both.
   for (const left of ['first', 'second']) {
     living.splice(living.indexOf(left), 1)
     changed()

@@ -19,7 +19,7 @@ root.jobs = 2
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
-/** Longest wait for a push after the outage, ms. The hub tries 0, 1, 3, 7, 15 s after the outage begins, or later. */
+/** Longest wait for a push after the outage, ms. Earliest tries: 0, 1, 3, 7, 15 s after the outage begins. */
 const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>

@@ -78,8 +78,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // The Sentinel may change the address of a replica's master only after this time. Here it is that of the
-            // network.
+            // For this time, the Sentinel leaves the address of a replica's master alone: here, the network's address.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
