@@ -52,8 +52,8 @@ export function readPayload(
 
     /**
      * Stops reading. The connection ends with the answer. In this turn of the event loop, the HTTP parser may still
-     * emit hundreds of pieces. The stream is not paused yet, because it would then keep them: it drops them. After this
-     * turn the stream and its socket are paused, so that the parser does not emit thousands more.
+     * emit hundreds of pieces. The stream drops them: if it were paused, it would keep them. After this turn the stream
+     * and its socket are paused, so that the parser does not emit thousands more.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

@@ -129,8 +129,8 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
 
   return {
     /**
-     * Adds changes that must be in one commit. In each call, `nth` of the changes begins at 0. `add` raises `nth` by
-     * the count of numbers that earlier changes of the portion take.
+     * Adds changes that must be in one commit. The caller counts `nth` from 0 in each call. `add` raises each `nth` by
+     * the count of numbers that the changes of earlier calls take in this portion.
      */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {

@@ -107,8 +107,8 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // `permitted` has no `#` here, so it matches no topic that ends before this level. If `requested` ends here or has
-    // `#` here, it matches such a topic.
+    // `permitted` has no `#` here, so it matches no topic that ends before this level. `requested` matches such a topic
+    // if it ends before this level itself, or has `#` here.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }

@@ -17,8 +17,8 @@ export type LogInResult =
 const windowSeconds = 60
 /**
  * Maximum number of mails for one account in an hour. A network is known if the account has logged in from there
- * before. `perPlace`: mails that each known network may ask for, and as many for all unknown networks together.
- * `known`: mails that all known networks together may ask for.
+ * before. `perPlace`: mails for each known network, and also for all unknown networks together. `known`: mails for all
+ * known networks together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 

@@ -5,8 +5,8 @@ import { packetType } from './protocol.ts'
 
 /**
  * Time after which a peer counts as stuck, milliseconds. A peer whose buffer is more than half full has this time to
- * bring it down to `paceBytes`. While messages wait in `paced`, the peer must also take a packet now and then: the time
- * for that is this one, multiplied by the number of `paceBytes` in its buffer.
+ * bring it down to `paceBytes`. While messages wait in `paced`, the peer must also take a packet now and then: within
+ * `frozenMs` for every `paceBytes` in its buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

@@ -158,8 +158,8 @@ async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Pro
 
 /**
  * Returns the topics whose values these new filters bring, except for values that a persistent session gets from its
- * backlog (`owedFor`). Returns topics without values, to save memory: thousands of values may wait for a client that
- * does not read.
+ * backlog (`owedFor`). Returns only the topics, not their values, to save memory: thousands of values may wait for a
+ * client that does not read.
  */
 function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMessages): string[] {
   const due = new Set<string>()

@@ -4,9 +4,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 const tests = 64
 /** Each client (webhooks, plugin targets) has at most this many idle connections, and as many still reading answers. */
 const maxIdle = 64
-/**
- * Maximum number of these connections in all: each of the two clients has idle ones and ones that still read an answer.
- */
+/** Maximum number of idle connections and of those still reading answers, in all: two kinds for each of two clients. */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

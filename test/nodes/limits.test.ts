@@ -20,7 +20,10 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
   return { a: open(), b: open() }
 }
 
-/** Tells whether counts of another node came in on this channel. Make the limit first: then it has counted them. */
+/**
+ * Tells whether counts of another node came in on this channel. Open the limit before this call: the limit then hears
+ * of the counts first, and has added them when this function returns true.
+ */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false
   store.onOthers(`tally ${channel}`, () => {

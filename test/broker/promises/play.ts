@@ -217,8 +217,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // If the journal no longer keeps an owed message, the hub may count it as lost, even one that would never have
-      // come.
+      // If the journal no longer keeps an owed message, the hub may count the message as lost, even if the session
+      // would never have got it.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)

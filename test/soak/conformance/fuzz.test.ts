@@ -36,7 +36,10 @@ const valid: (() => Buffer)[] = [
   () => generate({ cmd: 'disconnect' }),
 ]
 
-/** Passed to `rawClient` as the test. Attackers close themselves, and thousands of teardowns would look like a leak. */
+/**
+ * Passed to `rawClient` in place of the test: ignores teardowns. Attackers close themselves, and thousands of kept
+ * teardowns would look like a leak.
+ */
 const forgotten = { teardown: () => {} }
 
 /** Ways to damage a packet. The first leaves it valid. */

@@ -27,7 +27,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
     [
       `sentinel monitor hub 127.0.0.1 ${master.redis.port} 1`,
       'sentinel down-after-milliseconds hub 1000',
-      // For this time, the Sentinel leaves the address of a replica's master alone: here, the network's address.
+      // The replica has the network's address for its master. The Sentinel corrects that only after this time.
       'sentinel failover-timeout hub 60000',
     ],
     'sentinel',

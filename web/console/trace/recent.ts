@@ -10,8 +10,8 @@ const everyMs = 5_000
 /** Maximum number of pages of the list that are read at first. A page may hold no event although the next page does. */
 const mostPages = 10
 /**
- * A request asks for the events after the newest shown one. If none is shown, it asks for all events since the last
- * request, and for those of this many milliseconds before it.
+ * A request asks for the events after the newest shown one. If none is shown, it asks for the events since the last
+ * request, and begins this many milliseconds earlier.
  */
 const overlapMs = 60_000
 

@@ -78,7 +78,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // For this time, the Sentinel leaves the address of a replica's master alone: here, the network's address.
+            // The replica has the network's address for its master. The Sentinel corrects that only after this time.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
