@@ -48,9 +48,7 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /**
-   * Returns a token in the name of a service account. The receiver at URL `audience` recognises the hub by this token.
-   */
+  /** Returns a token of a service account. By this token, the receiver at URL `audience` recognises the hub. */
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Says whether the API track `push` has retired. */
   track: PushTrack
@@ -167,10 +165,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /**
-   * Enables a webhook, and stores `alongside`. Then all nodes try the queue of the webhook. True: it was disabled
-   * before.
-   */
+  /** Enables a webhook, and stores `alongside`. Then all nodes try its queue. Returns whether it was disabled. */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }

@@ -222,8 +222,7 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Destroy the socket at once: `cut` alone would read on for a moment. Before CONNECT the peer waits for no
-      // answer, and each further costly packet costs the node work.
+      // `cut` alone reads on for a moment: too much work for costly packets, and of no use to a peer before CONNECT.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
