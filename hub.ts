@@ -57,19 +57,19 @@ export type Hub = Awaited<ReturnType<typeof startHub>>
 interface HubOptions {
   /** Directory for development certificates. */
   certsDir?: string
-  /** The hashing of passwords. The default costs much CPU time. A test may use a cheaper one. */
+  /** The hashing of passwords. Tests use one that is cheaper than the default. */
   passwords?: Passwords
-  /** Called when the node has missed changes of other nodes: the caller must close the node and start it again. */
+  /** The node has missed changes of other nodes: close the node and start it again. */
   onGap?: (reason: Error) => void
-  /** Called when the data directory has an export to import: the caller must close the node and start it again. */
+  /** The data directory has an export to import: close the node and start it again. */
   onImport?: () => void
-  /** Aborts when the node is to stop. If the listeners are not open yet, the start then rejects. */
+  /** Aborts when the node is to stop. A start that does not listen yet rejects. */
   stopping?: AbortSignal
 }
 
 /**
- * Assembles one node from its configuration and starts it. Resolves when the listeners accept connections. If the node
- * cannot start, rejects with the reason and leaves nothing open. `close` finishes all received work and stops.
+ * Starts one node. Resolves when the listeners accept connections. If the start fails, rejects with the reason and
+ * leaves nothing open. `close` finishes all received work.
  */
 export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
   const open: Open = {}
@@ -97,7 +97,7 @@ interface Reached {
   httpsPort: number
 }
 
-/** Opens all parts except the listeners. Notes each part in `open`: if a later part fails, `closeAll` closes it. */
+/** Opens all parts except the listeners. Parts that need closing must go into `open`. */
 async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
@@ -298,7 +298,7 @@ async function listen(
     mqttPort: mqtt.port,
     httpsPort: bridge.port,
     adminSocket: admin.path,
-    /** Path of the CA certificate that clients must be told to trust, PEM. Undefined: they trust the CA already. */
+    /** Path of the CA certificate that clients need, PEM. Undefined: clients trust the CA already. */
     caPath: parts.paths.tlsCa,
     /** Token of the link for the first operator. Undefined: an operator exists, or a certificate is configured. */
     firstOperatorToken: firstOperator?.token(),

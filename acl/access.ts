@@ -25,7 +25,6 @@ type PublishRule =
   | 'publisher.permitted-class'
   | 'publisher.own-inbox'
 
-/** Whether a principal may subscribe to a topic filter, and the rule that decided this. */
 type SubscribeDecision =
   | { allowed: true; rule: SubscribeRule }
   | { allowed: false; rule: SubscribeRule; reason: string }
@@ -45,9 +44,8 @@ type SubscribeRule =
 export const radioTree = 'radio/#'
 
 /**
- * Decides whether a principal may send a PUBLISH or a will to a topic (design.md §7).
- * A credential that is limited to classes may also use the inbox topic without a class, and the dry-run topic. These
- * topics name no class, so the validator checks whether the credential permits the class of the event (`event.class`).
+ * Decides whether a principal may send a PUBLISH or a will to a topic (design.md §7). If the topic names no class, the
+ * validator checks the class of the event (`event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
   const malformed = checkTopicName(topic)
@@ -114,8 +112,7 @@ function publisherMaySubscribe(institutions: readonly string[], filter: string):
 }
 
 function subscriberMaySubscribe(permitted: readonly string[], filter: string): SubscribeDecision {
-  // New credentials permit only filters within the radio tree. Check again, because a credential that was
-  // damaged in the store must not open the inbox.
+  // A second check: a credential that was damaged in the store must not open the inbox.
   if (!filterContains(radioTree, filter)) {
     return {
       allowed: false,
@@ -132,7 +129,7 @@ function subscriberMaySubscribe(permitted: readonly string[], filter: string): S
   return { allowed: false, rule: 'subscriber.not-permitted', reason }
 }
 
-/** Why no topic of the radio tree can match this filter, or undefined. A refusal shows the subscriber its mistake. */
+/** Why no topic of the radio tree can match this filter, or undefined. */
 function checkReadable(filter: string): string | undefined {
   const bytes = Buffer.byteLength(filter)
   if (bytes > maxRadioTopicBytes) return `it has ${bytes} bytes, and no topic more than ${maxRadioTopicBytes}`
@@ -141,14 +138,14 @@ function checkReadable(filter: string): string | undefined {
   return checkTopicName(filter.replace(/[+#]/g, 'x'))
 }
 
-/** Compares as text. So a filter with a wildcard never equals a feedback topic, and is refused. */
+/** Compares as text: a filter with a wildcard never equals a feedback topic. */
 function isOwnFeedback(institutions: readonly string[], topic: string): boolean {
   return institutions.some((institution) => feedbackTopic(institution) === topic)
 }
 
 /**
- * No client may read the topics of the inbox or of plugin work (design.md §8), or topics that begin with `$`: there are
- * no shared subscriptions (service.md §4.2).
+ * No client may read the inbox, plugin work (design.md §8) or topics that begin with `$`. There are no shared
+ * subscriptions (`$share/…`, service.md §4.2).
  */
 function isReserved(filter: string): boolean {
   const [root = ''] = filter.split('/', 1)

@@ -5,16 +5,16 @@ import type { Principal } from './principal.ts'
 export interface Credential extends Permissions {
   username: string
   createdAt: string
-  /** When the credential ends, ISO 8601. A rotation with `--revoke-after` sets it. Every temporary one has it. */
+  /** End of a temporary credential, or of one that was rotated with `--revoke-after`, ISO 8601. */
   revokeAt?: string
   /** Only in a temporary credential (`acl/temporary.ts`): the e-mail address of its user. */
   user?: string
 }
 
-/** The log-in with which a page got its credential. Void if the user logs out, is removed or has a new password. */
+/** The log-in with which a page got its credential. The user's log-out, removal or new password voids the log-in. */
 export interface PageLogin {
   userId: string
-  /** The user's generation at the log-in. A new password raises the user's generation, which voids earlier log-ins. */
+  /** The user's generation at the log-in. A new password raises the generation. */
   generation: number
   /** Undefined: the log-in began under an earlier release, which gave it no id. */
   loginId?: string | undefined

@@ -26,20 +26,20 @@ interface CredentialsParts {
   store: Store
   /** Wall clock, milliseconds since the epoch. */
   clock: () => number
-  /** Whether a log-in is still valid. The hub asks at each use of a temporary credential. */
+  /** Whether a log-in is still valid. */
   isCurrent: (login: PageLogin) => boolean
-  /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
+  /** Whether the livestream feed lists the institution. Undefined: every institution counts as listed. */
   knownInstitution?: (institutionId: string) => boolean
   /** Writes the audit entry of a scheduled revocation, before the revocation is stored. */
   noteDue?: (username: string) => Promise<void>
-  /** Called when the audit entry or the revocation could not be written. The credential is refused all the same. */
+  /** Called when a revocation or its audit entry could not be written. The credential is refused anyway. */
   onStoreFailure?: (username: string, error: unknown) => void
   retryMs?: number
 }
 
 /**
- * Makes and checks the MQTT credentials (design.md §5). They are stored, and each node has a copy in memory. So ten
- * thousand clients can reconnect without waiting for the store.
+ * Makes and checks the MQTT credentials (design.md §5). Log-ins read a copy in memory, because ten thousand clients can
+ * reconnect at once.
  */
 export async function createCredentials(parts: CredentialsParts) {
   const { store, clock, isCurrent, knownInstitution, noteDue, onStoreFailure, retryMs } = parts
@@ -56,7 +56,7 @@ export async function createCredentials(parts: CredentialsParts) {
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)
   collection.onChanged((username, before, after) => {
-    // Remember the name, so that no credential gets it again. Names of temporary credentials are random anyway.
+    // Another credential must not get this name. Temporary credentials have random names.
     if ((before ?? after)?.user === undefined) usernames.given(username)
     if (after) schedule(after)
     else ended(username)
@@ -64,8 +64,8 @@ export async function createCredentials(parts: CredentialsParts) {
 
   return {
     /**
-     * Makes a credential, or says what is wrong with the request. Calls `first` with the credential before it is
-     * stored. If `first` rejects, no credential is made.
+     * Makes a credential, or says what is wrong with the request. Calls `first` before storing the credential: if
+     * `first` rejects, nothing is stored.
      */
     async add(
       request: CredentialRequest,
@@ -78,8 +78,8 @@ export async function createCredentials(parts: CredentialsParts) {
     },
 
     /**
-     * The principal that logs in with username and password, or undefined. An unknown username takes as
-     * long as a wrong password, so the time does not reveal which usernames exist.
+     * The principal that logs in with username and password, or undefined. An unknown username takes as long as a wrong
+     * password: the time must not reveal usernames.
      */
     authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
       const stored = collection.get(username)
@@ -106,8 +106,8 @@ export async function createCredentials(parts: CredentialsParts) {
     },
 
     /**
-     * Makes a new credential with the same permissions and label. The old credential works for another `revokeAfterMs`
-     * milliseconds, or until an operator revokes it (service.md §5 Rotation). `first` is called as in `add`.
+     * Makes a new credential with the same permissions and label (service.md §5 Rotation). The old credential works for
+     * another `revokeAfterMs`, or until an operator revokes it. `first`: as in `add`.
      */
     async rotate(
       username: string,
@@ -133,7 +133,7 @@ export async function createCredentials(parts: CredentialsParts) {
     /** The temporary credentials of a user. */
     ofUser: (userId: string): Credential[] => collection.ofUser(userId).map(shown),
 
-    /** Revokes those temporary credentials of a user that have a void log-in, and closes their connections at once. */
+    /** Revokes a user's temporary credentials whose log-in is void, and closes their connections. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeExpired(collection.ofUser(userId)),
 
     /**
@@ -142,13 +142,13 @@ export async function createCredentials(parts: CredentialsParts) {
      */
     revokeExpiredAtStart: (): Promise<void> => revocations.revokeExpired(collection.values()),
 
-    /** Calls `listener` with the username of each credential that ends, so that its connections can be closed. */
+    /** Calls `listener` with the username of each credential that ends. */
     onRevoked(listener: (username: string) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
 
-    /** Cancels the scheduled revocations of this process. The next process makes up for them when it starts. */
+    /** Cancels the scheduled revocations. The next start makes up for them (`revokeExpiredAtStart`). */
     close(): void {
       revocations.close()
     },

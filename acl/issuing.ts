@@ -12,7 +12,7 @@ import type { Permissions } from './permissions.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 import { temporaryUsername, type Usernames } from './usernames.ts'
 
-/** A new credential and its password. The password is shown once. The hub stores only its hash. */
+/** A new credential with its password, which the hub does not store. */
 export interface IssuedCredential {
   credential: Credential
   password: string
@@ -27,15 +27,11 @@ export interface RotatedCredential extends IssuedCredential {
   revokeAt?: string
 }
 
-/**
- * Makes credentials and stores them, while the node holds the lock for changes of credentials. Each commit contains the
- * condition `held`, so the commit fails if the node has lost the lock.
- */
+/** Makes credentials and stores them. The condition `held` makes a commit fail if this node has lost the lock. */
 export function createIssuing(parts: {
   collection: Pick<StoredCredentials, 'get' | 'put'>
   usernames: Usernames
   clock: () => number
-  /** Whether the livestream feed lists the institution. Without this function every institution counts as listed. */
   knownInstitution: ((institutionId: string) => boolean) | undefined
   /** Schedules the revocation of a stored credential, if it has an end. */
   schedule: (credential: Credential) => void
@@ -45,7 +41,6 @@ export function createIssuing(parts: {
   return {
     issue,
 
-    /** Makes a new credential with the same permissions. The old one ends after `revokeAfterMs`, if that is set. */
     async replace(
       username: string,
       revokeAfterMs: number | undefined,

@@ -13,7 +13,7 @@ export function createPassword(): Hashed & { password: string } {
   return { password, salt, hash: digest(salt, password).toString('base64url') }
 }
 
-/** Whether a password is right. The time that this takes does not reveal whether the username exists. */
+/** Whether a password is right. For an unknown username (`stored` undefined), the check takes equally long. */
 export function passwordMatches(password: Buffer | string, stored: Hashed = nobody): boolean {
   const expected = Buffer.from(stored.hash, 'base64url')
   const actual = digest(stored.salt, password)
@@ -25,7 +25,7 @@ function digest(salt: string, password: Buffer | string): Buffer {
   return createHash('sha256').update(salt).update(password).digest()
 }
 
-/** Stands in for the credential of an unknown username. Its hash is random, so no password matches. */
+/** Stands in for an unknown username. The hash is random: no password matches. */
 const nobody: Hashed = {
   salt: randomBytes(16).toString('base64url'),
   hash: randomBytes(32).toString('base64url'),

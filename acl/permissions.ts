@@ -25,9 +25,8 @@ export interface Permissions {
 export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
 
 /**
- * Checks a request for a credential. Returns the permissions that the request describes, or its first
- * error, with the name of the field and the expected value. The function uses no state of the hub, because the CLI
- * calls it too, before it sends the request.
+ * The permissions that a request describes, or its first error, with the field and the expected value. No state of the
+ * hub is used: the CLI calls this function too.
  */
 export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {
   const { role, label } = request

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventClass } from '../event/kind.ts'
 
-/** A client that has logged in, with its permissions. The access rules use nothing else of a credential. */
+/** A client that has logged in, with its permissions. */
 export type Principal = Publisher | Subscriber
 
 /** A client that publishes to the inboxes of its institutions, and reads their feedback (service.md §5). */
@@ -13,27 +13,23 @@ export interface Publisher {
   classes: readonly EventClass[]
 }
 
-/** A client that reads those parts of the radio tree that its filters match, and never publishes (service.md §5). */
+/** A client that reads what its filters match in the radio tree, and never publishes (service.md §5). */
 export interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]
-  /**
-   * Only for a temporary credential: its user. The client's session ends with its connection. Until then, no
-   * other user can take over the session.
-   */
+  /** Only for a temporary credential: its user. No other user can take over the client's session. */
   temporaryOf?: string
 }
 
-/** Whether the client uses the temporary credential of a page. The broker allows such a client less than others. */
+/** Whether the client uses the temporary credential of a page. */
 export function isTemporary(principal: Principal): boolean {
   return principal.role === 'subscriber' && principal.temporaryOf !== undefined
 }
 
 /**
- * A key that is the same for all principals with the same permissions, even if their usernames differ. A persistent
- * session belongs to such a key, not to a username. So a client can resume its session after its credential was rotated
- * (design.md §5 Sessions).
+ * A hash of the permissions, without the username. Persistent sessions belong to this key, so that a rotated credential
+ * resumes them (design.md §5 Sessions).
  */
 export function permissionKey(principal: Principal): string {
   const permissions =

@@ -3,18 +3,17 @@ import { untilDone } from '../store/until-done.ts'
 import type { Credential, StoredCredential } from './credential.ts'
 import type { StoredCredentials } from './stored-credentials.ts'
 
-/** If the node cannot store a revocation, it waits this long before it tries again, milliseconds. */
+/** Pause before the node tries again to store a revocation, milliseconds. */
 const usualRetryMs = 10_000
 
 /** Revokes credentials at the time `revokeAt`, or when the log-in of their page is void. */
 export function createRevocations(parts: {
   collection: Pick<StoredCredentials, 'get' | 'delete'>
-  /** Whether a stored credential must be refused, because it has ended or its log-in is void. */
   isExpiredOrVoid: (credential: StoredCredential) => boolean
   /** Runs one change of the credentials at a time. */
   inLock: InLock
   clock: () => number
-  /** Called before the revocation is stored: from now on the credential is refused, even if the store fails. */
+  /** Called before the revocation is stored: connections must end even if the store fails. */
   ended: (username: string) => void
   /** Writes the audit entry, before the revocation is stored. */
   noteDue: ((username: string) => Promise<void>) | undefined
@@ -42,7 +41,7 @@ export function createRevocations(parts: {
     schedule({ username, revokeAt }: Credential): void {
       if (revokeAt !== undefined) timers.set(username, Date.parse(revokeAt))
     },
-    /** Revokes at once those of the credentials that have ended or have a void log-in. Never rejects. */
+    /** Revokes those of the credentials that are expired or void. Never rejects. */
     async revokeExpired(credentials: Iterable<StoredCredential>): Promise<void> {
       await Promise.all([...credentials].filter(isExpiredOrVoid).map(({ username }) => revokeDue(username)))
     },
@@ -56,9 +55,8 @@ export function createRevocations(parts: {
     },
   }
 
-  /** Ends a credential if it is due, and repeats the write to the store until it succeeds. Never rejects. */
+  /** Ends a credential if it is due. Retries the write until the store takes it. Never rejects. */
   async function revokeDue(username: string): Promise<void> {
-    // A later rotation may have set another end, or another node may have revoked the credential.
     if (!isDue(username)) return
     ended(username)
     await untilDone(() => inLock((held) => revoke(username, held)), {
@@ -86,10 +84,10 @@ export function createRevocations(parts: {
   }
 }
 
-/** Timers by username. They never keep the process alive. A long wait is cut into steps. */
+/** Timers by username, which do not keep the process alive. */
 function createTimers(parts: { clock: () => number; due: (username: string) => void }) {
   const { clock, due } = parts
-  // setTimeout overflows at 2^31 ms. Each step reads the clock again, so that a change of the clock is noticed.
+  // setTimeout overflows at 2^31 ms. Short steps also notice a change of the clock.
   const longestStepMs = 60 * 60 * 1000
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false

@@ -4,7 +4,7 @@ import type { StoredCredential } from './credential.ts'
 
 export type StoredCredentials = Awaited<ReturnType<typeof openStoredCredentials>>
 
-/** Opens the stored credentials. They are found by username, and temporary credentials also by their user. */
+/** Opens the stored credentials. Temporary ones are also found by their user. */
 export async function openStoredCredentials(store: Store) {
   const collection = await createCollection<StoredCredential>(store, 'credential')
   const ofUsers = new Map<string, Set<string>>()

@@ -5,7 +5,7 @@ import type { Credentials } from './credentials.ts'
 
 export type TemporaryCredentials = ReturnType<typeof createTemporaryCredentials>
 
-/** A credential with which a page may subscribe for an hour. The page need not keep it. */
+/** A credential with which a page can subscribe for an hour. */
 export interface TemporaryCredential {
   username: string
   password: string
@@ -18,18 +18,12 @@ type PageUser = PageLogin & { email: string }
 
 /** How long a temporary credential is valid, milliseconds. */
 export const temporaryMs = 60 * 60 * 1000
-/**
- * Maximum number of temporary credentials of one user at once. An open page has one, and two while it renews its
- * credential.
- */
+/** Maximum number of temporary credentials of one user. An open page has one or two. */
 const perUser = 100
-/** The label in the usernames of temporary credentials. For other credentials, an operator chooses the label. */
+/** The label of all temporary credentials. */
 const label = 'page'
 
-/**
- * Makes subscriber credentials that are valid for an hour, so that a page need not have a permanent credential. They
- * are stored, listed and revoked like all others. Every node refuses them after the hour, or when their log-in is void.
- */
+/** Makes subscriber credentials for pages. A credential ends after an hour, or when its log-in is void. */
 export function createTemporaryCredentials(parts: {
   credentials: Pick<Credentials, 'add' | 'ofUser' | 'revoke' | 'isValid'>
   isCurrent: (login: PageLogin) => boolean
@@ -41,7 +35,7 @@ export function createTemporaryCredentials(parts: {
   let shared: TemporaryCredential | undefined
 
   return {
-    /** Makes a credential for a user. If the user has too many, returns in `retryAfter` the seconds until one ends. */
+    /** Makes a credential for a user. `retryAfter`: the user has too many; seconds until one ends. */
     forUser: (
       user: PageUser,
       filters: readonly string[],
@@ -54,14 +48,14 @@ export function createTemporaryCredentials(parts: {
         }
         const made = await add(user, filters)
         if ('error' in made || credentials.isValid(made.username)) return made
-        // The log-in became void while this credential was being stored, so `endOfUser` did not find this credential.
+        // The log-in became void during the write: `endOfUser` did not find this credential.
         await credentials.revoke(made.username)
         return { isVoid: true }
       }),
 
     /**
-     * The credential for visitors of a public page who have no log-in. All of them share one credential per node:
-     * separate credentials would fill the store. The credential is valid for another 30 to 60 minutes.
+     * The credential for visitors without a log-in, valid for another 30 to 60 minutes. All visitors of a node share
+     * one: separate credentials would fill the store.
      */
     forStrangers: (stranger: PageUser): Promise<TemporaryCredential | { error: string }> =>
       oneByOne.hold(stranger.userId, async () => {

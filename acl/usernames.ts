@@ -5,10 +5,9 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * Makes usernames such as `pub-{label}-{issued}`. `issued` is the time in UTC to the second, or the next free second if
- * that name is taken (design.md §5). No name is given out twice, because logs still name a credential that was revoked.
- * If an operator makes many credentials at once, their names have seconds that lie in the future. Such a name is stored
- * until its second has passed. Otherwise a node that starts before that second could give out the name again.
+ * Makes usernames such as `pub-{label}-{issued}`. `issued` is the next free second in UTC (design.md §5). Names of
+ * future seconds are stored until then: a restarted node must not give them out again (docs/decisions.md, "A user name
+ * is never given to two credentials").
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'
@@ -44,11 +43,11 @@ export async function createUsernames(store: Store, exists: (username: string) =
 
 const secondLength = 14
 
-/** Long enough that no name is made twice: there are 36^16 random names, more than 2^82. */
+/** Long enough that no name is made twice: 36^16 is more than 2^82. */
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 
-/** A random name for a temporary credential. `next` has only one name per second, and pages need many. */
+/** A random name for a temporary credential: pages need more than one name per second. */
 export function temporaryUsername(label: string): string {
   const random = Array.from({ length: randomLength }, () => randomCharacters[randomInt(36)])
   return `sub-${label}-${random.join('')}`

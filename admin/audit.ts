@@ -6,58 +6,51 @@ import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 
-/** An entry of the audit log: who changed what (design.md §4). `detail` explains the change, without any password. */
+/** An entry of the audit log: who changed what (design.md §4). `detail` must hold no password. */
 export interface AuditEntry {
   at: string
   who: string
   action: string
   target: string
   detail: unknown
-  /** Name of the node that made the change, if several nodes may share the store. */
+  /** Name of the node that made the change, if the store is shared. */
   node?: string
 }
 
 /** Writes the entry of a change. Call it after all checks, before anything is changed. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
-/**
- * For nodes that may share a store: the store with the entries of all nodes, the name of this node, and the maximum
- * number of entries in the store.
- */
+/** `node`: name of this node. `limit`: maximum number of entries in the store. */
 interface Shared {
   store: Store
   node: string
   limit?: number
 }
 
-/** Prefix of the keys of shared entries. A time follows, then a part that tells entries of the same time apart. */
+/** Prefix of the keys of shared entries: `audit/{time} {unique part}`. */
 export const auditPrefix = 'audit/'
-/**
- * Maximum number of entries in a shared store. The file of a node keeps all entries of that node, for as
- * long as operators keep the file.
- */
+/** Maximum number of entries in a shared store. Older entries are only in the files of the nodes. */
 const sharedEntries = 10_000
-/** Each time a node has recorded this many entries, it removes surplus entries from the store. */
+/** After this many entries of its own, a node removes surplus entries from the store. */
 const pruneEvery = 100
 
 /**
- * The audit log: a file of JSON lines, to which the node only appends. The node opens the file for every entry, so that
- * log rotation may move it away. Nodes that share a store also keep the newest entries in the store, so that each node
- * can list the entries of all nodes. An entry stands in the file and in the store, or in neither.
+ * The audit log: a file of JSON lines. The file is opened for each entry, so that log rotation can move it away. A
+ * shared store also has the newest entries of all nodes: an entry stands in file and store, or in neither.
  */
 export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
-  /** Deletions that still have to be committed. They remove shared entries that the file does not have. */
+  /** Deletions to commit: shared entries that the file does not have. */
   let pendingDeletions: Change[] = []
 
   return {
     record,
 
     /**
-     * Makes a change. `first` writes the audit entry, and `work` must call it before it changes anything. If the entry
-     * cannot be written, `first` rejects and nothing is changed. If the change fails, a second entry says so.
+     * Makes a change. `first` writes the audit entry: `work` must call `first` before it changes anything. If `first`
+     * rejects, nothing is changed. If the change fails, a second entry says so.
      */
     async change<T>(who: string, action: string, work: (first: First) => Promise<T>): Promise<T> {
       let written: { target: string; detail: unknown } | undefined
@@ -102,7 +95,7 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     return recorded
   }
 
-  /** Writes the entry to the store first, because the store can remove it again if the file cannot be written. */
+  /** Store before file: the entry in the store can be removed if the file cannot be written. */
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
@@ -127,15 +120,12 @@ export function auditPath(dataDir: string): string {
   return join(dataDir, 'audit.log')
 }
 
-/**
- * Path of the audit file. Undefined if nodes may share the store, because that store has the audit entries of all
- * nodes.
- */
+/** Path of the audit file. Undefined for a shared store, which has the entries of all nodes. */
 export function ownAuditFile(store: Pick<Store, 'isShared'>, dataDir: string): string | undefined {
   return store.isShared ? undefined : auditPath(dataDir)
 }
 
-/** Yields the readable lines of an audit log, from the file of this node, some hundred at a time. */
+/** Yields the readable lines of an audit file, page by page. Yields none if there is no file. */
 export async function* readAuditLines(path: string): AsyncGenerator<string[]> {
   const file = await open(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -151,7 +141,7 @@ export async function* readAuditLines(path: string): AsyncGenerator<string[]> {
   yield [rest].filter(isReadable)
 }
 
-/** Adds audit lines of another hub to the file, sorted by time. Does not repeat lines that the file already has. */
+/** Adds audit lines of another hub to the file, sorted by time and without repetitions. */
 export async function addAuditLines(path: string, lines: readonly string[]): Promise<void> {
   const times = new Map<string, string>()
   const add = (line: string) => {
@@ -211,7 +201,7 @@ async function endsMidLine(file: FileHandle, size: number): Promise<boolean> {
   return buffer.toString() !== '\n'
 }
 
-/** Writes directory entries to the disk, because a new file survives power loss only with its directory entry. */
+/** Writes directory entries to the disk: without them, power loss would lose new files. */
 export async function syncDirectory(path: string): Promise<void> {
   const directory = await open(path)
   try {
@@ -221,7 +211,7 @@ export async function syncDirectory(path: string): Promise<void> {
   }
 }
 
-/** The entry in a line. Empty for an empty line, and for a line that a crash cut short. */
+/** The entry in a line. Empty if a crash cut the line short. */
 function parseEntry(line: string): AuditEntry[] {
   try {
     const entry: unknown = JSON.parse(line)

@@ -45,7 +45,7 @@ export interface CommandParts
   sessions: CredentialCommandParts['sessions'] & {
     list(): Awaitable<readonly object[]>
     exists(clientId: string): boolean
-    /** The session, with the messages that its client would get now. Undefined: there is no such session. */
+    /** The session with the messages that its client would get now, or undefined. */
     show(clientId: string): Awaitable<unknown>
     drop(clientId: string): Awaitable<boolean | { error: string }>
   }
@@ -64,7 +64,7 @@ export interface CommandParts
   catchUp(): Promise<void>
 }
 
-/** Commands that ask the node only about itself. They do not wait until it has seen the changes of other nodes. */
+/** Commands about this node alone. They do not wait for the changes of other nodes. */
 const aboutItself: ReadonlySet<string> = new Set(['status', 'trend', 'config'])
 
 /** Longest wait for the changes of other nodes, milliseconds: `hubctl` answers within two seconds. */
@@ -143,9 +143,8 @@ export function createCommands(parts: CommandParts): Commands {
   return Object.fromEntries(operationNames.map((name) => [name, careful(name, commands[name])]))
 
   /**
-   * Checks the arguments. Then waits until this node has seen the changes of other nodes, because a command must see
-   * them. Refuses the command if the store does not answer, or if one of these changes ended the rights of the person
-   * who asks.
+   * Checks the arguments and waits for the changes of other nodes. Then asks `isStillAllowed`: one of these changes may
+   * end the rights of the person.
    */
   function careful<Name extends OperationName>(
     name: Name,

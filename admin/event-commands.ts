@@ -24,12 +24,9 @@ export interface EventCommandParts {
   events: {
     history: History
     trace: ReturnType<typeof createEventTrace>
-    /** The livestreams with this id, external id or title, with the institution that they belong to. */
+    /** The livestreams with this id, external id or title, and their institutions (`owner`). */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
-    /**
-     * All livestreams of the feed. `eventTime` is the time of the newest event that the topics of the livestream
-     * retain. It is null if they retain none.
-     */
+    /** All livestreams of the feed, with the time of the newest retained event. Null: no event is retained. */
     newest(): readonly {
       eventTime: string | null
       livestream: { id: string; externalId: string; title: string }
@@ -107,7 +104,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
   }
 
-  /** The livestream or institution whose events are asked for. An empty object stands for all institutions. */
+  /** The livestream or institution whose events are asked for. Empty: all institutions. */
   function scopeOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
@@ -124,7 +121,6 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     return institutionId === undefined ? {} : { institutionId }
   }
 
-  /** The position that `before` means: a number is a position, a text is an instant. */
   async function positionOf(before: Args<'events.list'>['before']): Promise<number | undefined> {
     if (typeof before === 'number') return before
     const at = instant('before', before)
@@ -167,8 +163,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * Says whether a message is the retained value of its topic. `newer`: an earlier message that has a newer event, so the
- * topic never retained this message.
+ * `retained`: the message is the retained value of its topic. `newer`: an earlier message whose newer event kept this
+ * message from being retained.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }
@@ -197,10 +193,9 @@ function instant(name: string, value: string | undefined): number | undefined {
   return at
 }
 
-/** The beginning of a refused payload: as text if it is text, else in base64. */
+/** The beginning of a refused payload, as text or else in base64. */
 function excerpt({ head, bytes }: Excerpt) {
-  // The payload may be cut within a character. Then the last one to three bytes belong to no whole character, and are
-  // left out.
+  // If the payload is cut within a character, the one to three bytes of that character are left out.
   const ends = head.length < bytes ? [0, 1, 2, 3] : [0]
   const end = ends.map((cut) => head.length - cut).find((length) => isUtf8(head.subarray(0, length)))
   const content =

@@ -6,7 +6,7 @@ const maxWaiting = 1_000
 /** Maximum number of clients that follow events at the same time. */
 const maxTails = 20
 
-/** A line for a client that follows events: an event, or how many events are left out at this place. */
+/** An event, or how many events are left out at this place. */
 export type TailLine = EventRow | { leftOut: number }
 
 /** Sends events to clients as they are decided. A client that reads too slowly misses events, and gets their number. */
@@ -22,8 +22,8 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // Once an event is left out, leaves out all further ones too, until the client has read the line that counts
-      // them. So this line stands exactly where the events are missing.
+      // After one event is left out, leave out all until the client reads their number. The number must stand where the
+      // events are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

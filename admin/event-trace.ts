@@ -4,13 +4,13 @@ import { type EventStages, type Latency, slowestOf } from '../telemetry/latency.
 /** What one node remembers of an event. */
 interface NodeTrace {
   node: string
-  /** How many connected clients the node wrote the event to. Null: the node does not remember the event. */
+  /** How many clients the node wrote the event to. Null: the node does not remember. */
   recipients: number | null
   /** Null if another node accepted the event. */
   stages: EventStages | null
 }
 
-/** Asks all nodes what they remember of events. Leaves out nodes that do not answer. A node that ends forgets all. */
+/** Asks all nodes what they remember of events. Nodes that do not answer are left out. */
 export function createEventTrace({ latency, node, calls }: { latency: Latency; node: string; calls: Calls }) {
   calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())

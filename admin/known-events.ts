@@ -8,7 +8,7 @@ import type { Topics } from '../validator/topics.ts'
 import type { EventCommandParts } from './event-commands.ts'
 import { createEventTrace } from './event-trace.ts'
 
-/** Collects the parts of a node that know of events, for the commands about events. */
+/** The parts of a node that the commands about events use. */
 export function createKnownEvents(parts: {
   broker: Pick<Broker, 'history' | 'retained'>
   metrics: Pick<Metrics, 'latency'>

@@ -8,7 +8,7 @@ export function isLineByLine(result: unknown): result is Lines {
   return typeof result === 'object' && result !== null && Symbol.asyncIterator in result
 }
 
-/** Sends one JSON value per line, no faster than the client reads, until the client leaves or `closing` aborts. */
+/** Sends one JSON value per line until the client leaves or `closing` aborts. Waits for slow clients. */
 export async function sendLines(response: ServerResponse, lines: Lines, closing: AbortSignal): Promise<void> {
   let isOver = false
   let goOn = () => {}
@@ -17,7 +17,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
     void lines.return?.()
     goOn()
   }
-  // One listener serves all lines, because a listener for each wait would stay behind when the wait ends early.
+  // One listener for all lines: a listener per wait would stay behind when the wait ends early.
   response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })
@@ -34,7 +34,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
   } finally {
     closing.removeEventListener('abort', end)
     response.off('close', end)
-    // Does not wait until the response is sent: a client that does not read must not keep the node from closing.
+    // Do not wait for the sending: a stalled client would keep the node from closing.
     response.end()
   }
 }

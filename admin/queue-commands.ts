@@ -17,9 +17,9 @@ export interface QueueCommandParts {
     /** Before it changes anything, calls `first` with the number of messages. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
     isWebhook(name: string): boolean
-    /** Why the hub will send nothing from this queue any more. Undefined: the queue is not closed. */
+    /** Why the hub will send nothing from this queue any more, or undefined. */
     whyClosed(name: string): string | undefined
-    /** Why the hub sends nothing from this queue now: the answer of `whyClosed`, or who has paused the queue. */
+    /** Why the hub sends nothing now: `whyClosed`, or who has paused the queue. */
     whyNotSent(name: string): string | undefined
   }
 }
@@ -68,8 +68,8 @@ export function createQueueCommands({
   }
 
   /**
-   * Finds the queue with the name `typed`. If there is none, finds the only webhook queue whose name begins with
-   * `typed`. A plugin target's queue is found only by its whole name, because that name is short.
+   * Finds a queue by its name, or the only webhook queue whose name begins with `typed`. Plugin targets have short
+   * names, which must be typed whole.
    */
   async function existing(typed: string): Promise<string> {
     const all = await queues.list()

@@ -2,8 +2,8 @@ const refusalName = 'Refusal'
 const failureName = 'Failure'
 
 /**
- * Makes the error of a command that refuses a request. The message is for the person who asked. Every other error that
- * a command throws counts as a fault of the node.
+ * The error of a command that refuses a request. The person who asked gets the message. Other errors count as faults of
+ * the node.
  */
 export function refusal(message: string): Error {
   return named(refusalName, new Error(message))
@@ -14,12 +14,12 @@ export function isRefusal(error: unknown): error is Error {
   return error instanceof Error && error.name === refusalName
 }
 
-/** Makes the error of a command that failed. The message is for the person who asked, the cause is for the log. */
+/** The error of a command that failed: a message for the person who asked, a cause for the log. */
 export function failure(message: string, cause: unknown): Error {
   return named(failureName, new Error(message, { cause }))
 }
 
-/** Whether an error was made by `failure`, so that its message is for the person who asked. */
+/** Whether an error was made by `failure`. */
 export function isFailure(error: unknown): error is Error {
   return error instanceof Error && error.name === failureName
 }
@@ -29,7 +29,7 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }
 
-/** Returns the outcome. If it is an error, throws a refusal with the text of the error. */
+/** Returns the outcome, or throws a refusal with the text of its error. */
 export function unlessError<T extends object>(outcome: T | { error: string }): T {
   if ('error' in outcome) throw refusal(outcome.error)
   return outcome
@@ -41,8 +41,8 @@ export function unknownName(what: string, name: string): Error {
 }
 
 /**
- * Returns `typed` if it is one of the names, else the only name that begins with `typed`. A name fits also if its part
- * after the last dot begins with `typed`. Throws a refusal if no name or several names fit.
+ * Returns the name `typed`, or else the only name that begins with `typed`. The part behind the last dot counts as a
+ * name too. Throws a refusal if no name or several fit.
  */
 export function uniqueByPrefix(what: string, typed: string, names: readonly string[]): string {
   if (names.includes(typed)) return typed
@@ -55,7 +55,7 @@ export function uniqueByPrefix(what: string, typed: string, names: readonly stri
   return name
 }
 
-/** Throws a refusal if the outcome is false (nothing has this name) or is an error of the node that had to act. */
+/** Throws a refusal if the outcome is false (nothing has this name) or an error. */
 export function assertCarriedOut(outcome: boolean | { error: string }, what: string, name: string): void {
   if (outcome === false) throw unknownName(what, name)
   if (outcome !== true) throw refusal(outcome.error)

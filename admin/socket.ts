@@ -13,9 +13,8 @@ const maxBodyBytes = 1024 * 1024
 const maxPathBytes = 107
 
 /**
- * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`. The answer is `{ result }`, or `{ error }` with
- * a code and a message. A command that answers while it works sends one JSON value per line, until the node or the
- * client ends the answer. A user who may open the file (mode 0600) may give all commands.
+ * Opens the admin socket: HTTP, `POST /{command}` with `{ args, who }`. The answer is `{ result }`, `{ error: { code,
+ * message } }`, or lines of JSON. A user who can open the file (mode 0600) can give all commands.
  */
 export async function startAdminSocket(parts: { path: string; commands: Commands; log: Pick<Log, 'error'> }) {
   const { path, log } = parts
@@ -124,14 +123,12 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 /**
- * Opens the socket in a directory that only this user can enter, sets its mode to 0600 there, and moves it into place.
- * So it never exists with a wider mode where others can reach it. A umask is not used for this, because it would also
- * change the mode of every other file that the process makes at this moment.
+ * Makes the socket in a private directory, and moves the socket to `path` with mode 0600. Others must never reach the
+ * socket with a wider mode. A umask would change other files of the process too.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // `mkdtemp` adds six random characters to the dot. So the new directory lies in the directory of `path`. `join` would
-  // drop the dot: the new directory would lie beside the directory of `path`, where the node may lack the permission to
-  // write. The name `s` is shorter than `admin.sock`, because the path of a socket has a limit.
+  // No `join`: it would drop the dot, and `mkdtemp` would make a directory beside that of `path`. There, the node may
+  // lack the permission to write. `s` is short: the path of a socket has a limit.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {
@@ -157,7 +154,7 @@ async function listenPrivately(server: Server, path: string): Promise<void> {
   }
 }
 
-/** The whole body. A body that is too long is read to its end but not kept. Rejects if the client gave up. */
+/** The whole body. A body that is too long is discarded. Rejects if the client gives up. */
 async function readBody(request: IncomingMessage): Promise<Buffer | 'too long'> {
   const chunks: Buffer[] = []
   let length = 0

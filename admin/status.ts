@@ -20,7 +20,7 @@ export function createStatus(parts: {
   feed: FeedSource
   metrics: Metrics
   certificates: Certificates
-  /** Path of the CA that clients must be told to trust. Undefined: they trust it already. */
+  /** Path of the CA that clients need. Undefined: clients trust the certificate already. */
   caPath: string | undefined
   broker: Broker
 }) {
@@ -44,7 +44,7 @@ export function createStatus(parts: {
   })
 }
 
-/** Whether the node can do its work: the store accepts commits and was not replaced, and there is a feed. */
+/** What `/health` says: whether the store accepts commits or was replaced, and whether there is a feed. */
 export function createHealth(parts: { checkStore: StoreCheck; state: StoreState; feed: FeedSource }) {
   const { checkStore, state, feed } = parts
   return async () => {
@@ -54,7 +54,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-/** Metrics of the state of the node. The node reads them only when Prometheus asks, so events do not get slower. */
+/** Registers the metrics that the node reads when Prometheus asks. Events do not update them. */
 export function registerGauges(
   { gauges }: Pick<Metrics, 'gauges'>,
   parts: {
@@ -125,7 +125,7 @@ export function registerGauges(
       labelNames: of.labels ?? [],
       registers: [gauges],
       async collect() {
-        // Leaves out a value that cannot be read, because an old value would say that all is well.
+        // If reading fails, no value is better than an old one.
         this.reset()
         this.remove({})
         await of.read((value, labels = {}) => this.set(labels, value))
@@ -137,11 +137,11 @@ export function registerGauges(
 type StoreCheck = ReturnType<typeof createStoreCheck>
 
 /**
- * Makes the check of the store. The check finds the problem of the store, if there is one, within `waitMs`.
- * It asks the store at most every three seconds, however many load balancers check the node.
+ * Returns a function that says within `waitMs` whether the store works. Calls within three seconds share one question
+ * to the store.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
-  // Uses a monotonic clock, because a wall clock that is set back would keep an old answer alive.
+  // A wall clock that is set back would keep an old answer alive.
   const { store, state, now = () => performance.now() } = parts
   const { driver } = store
   let probe: { at: number; problem: Promise<string | undefined> } | undefined
@@ -177,5 +177,5 @@ const probeIntervalMs = 3_000
 const healthWaitMs = 2_000
 /** Shorter than the two seconds within which `hubctl` answers. */
 const statusWaitMs = 1_000
-/** Prometheus gives up after ten seconds. Even if the store is slow, Prometheus should get the other metrics. */
+/** Prometheus gives up after ten seconds. With a slow store, Prometheus must still get the other metrics. */
 const scrapeWaitMs = 2_000

@@ -85,7 +85,7 @@ export function createSubscriptionCommands(
       const { name, institutionId, topicId, contact, url } = existing(args.name)
       const { pending, deadLetters } = await queueOf(name)
       await audit.change(who, 'subscriptions.remove', async (first) => {
-        // The audit log gets only the host, because the rest of the URL may hold a secret of the receiver.
+        // The rest of the URL may hold a secret of the receiver.
         const { host } = new URL(url)
         await first(name, { institutionId, livestreamId: topicId, host, contact, pending, deadLetters })
         if (!(await subscriptions.remove(institutionId, name))) throw unknownName('subscription', name)
@@ -94,7 +94,7 @@ export function createSubscriptionCommands(
     },
   }
 
-  /** The ids of the livestreams with this external id or title. Undefined: `name` is an id, or no name was given. */
+  /** The ids of the livestreams with this external id or title. Undefined: an id or nothing was given. */
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)
@@ -141,7 +141,7 @@ export function createSubscriptionCommands(
   }
 }
 
-/** Makes the command that sends a test message, and answers with the result of this delivery. */
+/** Makes the command `subscriptions.test`, which returns the result of the delivery. */
 function createTest(
   parts: Pick<SubscriptionCommandParts, 'testWebhook'> & QueueCommandParts & { audit: Audit },
 ) {

@@ -7,10 +7,7 @@ import { isStranger } from './users/strangers.ts'
 import { createTokens, lifetimes } from './users/tokens.ts'
 import { createUsers } from './users/users.ts'
 
-/**
- * Opens the accounts of the HTTPS API: its users, their tokens, the keys that sign the tokens, and the addresses that
- * users logged in from.
- */
+/** Opens the accounts of the HTTPS API: users, tokens, signing keys, and the addresses that users logged in from. */
 export async function openAccounts(parts: {
   store: Store
   passwords: Passwords
@@ -28,7 +25,7 @@ export async function openAccounts(parts: {
   const tokens = createTokens({ keys, users, clock, issuer: publicUrl, serviceAccount })
   return { keys, users, familiar, tokens, isCurrent }
 
-  /** Whether the log-in of a page is still valid. If it is not, the page may no longer read events. */
+  /** Whether the log-in of a page is still valid. */
   function isCurrent({ userId, generation, loginId }: PageLogin): boolean {
     return isStranger({ userId }) ? isPagePublic : users.current(userId, generation, loginId) !== undefined
   }

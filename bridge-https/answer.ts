@@ -1,8 +1,8 @@
 import type { ErrorItem } from '../event/error.ts'
 
 /**
- * The answer of a route. `body` is a text, JSON as bytes, or a value to be sent as JSON. Many answers may share the same
- * bytes. `body` undefined: the answer has no body, or `file` is the body.
+ * The answer of a route. `body` is a text, JSON as bytes, or a value to send as JSON. Undefined: no body, or `file` is
+ * the body.
  */
 export interface Answer {
   status: number
@@ -63,13 +63,13 @@ export const httpsErrors = {
 
 type HttpsErrorCode = keyof typeof httpsErrors
 
-/** An error item of the HTTPS API. `detail`: text that follows the message of the error code. */
+/** An error item of the HTTPS API. `detail` follows the message of the code. */
 export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorItem {
   const { path, message } = httpsErrors[errorCode]
   return { path, message: detail === undefined ? message : `${message}: ${detail}`, errorCode }
 }
 
-/** The message of each status (service.md §7). An answer that has error items lists them after the message. */
+/** The message of each status (service.md §7). */
 const messages = {
   400: 'Invalid input',
   401: 'Missing authentication',
@@ -110,12 +110,12 @@ export function jsonText(body: string): Answer {
   return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } }
 }
 
-/** An answer that refuses a request, and says after how many seconds the client may send it again. */
+/** An answer that refuses a request until `retryAfter` seconds have passed. */
 export function refuseUntil(status: 429 | 503, retryAfter: number, message?: string): Answer {
   return { ...refuse(status, undefined, message), headers: { 'retry-after': String(retryAfter) } }
 }
 
-/** Turns paths within an event into paths within the request: `.start` becomes `.body.start`, `.` becomes `.body`. */
+/** Turns paths within the body into paths within the request: `.start` becomes `.body.start`. */
 export function belowBody(errors: readonly ErrorItem[]): ErrorItem[] {
   return errors.map((error) => ({ ...error, path: error.path === '.' ? '.body' : `.body${error.path}` }))
 }

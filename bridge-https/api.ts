@@ -19,22 +19,19 @@ import type { KnownUser } from './users/users.ts'
 
 type App = FastifyInstance<Server, IncomingMessage, ServerResponse, FastifyBaseLogger>
 
-/** Maximum number of bytes that all half-received bodies have together. `open`: bodies of routes that need no token. */
+/** Maximum size of all half-received bodies together, bytes. `open`: on routes that need no token. */
 const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /**
- * Maximum number of unread bytes of all answers together. Above it, the connections of the oldest answers end: a client
- * that reads at a usual pace has got its answer long before.
+ * Maximum size of all unread answers together, bytes. Above this size, the connections of the oldest answers end:
+ * docs/decisions.md, "Unread answers are bounded together".
  */
 const maxUnreadBytes = 64 * 1024 * 1024
 
-/** Maximum number of unknown parameters that an answer names, so that the answer is not larger than the request. */
+/** Maximum number of unknown parameters that an answer names, which keeps the answer short. */
 const maxNamedParameters = 10
 
-/**
- * Serves the routes with Fastify. Each request passes four steps in this order, and each step may answer the request:
- * the check that the route has not retired, the check of the token, the check of the body, and the handler.
- */
+/** Serves the routes with Fastify. The checks come in this order: retirement of the route, token, body. */
 export function serveRoutes(
   app: App,
   routes: readonly Route[],
@@ -54,7 +51,7 @@ export function serveRoutes(
   const open = createBodyRoom(maxBodiesBytes.open)
   const unread = createHalfReceived(maxUnreadBytes, 0)
 
-  // These parsers only receive the bytes of a body. The body is checked later, by the schemas of its route.
+  // These parsers receive the bytes. The schemas of the route check the body later.
   app.removeAllContentTypeParsers()
   app.addContentTypeParser('application/json', (request: FastifyRequest, stream: IncomingMessage) => {
     const route = matched.get(request)
@@ -66,7 +63,7 @@ export function serveRoutes(
     return { refused: refuse(400, [httpsError('request.type')]) } satisfies Payload
   })
   app.setNotFoundHandler((_request, reply) => send(reply, refuse(404)))
-  // Without this hook, Fastify would first receive the body of a request for which there is no route.
+  // Without this hook, Fastify would receive a body even where there is no route.
   app.addHook('onRequest', async (request, reply) => (request.is404 ? send(reply, refuse(404)) : undefined))
   app.addHook('onSend', async (request, reply) => {
     if (!request.raw.complete && !isShort(request)) reply.header('connection', 'close')
@@ -93,7 +90,7 @@ export function serveRoutes(
         remoteAddress: addressOf(request),
         userId: users.get(request)?.userId,
       },
-      // Requests with this tag are logged only at level debug: load balancers and Prometheus ask every few seconds.
+      // Load balancers and Prometheus ask every few seconds.
       found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })
@@ -124,7 +121,7 @@ export function serveRoutes(
       async handler(request, reply) {
         const received = route.body ? bodyOf(request, route, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
-        // The body may arrive long after the header. The user may have been removed in between.
+        // The user may have been removed while the body arrived.
         if (route.body && !(await isStillUser(request)))
           return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
@@ -157,8 +154,8 @@ export function serveRoutes(
 }
 
 /**
- * Whether a request may use a route, and as which user. `isCounted`: the request has a valid token, so it counts as a
- * use of the route. A route in use does not retire.
+ * Whether a request may use a route, and as which user. `isCounted`: a valid token makes the request count as a use of
+ * the route.
  */
 async function mayUse(
   route: Route,
@@ -180,7 +177,7 @@ async function mayUse(
   return { user, isCounted: true, refused }
 }
 
-/** The answer if the route is retired or switched off, else undefined. This check comes first (design.md §9). */
+/** The answer of a route that is retired or switched off. This check comes first (design.md §9). */
 function retired(
   { track, staysOnInBrownout }: Route,
   lifecycle: Lifecycle,
@@ -194,7 +191,7 @@ function retired(
   return status.state === 'gone' ? refuse(410, undefined, goneMessage(status)) : undefined
 }
 
-/** A misspelled parameter must not be ignored: with `dryrun=true` for `dryRun=true`, an event would go on the air. */
+/** A misspelled `dryrun=true` must not be ignored: the event would go on the air. */
 function unknownParameters(known: Route['query'], query: unknown): Answer | undefined {
   if (!known) return undefined
   const unknown = Object.keys(Object(query)).filter((name) => !Object.hasOwn(known, name))
@@ -229,8 +226,8 @@ async function answer(route: Route, call: Call, user: KnownUser | undefined): Pr
 }
 
 /**
- * Sends an answer: a file, a text, JSON as bytes, or any other value, which this function turns into JSON. Counts the
- * bytes in `unread` until the client has read them, unless other answers share these bytes.
+ * Sends an answer. `unread` counts a long body until the client has read that body. A Buffer does not count, because
+ * many answers share it.
  */
 export function send(
   reply: FastifyReply,

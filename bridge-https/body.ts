@@ -8,8 +8,7 @@ import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
 /**
- * The schemas of the bodies that a route takes. A body is checked against the first schema that has any field
- * of the body, or else against the first schema of the list.
+ * The schemas of a route's bodies. The first schema that has any field of the body applies, else the first in the list.
  */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 
@@ -44,7 +43,7 @@ function whenAsked(schema: TSchema): () => ValidateFunction {
   }
 }
 
-/** Whether the value at a path is secret. An answer, which may end up in a log, does not repeat such a value. */
+/** Whether the value at a path is secret. Answers may get into logs and must repeat no secrets. */
 function isSecret(path: string): boolean {
   return /password|token/i.test(path)
 }

@@ -41,8 +41,8 @@ const mailMs = 2_000
 type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
 
 /**
- * Starts the HTTPS port (design.md §9), which serves the HTTPS API and MQTT over WebSocket. The API hands events to the
- * same pipeline as MQTT does. Resolves when the port accepts connections.
+ * Starts the HTTPS port (design.md §9) with the HTTPS API and MQTT over WebSocket. Resolves when the port accepts
+ * connections.
  */
 export async function startBridge(
   parts: ListenerParts &
@@ -56,7 +56,7 @@ export async function startBridge(
       store: Store
       clock: () => number
       credentials: Credentials
-      /** Whether the log-in of a page is still valid. If it is not, the page may no longer read events. */
+      /** Whether the log-in of a page is still valid. */
       isCurrent: (login: PageLogin) => boolean
       webFiles: WebFiles
       /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
@@ -122,8 +122,8 @@ export async function startBridge(
   return {
     port: listener.port,
     /**
-     * Stops accepting connections. Resolves when the requests under way are answered and the mails under way are sent,
-     * or when the time limits of both have passed.
+     * Stops accepting connections. Resolves when the requests and mails under way are done, or their time limits have
+     * passed.
      */
     async stop(): Promise<void> {
       await listener.stop()

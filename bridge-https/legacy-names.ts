@@ -11,8 +11,8 @@ export function createLegacyNames({ stage, project }: { stage: string; project: 
     subscriptionPath: (name: string) => `projects/${project}/subscriptions/${name}`,
 
     /**
-     * The livestream that a topic name stands for. Undefined for a name of another stage (`HUB_STAGE`). A topic name has
-     * percent signs. Some clients encode them once more in a path, and others do not: both spellings are accepted.
+     * The livestream of a topic name. Undefined: not the name of a livestream on this stage (`HUB_STAGE`). In paths,
+     * some clients write `:` for the name's `%3A`.
      */
     livestreamOf(name: string): string | undefined {
       if (!name.startsWith(prefix)) return undefined

@@ -36,7 +36,7 @@ const usualLimits = {
   /** From the first byte of a request to the last byte of its body. */
   requestMs: 30_000,
   keepAliveMs: 65_000,
-  /** Longest time without a byte in either direction while an answer is due: a client that does not read is cut off. */
+  /** Longest time without a byte in either direction while an answer is due. Then the connection ends. */
   stalledMs: 60_000,
   headerBytes: 16 * 1024,
   /** Time between two checks for slow requests. */
@@ -58,8 +58,8 @@ const policy = {
 }
 
 /**
- * Serves the HTTPS API, its description as a page, and MQTT over WebSocket on one port with TLS 1.2 or later. Resolves
- * when the port accepts connections.
+ * Serves the HTTPS API and MQTT over WebSocket on one port, with TLS 1.2 or later. Resolves when the port accepts
+ * connections.
  */
 export async function listenHttps(parts: {
   host: string
@@ -77,7 +77,7 @@ export async function listenHttps(parts: {
   openapi: () => Buffer
   lifecycle: Lifecycle
   tokens: Tokens
-  /** The store through which nodes tell each other of requests without a log-in. Absent: there are no other nodes. */
+  /** For limits that all nodes count together. Absent: there are no other nodes. */
   store?: Store
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
@@ -103,7 +103,7 @@ export async function listenHttps(parts: {
     requestTimeout: limits.requestMs,
     keepAliveTimeout: limits.keepAliveMs,
     connectionTimeout: limits.stalledMs,
-    // Allows a part of a path to be as long as the header. A long name then reaches its route, which judges it.
+    // Long names must reach their route, which judges them.
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
@@ -114,8 +114,7 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // A path that cannot be decoded is the path of no route, so the answer is 404. Fastify calls no hooks for such a
-    // request, so it is logged here.
+    // A path that cannot be decoded names no route. Fastify calls no hooks for the request, so this function logs it.
     frameworkErrors(_error, request, reply) {
       const { id: reqId, method, url } = request
       send(reply.header('x-request-id', reqId), refuse(404))
@@ -124,8 +123,7 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const roundRobin = createRoundRobin(server)
-  // On the MQTT port `turnsPerHandshake` is 2. With 2 on this port too, an attack with bodies in tiny pieces took twice
-  // the memory (measured by `npm run bench -- attacks`).
+  // With 2, as on the MQTT port, bodies in tiny pieces took twice the memory (`npm run bench -- attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
@@ -145,7 +143,7 @@ export async function listenHttps(parts: {
     reply.header('x-request-id', request.id)
   })
   await serveDescription(app, openapi)
-  // Lets answers send files. The plugin serves no paths by itself: every request goes through the table of routes.
+  // For answers with `file`. The plugin itself serves no paths.
   await app.register(files, { serve: false, preCompressed: true, cacheControl: false })
   serveRoutes(app, routes, { ...parts, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
@@ -189,7 +187,7 @@ function takeOtherRequests(
   },
 ): void {
   const { roundRobin, guard, door, answerRaw } = parts
-  // If `Expect` is anything but 100-continue, Node would answer by itself, without the error envelope of the API.
+  // Node itself would answer `Expect` values other than 100-continue, without the API's error envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
@@ -209,8 +207,7 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 
 /** Serves the page of the API description. */
 async function serveDescription(app: FastifyInstance<Server>, openapi: () => Buffer): Promise<void> {
-  // The plugin gets an empty document, because it would turn a real one into text anew for every request.
-  // `answerDocument` sends the text that the hub has made.
+  // The plugin would turn a real document into text for each request. `answerDocument` sends the kept text.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
     routePrefix: '/docs',

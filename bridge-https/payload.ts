@@ -6,21 +6,21 @@ import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answe
 /** A body as it arrived, or the answer that refuses it. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
-/** A too long body is still read up to this many bytes, because a client reads no answer while it writes. */
+/** A too long body is read up to this many bytes: clients read no answer while they write. */
 const drainBytes = 4 * 1024 * 1024
-/** A body may come in this many pieces of any size, however small: some clients write JSON token by token. */
+/** This many pieces of a body can be tiny: some clients write JSON token by token. */
 const freePieces = 4096
 /** Seconds after which a client may send a refused body again. */
 const busyRetry = 5
 
-/** Limits the bytes of all half-received bodies together. Above the limit the oldest of these bodies are refused. */
+/** Limits the size of all half-received bodies together: above `limitBytes` the oldest are refused. */
 export function createBodyRoom(limitBytes: number): HalfReceived {
   return createHalfReceived(limitBytes, freePieces)
 }
 
 /**
- * Reads a body of at most `maxBytes`. Counts the bytes that arrive, whatever length the header announces. Copies each
- * piece at once, because even a small piece keeps in memory the whole buffer that was read with it.
+ * Reads a body of at most `maxBytes`, whatever length the header announces. Copies each piece: a tiny piece would keep
+ * its whole read buffer in memory.
  */
 export function readPayload(
   stream: IncomingMessage,
@@ -45,15 +45,14 @@ export function readPayload(
     stream.once('end', () => {
       finish(length > maxBytes ? { refused: tooLarge(maxBytes) } : { bytes: body.bytes() })
     })
-    // The connection was cut: no client reads the answer, but the route still waits for a payload.
+    // The connection was cut, but the route still waits for a payload.
     const cut = () => finish({ refused: refuse(400, [httpsError('request.length')]) })
     stream.once('error', cut)
     stream.once('close', cut)
 
     /**
-     * Stops reading. The connection ends with the answer. In this turn of the event loop, the HTTP parser may still
-     * emit hundreds of pieces. The stream drops them: if it were paused, it would keep them. After this turn the stream
-     * and its socket are paused, so that the parser does not emit thousands more.
+     * Stops reading. The connection ends with the answer. The HTTP parser may still emit hundreds of pieces in this
+     * turn: a stream that is paused now would keep them all.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)
@@ -76,7 +75,7 @@ function tooLarge(maxBytes: number): Answer {
   return refuse(413, belowBody([error]))
 }
 
-/** Whether the rest of an unwanted body is short enough to be read, so that the connection can be kept. */
+/** Whether an unwanted body is short enough to be read, so that the connection stays open. */
 export function isShort({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
   const length = Number(headers['content-length'] ?? 0)
   return headers['transfer-encoding'] === undefined && length <= drainBytes

@@ -3,10 +3,7 @@ import { Readable } from 'node:stream'
 /** An answer with more bytes than this is sent in pieces. */
 export const pieceBytes = 32 * 1024
 
-/**
- * Bytes as a stream of pieces. TLS encrypts all bytes of a write at once. With pieces, a client that does not read
- * makes the node hold one encrypted piece, and not all bytes.
- */
+/** Bytes as a stream of pieces. TLS would encrypt a whole answer at once, even for a client that reads nothing. */
 export function inPieces(bytes: Buffer): Readable {
   const starts = Array.from(
     { length: Math.ceil(bytes.length / pieceBytes) },

@@ -19,12 +19,12 @@ interface Answered {
 export type RequestLog = ReturnType<typeof createRequestLog>
 
 const minuteMs = 60_000
-/** Maximum number of log lines a minute for requests without a user: strangers can make any number of requests. */
+/** Maximum number of log lines a minute for requests without a user: strangers must not fill the log. */
 const linesPerMinute = 600
 
 /**
- * Counts and logs every answer of the HTTPS port. Requests without a user get at most 600 lines a minute. `leftOut` in
- * a line is the number of requests before it that got no line.
+ * Counts and logs every answer of the HTTPS port. `leftOut` in a line: the number of requests without a line since the
+ * previous line.
  */
 export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics }) {
   let minute = 0

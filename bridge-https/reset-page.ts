@@ -1,8 +1,6 @@
 import { passwordLength } from './users/passwords.ts'
 
-/**
- * The page where a person chooses a password. It has no inline script, because the policy of all pages forbids them.
- */
+/** The page where a person chooses a password. The policy of all pages forbids inline scripts. */
 export const resetPage = `<!doctype html>
 <html lang="en">
   <head>
@@ -29,7 +27,7 @@ export const resetPage = `<!doctype html>
 </html>
 `
 
-/** The script of the reset page. It sends the password with the token, which the link carries behind `#`. */
+/** The script of the reset page. It sends the password with the token from behind `#`. */
 export const resetScript = `const form = document.querySelector('form')
 const status = document.querySelector('[role=status]')
 const token = new URLSearchParams(location.hash.slice(1)).get('token')

@@ -5,7 +5,7 @@ import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
-/** Longest time that steps take in one turn of the event loop, milliseconds. Then other work of the node gets done. */
+/** Longest time of steps in one turn of the event loop, milliseconds. */
 const maxRowMs = 5
 
 interface Exchange {
@@ -31,13 +31,13 @@ interface Connection {
 }
 
 /**
- * Serves the connections of a server alternately, and handles one request of a connection at a time. The bytes behind a
- * request are parsed only when its answer is written and the network has taken the answer. A connection is not read
- * while it has unparsed bytes. So all requests that a client sends ahead wait in the network, however many they are.
+ * Serves the connections of a server alternately, one request of a connection at a time. A connection with unparsed
+ * bytes is not read: requests sent ahead wait in the network. See docs/decisions.md, "Requests are parsed in small
+ * steps".
  */
 export function createRoundRobin(server: Server) {
   const connections = new WeakMap<object, Connection>()
-  /** Connections that may take a step: hand a request to its handler, or parse some bytes. */
+  /** Connections that have a request to handle or bytes to parse. */
   let queue: Connection[] = []
   let isScheduled = false
 
@@ -63,7 +63,7 @@ export function createRoundRobin(server: Server) {
   function enter(socket: TLSSocket): void {
     const parse = takeListeners<[Buffer]>(socket, 'data')
     if (!parse) return
-    // Node resumes the socket for each part of a body, but must not read from it while there are unparsed bytes.
+    // Node resumes the socket for each part of a body. Reading must wait until all bytes are parsed.
     const own = interceptPauses(socket, {
       pause() {
         connection.isWanted = false
@@ -91,7 +91,7 @@ export function createRoundRobin(server: Server) {
       own.pause()
       proceed(connection)
     }
-    // A client that sends nothing more may still wait for an answer: parse the bytes that are left.
+    // A client that sends nothing more may still wait for an answer.
     const last = () => parseSome(connection)
     connections.set(socket, connection)
     socket.prependListener('end', last)
@@ -150,10 +150,7 @@ function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
   return exchanges.length > 0 && !isHandling && !socket.destroyed
 }
 
-/**
- * Whether bytes may be parsed now. A request that has begun is parsed to its end. The next request of the connection is
- * parsed only when the answer to the previous one is written.
- */
+/** Whether bytes may be parsed now. The next request must wait until the previous answer is written. */
 function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
   if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
   return exchanges.at(-1)?.request.complete !== true

@@ -21,11 +21,11 @@ const usualMessageBytes = 1024 * 1024
 const readBytes = 16 * 1024
 /** Maximum number of frames of one message, and of reads for one frame. */
 const maxPieces = 1024
-/** Bytes of memory that each piece of a message (a frame, or one read) takes besides its content. */
+/** Memory per piece (a frame, or one read) besides its content, bytes. */
 const pieceCostBytes = 256
 /**
- * Maximum number of bytes of all messages that are incomplete, or that the broker has not read. `unanswered`: messages
- * on connections to which the broker has sent nothing yet. `answered`: messages on all other connections.
+ * Maximum number of bytes of all incomplete or unread messages. `unanswered`: on connections to which the broker has
+ * sent nothing yet.
  */
 const maxUnfinishedBytes = { unanswered: 16 * 1024 * 1024, answered: 64 * 1024 * 1024 }
 
@@ -34,7 +34,7 @@ export function createWebSocketDoor(parts: {
   accept: (stream: Duplex, remoteAddress: string) => void
   /** Bounds of MQTT connections, which MQTT over TCP shares. */
   bounds: ConnectionBounds
-  /** Largest MQTT packet that the broker accepts. The limit for a WebSocket message is never below this. */
+  /** Largest MQTT packet that the broker accepts, bytes. */
   maxPacketBytes: number
   /** Largest MQTT packet before log-in. */
   maxConnectBytes: number
@@ -46,9 +46,9 @@ export function createWebSocketDoor(parts: {
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
-    // Off, because a compressed message may be a thousand times as long as it looks.
+    // A small compressed message could grow a thousandfold.
     perMessageDeflate: false,
-    // One message per connection and turn of the event loop: one read may hold tens of thousands of tiny messages.
+    // One message per connection and turn of the event loop. One read may hold tens of thousands of messages.
     allowSynchronousEvents: false,
     maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
     maxFragments: maxPieces,
@@ -90,10 +90,7 @@ export function createWebSocketDoor(parts: {
     },
   }
 
-  /**
-   * Limits the size of a message while it arrives and waits for the broker. Before the CONNACK the limit is that of a
-   * CONNECT.
-   */
+  /** Bounds the messages of a connection until the broker has read them. */
   function boundMessages(
     socket: Duplex,
     websocket: WebSocket,
@@ -114,7 +111,7 @@ export function createWebSocketDoor(parts: {
       afterwards.free()
     }
     let bytes = 0
-    // Counts bytes before the WebSocket gets them. Each complete message sets the count back to 0.
+    // Counts bytes before the WebSocket gets them: a complete message resets the count.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer
@@ -125,8 +122,7 @@ export function createWebSocketDoor(parts: {
     })
     websocket.on('message', () => {
       bytes = 0
-      // While the broker works on a packet, it does not read. The message then stays in the stream, and still counts
-      // for the limit of all messages together.
+      // Unread messages still count for the limit of all messages together.
       if (stream.readableLength === 0) free()
     })
     stream.onRead = free
@@ -147,19 +143,19 @@ export function createWebSocketDoor(parts: {
   }
 }
 
-/** The status that refuses a request because it is no upgrade to MQTT, or undefined. */
+/** The status that refuses a request. Undefined: an upgrade to MQTT over WebSocket. */
 function statusOfRefusal({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-  // A request for another upgrade on an existing route gets 400: 404 would say that there is no such route.
+  // 400 for any path: 404 would be false for an existing route.
   if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
   if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
   const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
   return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
 }
 
-/** The bytes of a WebSocket. Its messages may be cut anywhere between or within packets (MQTT 3.1.1 §6). */
+/** The bytes of a WebSocket. A message may begin or end within a packet (MQTT 3.1.1 §6). */
 class WebSocketStream extends Duplex {
   readonly #websocket: WebSocket
-  /** The broker has answered the CONNECT, so the limit for a CONNECT no longer holds. */
+  /** The broker has answered the CONNECT. */
   isAnswered = false
   /** Called when the broker reads the messages that have arrived. */
   onRead = () => {}

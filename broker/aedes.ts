@@ -7,7 +7,7 @@ import { connackCode } from './connection/protocol.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
-  /** Decides about a CONNECT: resolves with the return code of its CONNACK. Rejects if the log-in cannot be stored. */
+  /** Resolves with the return code of the CONNACK. Rejects if the store fails. */
   logIn(
     client: Client,
     clientId: string,
@@ -15,15 +15,15 @@ interface Decisions {
   ): Promise<number>
   /** Aedes calls this when it has sent the CONNACK. */
   ready(client: Client): void
-  /** Decides about the next PUBLISH of a client, in the order of arrival. True: Aedes may acknowledge it. */
+  /** Decides about a client's next PUBLISH, in the order of arrival. True: Aedes acknowledges the PUBLISH. */
   authorizePublish(client: Client): Promise<boolean>
   /** Aedes calls this when a connection has ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
-  /** Whether the client has sent a QoS 2 PUBLISH with this packet identifier, and no PUBREL for it yet. */
+  /** Whether a QoS 2 PUBLISH with this packet identifier is accepted, and not released by PUBREL. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
   /**
-   * Releases a packet identifier on PUBREL. If the store fails, also closes the connection, because Aedes sends PUBCOMP
-   * even if this call rejects.
+   * Releases a packet identifier on PUBREL. Closes the connection if the store fails: Aedes would send PUBCOMP
+   * nevertheless.
    */
   release(clientId: string, packetId: number): Promise<void>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
@@ -31,9 +31,8 @@ interface Decisions {
 }
 
 /**
- * The only file that uses Aedes, which speaks the protocol: Aedes answers CONNECT, PUBLISH and PUBREL, ends
- * connections, and says when a will is to be published. The hooks of Aedes ask this broker for decisions.
- * docs/decisions.md says which packets bypass Aedes, and why.
+ * The only door to Aedes, which answers CONNECT, PUBLISH and PUBREL. The hooks of Aedes ask this broker for decisions
+ * (docs/decisions.md, "Aedes speaks the protocol, everything behind it is our own").
  */
 export async function openAedes(parts: {
   clients: Clients
@@ -56,7 +55,7 @@ export async function openAedes(parts: {
     persistence: createPersistence(decisions),
     heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: connectTimeoutMs,
-    // Switches off the limits of Aedes, because `MqttConnection` limits the bytes that wait in either direction.
+    // `MqttConnection` limits the waiting bytes, so the limits of Aedes are off.
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (from, username, password, done) => {
@@ -73,7 +72,7 @@ export async function openAedes(parts: {
     authorizePublish: (from, packet, done) => {
       if (!from) return done(null)
       const client = clientOf(from)
-      // A packet without a type is a will: Aedes passes the will on as it stood in the CONNECT.
+      // A packet without `cmd` is a will, as it stood in the CONNECT.
       if (packet.cmd === undefined) {
         decisions.publishWill(client).then(() => done(null), done)
         return
@@ -84,8 +83,8 @@ export async function openAedes(parts: {
     },
     authorizeForward: () => null,
   })
-  // By default Aedes closes the connection for a topic of more than 100 levels, because its own emitter and persistence
-  // are recursive. This broker uses neither of them. It drops and reports such a PUBLISH instead (design.md §7).
+  // Aedes would close the connection for more than 100 topic levels. The inbox drops and reports such a PUBLISH
+  // (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
   aedes.on('clientReady', (from) => decisions.ready(clientOf(from)))
@@ -107,8 +106,7 @@ function refusal(returnCode: number): AuthenticateError {
 }
 
 /**
- * This emitter delivers nothing, and the persistence below stores nothing: `fanout/` matches and delivers messages,
- * `journal/` and `session/` store them (docs/decisions.md).
+ * This emitter delivers nothing: `fanout/` does. The persistence below stores nothing: `journal/` and `session/` do.
  */
 function createInertEmitter() {
   // Calls back at once, because this emitter keeps no listener.
@@ -137,8 +135,7 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    // Aedes reports a session as present only if it has a subscription. This subscription has no other effect, because
-    // the emitter is inert.
+    // For Aedes, a session is present if it has a subscription. The inert emitter ignores this subscription.
     subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
@@ -147,8 +144,8 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // Aedes asks about a QoS 2 PUBLISH after `authorizePublish`. By then the commit of the event has stored the
-    // identifier. So Aedes takes the packet for a repetition: it acknowledges the packet, and does not publish it.
+    // Aedes asks after `authorizePublish`, which has noted the identifier. So Aedes takes the packet for a repetition:
+    // it sends PUBREC and publishes nothing.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
       if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet

@@ -47,7 +47,7 @@ export interface BrokerLimits extends ConnectionLimits {
   loginFailures: number
   /** Levels of a topic or filter. */
   maxTopicLevels: number
-  /** How many QoS 2 messages a client may have sent without releasing them by PUBREL. */
+  /** Maximum number of a client's QoS 2 messages that await PUBREL. */
   incomingWindow: number
   /** Events per second and credential, and in a burst twice as many; 0: no limit. */
   publishRate: number
@@ -58,11 +58,11 @@ export interface BrokerLimits extends ConnectionLimits {
 }
 
 /**
- * Maximum number of small packets that the broker handles in one turn of the event loop, for all connections together.
- * Each takes a fraction of a millisecond.
+ * Maximum number of small packets per turn of the event loop, over all connections. Each takes a fraction of a
+ * millisecond.
  */
 const smallPerTurn = 64
-/** Brokers of an Aedes cluster send heartbeats to each other. This broker is in no cluster, so heartbeats are rare. */
+/** Heartbeats of Aedes are rare, because this broker is in no Aedes cluster. */
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /** The parts that a broker needs. */
@@ -83,10 +83,7 @@ interface BrokerParts<Decision extends { livestreams: number }> {
   metrics: Metrics
 }
 
-/**
- * The MQTT 3.1.1 broker. Aedes handles the packets of clients, and asks for decisions. The files and folders beside
- * this one make the decisions, and do everything else.
- */
+/** The MQTT 3.1.1 broker, put together from its parts. */
 export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
@@ -143,9 +140,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Ends the clean sessions of nodes that are gone, publishes the wills of their clients, and begins to remove
-     * expired messages and sessions. Call it before the first connection, and after webhooks and plugin targets have
-     * named the messages that the journal must keep.
+     * Cleans up after nodes that are gone, and starts the sweeping. Call it before the first connection. By then,
+     * webhooks and plugin targets must have named the messages to keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()
@@ -155,8 +151,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 
     /** Begins an MQTT connection on a connected stream. */
     accept(socket: Duplex, remoteAddress: string): void {
-      // A TLS handshake that began before `close` may end after it. Aedes would neither answer nor close such a
-      // connection.
+      // A TLS handshake may end after `close` began. Aedes would leave the connection open, without an answer.
       if (isClosing) return void socket.destroy()
       const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
         eventsOf(clients.add(added)),

@@ -8,7 +8,7 @@ import type { FanOut } from './fanout/fanout.ts'
 import type { RetainedSending } from './fanout/retained.ts'
 import type { Subscribing } from './session/subscribing.ts'
 
-/** Makes the event handlers of a connection. Each handler calls the part of the broker for its event. */
+/** Makes the event handlers of a connection, which call the parts of the broker. */
 export function createClientEvents(parts: {
   publishing: { eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> }
   subscribing: Subscribing

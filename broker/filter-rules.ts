@@ -15,14 +15,14 @@ export interface Denial {
 }
 
 /**
- * Maximum number of filters of a session with a temporary credential. The request for such a credential may not name
- * more filters either. The number is low, because thousands of strangers may have such sessions.
+ * Maximum number of filters of a session with a temporary credential. The number is low: thousands of strangers can
+ * have such sessions. Requests for such a credential have the same limit.
  */
 const maxOfPages = 20
 
 type Holder = Pick<Session, 'clientId' | 'principal' | 'subscriptions'>
 
-/** Says which filters a session may have. Denials are counted, and logged once a minute for each credential. */
+/** Decides which filters a session gets. Counts denials, and logs them once a minute for each credential. */
 export function createFilterRules(parts: {
   access: Pick<Access, 'maySubscribe'>
   /** Maximum number of filters of one session. */
@@ -36,7 +36,7 @@ export function createFilterRules(parts: {
 
   return { denialOf, report }
 
-  /** Why a session may not have this filter. Undefined: the session may have the filter. */
+  /** Why a filter is denied to the session. Undefined: the filter is allowed. */
   function denialOf({ principal, subscriptions }: Holder, filter: string): string | undefined {
     const malformed = checkTopicFilter(filter)
     if (malformed !== undefined) return malformed

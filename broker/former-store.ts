@@ -6,10 +6,12 @@ import type { Qos } from './connection/protocol.ts'
 import type { SessionRecord } from './session/session-record.ts'
 
 /*
- * The store of the former release, which had no journal. `queue/{clientId}/{sequence}` is a message in the queue of a
- * session, and `body/{sequence}` is its payload. `retained/{topic}\n{slot}` is a retained value. It has its
- * payload, or the id of a shared payload. `retained-body/{id}` is a shared payload. `session/{clientId}` is a
- * session without a position in the journal.
+ * The store of the former release, which had no journal:
+ * - `queue/{clientId}/{sequence}`: a message in the queue of a session
+ * - `body/{sequence}`: the payload of this message
+ * - `retained/{topic}\n{slot}`: a retained value, with its payload or the id of a shared payload
+ * - `retained-body/{id}`: a shared payload
+ * - `session/{clientId}`: a session without a position in the journal
  */
 
 export const queuePrefix = 'queue/'
@@ -60,7 +62,7 @@ export function readQueueEntry(value: Buffer): QueueEntry {
 export function queuedMessage({ topic, qos, keep, time, expires }: QueueEntry, body: Buffer): Message {
   const { payload } = decodeValue(body)
   const until = expires === undefined ? {} : { expires }
-  // `keep` may be wrong: for retained values of a SUBSCRIBE, the former release set `every` on every topic.
+  // `keep` may be wrong: the former release set `every` for all retained values of a SUBSCRIBE.
   const queue: Message['queue'] = { keep: isLatest(topic) ? 'latest' : keep, time, ...until }
   return { ...streamOf(topic), topic, payload, qos, queue }
 }
@@ -87,7 +89,7 @@ export function readFormerRecord(value: Buffer): FormerRecord | undefined {
   return record.upTo === undefined ? { clean: false, version: claimedAt, ...record } : undefined
 }
 
-/** Finds the stream of a message from its topic, because former messages do not name their stream. */
+/** The stream of a former message follows from its topic. */
 function streamOf(topic: string): Pick<Message, 'stream' | 'isReport'> {
   const id = secondLevel(topic)
   if (topic === feedbackTopic(id)) return { isReport: true }

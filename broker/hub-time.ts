@@ -3,7 +3,7 @@ import type { Log } from '../telemetry/log.ts'
 
 export type HubTime = Awaited<ReturnType<typeof openHubTime>>
 
-/** The clocks of a node. `monotonic` measures durations: setting the wall clock does not change it. */
+/** The clocks of a node. Setting the wall clock does not change `monotonic`. */
 interface TimeSources {
   /** Milliseconds since the epoch. */
   clock: () => number
@@ -11,19 +11,16 @@ interface TimeSources {
   monotonic: () => number
 }
 
-/**
- * If the wall clock and the monotonic clock advance by amounts that differ by more than this, someone has set the wall
- * clock; milliseconds.
- */
+/** If the wall clock jumps further than this, someone has set the clock; milliseconds. */
 const jumpMs = 60_000
 
 const prefix = 'time/'
 const key = `${prefix}hub`
 
 /**
- * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time, so neither a jump of the
- * clock nor a stop of the hub deletes sessions. Nodes share the value through the store, and the highest value counts.
- * Between two values, each node adds the time that its own monotonic clock has measured.
+ * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time: neither a wrong wall
+ * clock nor a stop of the hub must delete sessions (docs/decisions.md, "Sessions expire by the time the hub has run").
+ * The highest stored value counts, plus the time that a node has measured since.
  */
 export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {
   const { store, isLeader, log, clock, monotonic } = parts
@@ -34,7 +31,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // Warns only if the clock was set back. A later time than in the last run is no fault: the hub was off meanwhile.
+    // A clock ahead of the last run is no fault: the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {
@@ -49,12 +46,12 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     /** The hub time now, milliseconds. */
     now,
 
-    /** For a client that disconnects now: the instant by the wall clock, and the hub time. Both in milliseconds. */
+    /** The time of a disconnection now: by the wall clock and in hub time, milliseconds. */
     gone: () => ({ disconnectedAt: clock(), offlineAt: now() }),
 
     /**
-     * Stores the hub time. One node does this for all nodes. A crash loses the hub time since the last call: sessions
-     * then expire later, never too soon.
+     * Stores the hub time, on the leader only. A crash loses the time since the last call: sessions then expire later,
+     * never too soon.
      */
     async save(): Promise<void> {
       if (!isLeader()) return

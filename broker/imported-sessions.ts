@@ -20,14 +20,14 @@ export interface ForeignSession {
   filters: readonly (readonly [filter: string, qos: Qos])[]
 }
 
-/** The filters with which a session may be imported, or why the session may not be imported. */
+/** The filters that an imported session gets, or why the session is refused. */
 export type Admission =
   | { granted: ForeignSession['filters']; denials: Denial[] }
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
 
 /**
- * Imports sessions of another broker, as if their clients had been away for as long as this hub keeps messages. When
- * such a client connects, it gets every control event that is still valid, and the newest message of each other topic.
+ * Imports sessions of another broker (docs/decisions.md, "Sessions of an Aedes broker come over as if their clients had
+ * been away").
  */
 export function createImportedSessions(parts: {
   store: Store
@@ -44,8 +44,8 @@ export function createImportedSessions(parts: {
 
   return {
     /**
-     * Decides whether a session may be imported. `foreseen`: in a dry run, the number of sessions that the import would
-     * already have made for the same credential.
+     * Decides whether a session is imported. `foreseen`: in a dry run, the number of sessions already admitted for the
+     * same credential.
      */
     judge({ clientId, principal, filters }: ForeignSession, foreseen: number): Admission {
       const bytes = Buffer.byteLength(clientId)
@@ -61,7 +61,7 @@ export function createImportedSessions(parts: {
       return { reason: 'no-filter', why: `${principal.username} may have none of its filters`, denials }
     },
 
-    /** Stores a session with the filters that it was granted. False: the client id has a session by now. */
+    /** Stores a session with its granted filters. False: the client id has a session by now. */
     async bring({ clientId, principal, filters }: ForeignSession): Promise<boolean> {
       if (isTaken(clientId)) return false
       const record: SessionRecord = records.offline({
@@ -86,17 +86,14 @@ export function createImportedSessions(parts: {
   }
 
   /**
-   * The position in the journal after which a filter applies. Filters on radio topics apply from the beginning of the
-   * journal, so the client gets kept messages. All other filters are on reports. These apply from now on: earlier
-   * reports are about events that did not come through the other broker.
+   * The journal position after which a filter applies. Filters on radio topics bring kept messages too. All others are
+   * on reports, and apply from now on: earlier reports are about events that bypassed the other broker.
    */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()
   }
 
-  /**
-   * Grants or denies the filters in order, as for a SUBSCRIBE. Each granted filter counts for the limit of a session.
-   */
+  /** Grants or denies the filters in order: each granted filter counts for the limit of the session. */
   function granting(clientId: string, principal: Principal, filters: ForeignSession['filters']) {
     const subscriptions: Parameters<FilterRules['denialOf']>[0]['subscriptions'] = new Map()
     const denials: Denial[] = []

@@ -7,14 +7,11 @@ import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
 export type Incoming = ReturnType<typeof createIncoming>
 
-/**
- * QoS 2 messages that clients publish. The hub recognises a retransmission by its packet identifier, until the client
- * releases the identifier by PUBREL [MQTT-4.3.3-2].
- */
+/** Recognises repeated QoS 2 messages of clients by the packet identifier, until PUBREL [MQTT-4.3.3-2]. */
 export function createIncoming(parts: {
   store: Store
   here: SessionsHere
-  /** How many QoS 2 messages a client may have sent without releasing them by PUBREL. */
+  /** Maximum number of QoS 2 messages that one client has not released by PUBREL. */
   window: number
   log: Log
   metrics: Metrics
@@ -31,7 +28,7 @@ export function createIncoming(parts: {
 
     hasRoom: ({ incoming, processing }: Session): boolean => incoming.size + processing.size < window,
 
-    /** The changes to store with a message. A clean session has none, because it does not outlive its connection. */
+    /** The changes to store with a message. A clean session ends with its connection, and stores none. */
     changes: (session: Session, packetId: number): readonly Change[] =>
       session.clean ? [] : [incomingChange(session, packetId)],
 
@@ -58,8 +55,8 @@ export function createIncoming(parts: {
     },
 
     /**
-     * Releases a packet identifier. PUBCOMP lets the client use the identifier for a new message, so the release is
-     * stored before PUBCOMP [MQTT-4.3.3-2]. If the store fails, closes the connection and rejects.
+     * Stores the release of a packet identifier, before PUBCOMP [MQTT-4.3.3-2]: afterwards the client can use the
+     * identifier for a new message. If the store fails, closes the connection and rejects.
      */
     async release(clientId: string, packetId: number): Promise<void> {
       const session = here.connected.get(clientId)

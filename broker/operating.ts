@@ -32,9 +32,7 @@ interface Parts {
   calls: Calls
 }
 
-/**
- * Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions for them.
- */
+/** Shows operators the clients, sessions and retained messages of all nodes, and ends connections and sessions. */
 export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
@@ -49,7 +47,7 @@ export function createOperating(parts: Parts) {
       return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
 
-    /** Counts the persistent sessions of all nodes: those whose client is connected, and those whose client is away. */
+    /** Counts the persistent sessions of all nodes. */
     sessionCounts(): { connected: number; away: number } {
       const counts = { connected: 0, away: 0 }
       for (const { clean, disconnectedAt } of known.values()) {
@@ -74,10 +72,7 @@ export function createOperating(parts: Parts) {
       return views
     },
 
-    /**
-     * One session, with the number of messages that its client would get if the client came back now. Undefined: no
-     * session.
-     */
+    /** One session, with how many messages its client would get now. Undefined: no session. */
     async session(clientId: string): Promise<SessionView | undefined> {
       const session = known.get(clientId)
       if (!session) return undefined
@@ -138,13 +133,12 @@ function createEnding({
   calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
 
   return {
-    /** Closes the connection of a client id. Resolves with false if the client is not connected. */
     async disconnect(clientId: string): Promise<Outcome> {
       const node = known.nodeOf(clientId)
       return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
     },
 
-    /** Forgets a session and closes its connection. Resolves with false if there is no such session. */
+    /** Forgets a session and closes its connection. */
     async dropSession(clientId: string): Promise<Outcome> {
       const node = known.nodeOf(clientId)
       return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
@@ -164,13 +158,12 @@ function createEnding({
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    // Closes the connection first, so that no more messages go out to a session that is about to be forgotten.
+    // Before `drop`: no message must go out to a forgotten session.
     sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }
 }
 
-/** The figures of a session whose client is away, from the record of the session. */
 function awayFigures({ subscriptions, dropped }: SessionRecord) {
   return { subscriptions: subscriptions.map(([filter]) => filter), queued: null, inFlight: null, dropped }
 }

@@ -46,7 +46,7 @@ export interface SessionView {
   /** When the session is forgotten if its client does not come back; null while connected. */
   expiresAt: string | null
   subscriptions: string[]
-  /** Null in the list if the client is away: only `hubctl sessions show` counts the messages of such a session. */
+  /** Null in the list if the client is away: `hubctl sessions show` counts the messages. */
   queued: number | null
   inFlight: number | null
   dropped: number

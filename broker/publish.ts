@@ -27,42 +27,31 @@ export interface Received {
   isWill: boolean
   /** When the message came in, by the wall clock, milliseconds since the epoch. */
   at: number
-  /** When the last byte of the message came in, or when its wait for the publish rate ended, by `performance.now()`. */
+  /** When the last byte came in, or the wait for the publish rate ended, by `performance.now()`. */
   started: number
   /** Changes that must be stored with the decision, or not at all. */
   alongside: readonly Change[]
 }
 
-/**
- * Takes the messages that clients publish. The caller calls `settle` in the same turn of the event loop as `decide`.
- */
+/** Takes the messages that clients publish. Call `settle` in the same turn of the event loop as `decide`. */
 export interface Inbox<Decision extends { livestreams: number }> {
   /** Decides about a message by its topic and payload. */
   decide(received: Received): Decision
-  /**
-   * Appends the messages of the decision to the journal, sends them to subscribers, and sends the publisher a report.
-   * If the outcome is `failed`, nothing was stored.
-   */
+  /** Stores the decision, and sends its messages and its report. Outcome `failed`: nothing was stored. */
   settle(decided: Decision): Promise<{ outcome: string }>
 }
 
 /**
- * A PUBLISH with more bytes than this may take tens of milliseconds. So the broker decides about only one such PUBLISH
- * in each turn of the event loop, for all connections together.
+ * A PUBLISH above this size can take tens of milliseconds. So each turn of the event loop decides about one at most,
+ * for all connections together.
  */
 const largeBytes = 16 * 1024
 
-/**
- * Handles a PUBLISH from its arrival to its acknowledgement. The packet waits for the pacing (a limit of
- * packets per turn of the event loop) and for the publish rate. The inbox decides by topic and payload. An
- * accepted event is appended to the journal, fanned out and reported. Then the client gets its
- * acknowledgement.
- */
+/** Handles a PUBLISH from its arrival to its acknowledgement (docs/architecture.md, "In over MQTT"). */
 export function createPublishing<Decision extends { livestreams: number }>(parts: {
   inbox: Inbox<Decision>
   incoming: Incoming
   publishes: Access['publishes']
-  /** Limits how many small and how many large packets may go on in one turn of the event loop. */
   pacing: Record<'small' | 'large', Pacing>
   rate: ReturnType<typeof createPublishRate>
   clock: () => number
@@ -81,7 +70,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
       }
     },
 
-    /** Aedes asks about the next PUBLISH of a client, in the order of arrival. True: Aedes may acknowledge it. */
+    /** Decides about the next PUBLISH that has arrived. True: Aedes acknowledges the PUBLISH. */
     authorize(client: Client): Promise<boolean> {
       const publish = client.arrived.shift()
       return publish ? take(client, publish) : Promise.resolve(false)
@@ -90,7 +79,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     decideAndSettle,
   }
 
-  /** Whether a PUBLISH that has arrived may go on now. If not, `resume` is called when it may. */
+  /** Whether an arrived PUBLISH goes on now. If not, `resume` is called later. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
     // `pay` comes after the pacing: by then, the cost of the previous large PUBLISH is charged.
@@ -98,7 +87,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides about a PUBLISH at once. Resolves in the order of arrival. True: Aedes may acknowledge the PUBLISH. */
+  /** Decides at once, and resolves in the order of arrival. */
   function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
     const { session, connection } = client
     if (!session) {
@@ -111,7 +100,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return client.lastPublishSettled
   }
 
-  /** QoS 2: accepts a packet only once. A repeated packet gets the outcome of the first one. */
+  /** Accepts a packet once: a repetition gets the outcome of the first. */
   async function acceptQos2(client: Client, session: Session, publish: ArrivedPublish): Promise<boolean> {
     const { packetId } = publish
     const before = incoming.find(session, packetId)
@@ -133,22 +122,19 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return decideAndSettle({ ...origin, topic, payload, qos, retain, started, alongside })
   }
 
-  /**
-   * Decides about a PUBLISH or will, and settles the decision. False: nothing was stored, so no acknowledgement may go
-   * out.
-   */
+  /** Decides about a PUBLISH or will, and settles the decision. False: nothing was stored. */
   async function decideAndSettle(received: Received): Promise<boolean> {
     const { principal, payload } = received
     const decided = inbox.decide(received)
-    // Charges one token less than the cost: `rate.enter` took the first token when it let the event in.
+    // `rate.enter` has taken the first token.
     rate.charge(principal.username, costOf(payload.length, decided.livestreams) - 1, performance.now())
     const { outcome } = await inbox.settle(decided)
     return outcome !== 'failed'
   }
 
   /**
-   * Waits until the earlier PUBLISHes of the client are settled [MQTT-4.6.0-2], then resolves with whether this PUBLISH
-   * may be acknowledged. If nothing was stored, closes the connection. Never rejects.
+   * Waits for the client's earlier PUBLISHes [MQTT-4.6.0-2]. False: this PUBLISH is not stored, and the connection is
+   * closed. Never rejects.
    */
   async function acknowledgeInOrder(
     { connection }: Client,
@@ -156,7 +142,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     accepted: Promise<boolean>,
     before: Promise<boolean>,
   ): Promise<boolean> {
-    // Handles a rejection at once: Node.js must not report it as unhandled while the earlier PUBLISHes are awaited.
+    // `then` comes before the wait: Node.js would report a rejection during the wait as unhandled.
     const failure = accepted.then(
       (isAccepted) => (isAccepted ? undefined : 'publish not stored'),
       (error: unknown) => (error instanceof Error ? error.message : String(error)),
@@ -165,7 +151,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     const reason = await failure
     connection.finished(publish)
     if (reason === undefined) return true
-    // Waits for the earlier acknowledgements, which leave at the end of this turn of the event loop.
+    // Earlier acknowledgements are sent at the end of this turn of the event loop.
     await nextTurn()
     connection.cut('error', reason)
     return false
@@ -183,8 +169,8 @@ export async function publishesSettled(clients: Iterable<Client>): Promise<void>
 }
 
 /**
- * The inbox of the hub: the pipeline decides about messages on the topics of institutions. Every other message is
- * dropped, counted, logged and reported to the publisher's own institutions (design.md §7).
+ * The inbox of the hub: the pipeline decides about permitted messages. Others are dropped, counted, logged and reported
+ * to the publisher's own institutions (design.md §7).
  */
 export function createInbox(parts: {
   pipeline: Pick<Pipeline, 'decide' | 'dryRun' | 'refuse' | 'settle'>
@@ -231,8 +217,8 @@ export function createInbox(parts: {
 }
 
 /**
- * The institutions that get the report of a denied message: the publisher's institution that the topic names, or else
- * all institutions of the publisher.
+ * The institutions that get the report of a denied message (docs/decisions.md, "A denied publish is told to the
+ * institution it was for").
  */
 function readersOf(principal: Principal, topic: string): readonly string[] {
   if (principal.role !== 'publisher') return []

@@ -31,7 +31,7 @@ export function createSweeping(parts: {
 
   function sweep(): void {
     hubTime.checkClock()
-    // Removes expired retained values first, because the journal must keep the messages of all retained values.
+    // Expired retained values go first: the journal keeps the messages of all others.
     const trimmed = retained.sweep().then(() => trimming.sweep())
     Promise.all([trimmed, sessions.sweep(), hubTime.save()]).catch((error: unknown) => {
       metrics.storeFailures.inc()

@@ -25,31 +25,25 @@ import { recordChanges, recordPrefix, toStored } from './session/session-record.
 
 /** One commit has about this many changes, or this many bytes of values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
-/** The log gets a line each time this many entries of one kind are converted. */
+/** Number of converted entries of one kind between two lines of the log. */
 const linesEvery = 10_000
 /** A node that converts the store makes a commit at least this often, milliseconds. */
 const aliveMs = 5_000
-/**
- * The mark under this key says which node converts the store, and how far the conversion is. Each commit requires the
- * mark that the previous commit has written, so only one node can convert.
- */
+/** Each commit requires the mark of the previous commit. So only one node can convert. */
 const markKey = 'take-over/mark'
-/**
- * An entry below this prefix says at which position of the journal a former message now is. The key has the number of
- * the message in the former store (`sequence`). The conversion removes these entries at its end.
- */
+/** Entries for the conversion: the journal position of each former message, by `sequence`. */
 const takenPrefix = 'take-over/position/'
 
 /**
- * Yields the changes that convert other data of the former release, such as the queues of webhooks. The changes of one
- * array must be in one commit, in this order.
+ * Yields changes that convert other former data, such as queues of webhooks. The changes of one array must be in one
+ * commit, in this order.
  */
 export type FormerWork = (store: Store) => AsyncIterable<readonly Change[]>
 
 /**
- * Converts a store of the former release, or an empty store, to this release, before any other code reads the store.
- * Each commit removes the former entries that it converts, so after a crash the next start converts the rest. The last
- * commit writes the number of the format. Resolves with false if the store had the format of this release already.
+ * Converts a former or empty store to this release, before other code reads the store. After a crash, the next start
+ * goes on (docs/decisions.md, "A store of the release before is taken over in place"). Resolves with false if the store
+ * already had this format.
  */
 export function createTakeOver(work: FormerWork, size = portionSize) {
   return async (store: Store, log: Log): Promise<boolean> => {
@@ -128,10 +122,7 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /**
-     * Adds changes that must be in one commit. The caller counts `nth` from 0 in each call. `add` raises each `nth` by
-     * the count of numbers that the changes of earlier calls take in this portion.
-     */
+    /** Adds changes that must be in one commit. Count `nth` from 0 in each call: `add` raises `nth`. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered
@@ -154,9 +145,9 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   }
 }
 
-/** Moves the messages of the queues into the journal, in the order in which they were accepted. */
+/** Moves the queued messages into the journal, in the order of acceptance. */
 async function takeMessages(store: Store, portions: Portions, count: () => void): Promise<void> {
-  /** For each message, the queue entry with the highest granted QoS. The key is the sequence. */
+  /** For each sequence, the queue entry with the highest granted QoS. */
   const entries = new Map<number, QueueEntry>()
   for await (const [, value] of store.range(queuePrefix)) {
     const entry = readQueueEntry(value)
@@ -166,7 +157,7 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
   for await (const [key, body] of store.range(bodyPrefix)) {
     const sequence = Number(key.slice(bodyPrefix.length))
     const entry = entries.get(sequence)
-    // No session waits for this message. Its payload is removed later, with the other former entries.
+    // No session waits for this message: `run` removes the payload.
     if (!entry) continue
     const message = queuedMessage(entry, body)
     const taken: Change = { put: takenKey(sequence), value: '', numbered: { nth: 0, at: 'value' } }
@@ -179,8 +170,8 @@ async function takeMessages(store: Store, portions: Portions, count: () => void)
 type Retained = NonNullable<ReturnType<typeof readRetained>> & { key: string }
 
 /**
- * Appends the messages of retained values to the journal, in the order of arrival. In the store, each retained value is
- * then only the position of its message.
+ * Appends the messages of retained values to the journal, in the order of arrival. Each retained value is then stored
+ * as a position.
  */
 async function takeRetained(store: Store, portions: Portions, count: () => void): Promise<void> {
   const bodies = new Map<string, Buffer>()
@@ -205,7 +196,7 @@ async function takeRetained(store: Store, portions: Portions, count: () => void)
       const whole = header.body === undefined ? payload : bodies.get(header.body)
       return whole ? [retainedMessage(header, whole)] : []
     })
-    // If the payload is missing, the former hub had removed it, and no client could get the value any more.
+    // Values without a payload: no client could get them from the former hub.
     const lost = messages.length === 0 ? group.map(({ key }) => ({ del: key })) : []
     const shared = bodies.has(name) ? [{ del: sharedPrefix + name }] : []
     const kept = messages.flatMap((message, nth) => retainedChange(message, nth))
@@ -223,10 +214,7 @@ function retainedChange({ topic, retained }: Message, nth: number): Change[] {
   return [{ put, value: '', order, numbered: { nth, at: 'value' } }]
 }
 
-/**
- * Converts the sessions: from now on, positions identify the messages that a session has not acknowledged. Besides
- * these, a session gets only the messages that are appended to the journal from now on.
- */
+/** Converts the sessions. A session gets its unacknowledged messages, and all that is appended from now on. */
 async function takeSessions(store: Store, portions: Portions, count: () => void): Promise<void> {
   const positions = new Map<number, number>()
   for await (const [key, value] of store.range(takenPrefix)) {
@@ -255,10 +243,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/**
- * Reads the messages that a session has not acknowledged. Their packet identifiers are left out, because packet
- * identifiers now result from positions.
- */
+/** Reads the unacknowledged messages of a session. Packet identifiers are left out: they now follow from positions. */
 async function readQueue(
   store: Store,
   { clientId, clean, createdAt }: FormerRecord,
@@ -271,9 +256,9 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // A released message has already reached the client, so the session is not owed it.
+    // The client already has a released message.
     if (!isOwn || position === undefined || released) continue
-    // At QoS 2, a repetition would need the former packet identifier. It is lost, so the message goes out as a new one.
+    // At QoS 2, DUP would need the former packet identifier, which is lost.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })
   }
   return { keys, owed }

@@ -13,9 +13,8 @@ interface KeyPair {
 }
 
 /**
- * Holds the certificate and key in use. When the files are replaced, takes the new pair without a restart (design.md
- * §3), but only if certificate and key fit together, and if two looks in a row find the same content. Until then the
- * old pair stays in use. Throws an error of one line if the files cannot be used at the start.
+ * Holds the certificate and key in use. Takes a replaced pair without a restart (design.md §3), if the pair is usable.
+ * Throws an error of one line if the first files are unusable.
  */
 export function createCertificates(parts: {
   certPath: string
@@ -41,13 +40,12 @@ export function createCertificates(parts: {
     /** When the certificate in use expires. */
     notAfter: (): Date => new Date(current.certificate.validTo),
 
-    /** Calls the listener with every new pair that can be used. Returns the function that removes the listener. */
+    /** Calls the listener with every new usable pair. Returns a function that removes the listener. */
     onChange(listener: (pair: KeyPair) => void): () => void {
       listeners.add(listener)
       return () => listeners.delete(listener)
     },
 
-    /** Looks at the files now. The node also does so by itself, once in each interval. */
     look,
 
     /** Stops looking at the files. */
@@ -68,8 +66,8 @@ export function createCertificates(parts: {
   }
 
   /**
-   * Acts only if two looks in a row find the same: an operator cannot replace two files at the same instant, and a chain
-   * that is being written is already a certificate before its intermediates are there.
+   * Acts if two looks in a row find the same content. A single look could find one file still old, or a chain half
+   * written.
    */
   function judge(files: KeyPair | { reason: string }): void {
     const found = 'reason' in files ? files.reason : contentOf(files)

@@ -12,15 +12,12 @@ import { hostname } from 'node:os'
 import { dirname, join } from 'node:path'
 
 const dayMs = 24 * 3600 * 1000
-/** Some TLS clients refuse a server certificate that is valid for more than 398 days. */
+/** Some TLS clients refuse server certificates that are valid for over 398 days. */
 const serverDays = 397
 const caYears = 10
-/**
- * The validity of a new certificate begins this long before the certificate is made, so that clients whose clocks are
- * slow accept it.
- */
+/** Validity begins this long before the certificate is made, for clients with slow clocks. */
 const clockDifferenceMs = 3600 * 1000
-/** Part of the issuer name of the certificates made here. A certificate of another issuer is never overwritten. */
+/** Part of the issuer name. Certificates of other issuers are never overwritten. */
 const caName = 'now-playing hub development CA'
 /** A server certificate is replaced this many days before it expires. */
 const renewDays = 30
@@ -34,11 +31,10 @@ interface DevelopmentCertificates {
 }
 
 /**
- * Makes a development CA and a server certificate in `dir`, or completes and renews existing ones.
+ * Makes, completes or renews a development CA and a server certificate in `dir`.
  *
- * Processes that do this at the same time need no lock. A key file, once written, is never replaced. Each certificate
- * can be made again from its key, and the name of the CA follows from the key of the CA. So the files fit together,
- * whichever process writes last.
+ * Processes that do this at the same time need no lock: key files are never replaced. The certificates and the name of
+ * the CA follow from the keys.
  */
 export async function ensureDevelopmentCertificates(
   dir: string,
@@ -51,7 +47,7 @@ export async function ensureDevelopmentCertificates(
 
   await mkdir(dir, { recursive: true })
   const server = await readServer(files)
-  // The key of the CA is needed only to renew the certificate. Until then its file may be missing.
+  // The key of the CA may be missing until a renewal needs the key.
   if (server !== undefined && isFresh(server, names, now)) return files
 
   await Promise.all([files.cert, files.ca].map(refuseForeign))
@@ -65,7 +61,7 @@ export async function ensureDevelopmentCertificates(
   return files
 }
 
-/** The server's certificate with its CA, if the three files are there and fit together. */
+/** The server's certificate and its CA, if all three files fit together. */
 async function readServer(files: DevelopmentCertificates) {
   const [cert, key, ca] = await Promise.all([files.cert, files.key, files.ca].map(readIfThere))
   try {
@@ -93,10 +89,7 @@ function covers(cert: X509Certificate, name: string): boolean {
   return (isIP(name) ? cert.checkIP(name) : cert.checkHost(name)) !== undefined
 }
 
-/**
- * Refuses to overwrite a certificate that this module did not make. Operators should name their own certificate in the
- * configuration, but may have put it under this path.
- */
+/** Throws rather than overwrite a certificate that an operator has put there. */
 async function refuseForeign(path: string): Promise<void> {
   const present = await readIfThere(path)
   const issuer = present === undefined ? undefined : issuerOf(present)
@@ -108,7 +101,7 @@ async function refuseForeign(path: string): Promise<void> {
 
 /** The key in the file, or a new one. An existing key is never replaced: it may be the only copy. */
 async function ensureKey(path: string): Promise<string> {
-  // If another process makes a key at the same moment, the key that is written first stays, and both use it.
+  // If two processes make a key, both use the key that is written first.
   if ((await readIfThere(path)) === undefined) await createFile(path, makeKey(), 0o600)
   const key = await readFile(path, 'utf8')
   if (!isOurKind(key))
@@ -116,10 +109,7 @@ async function ensureKey(path: string): Promise<string> {
   return key
 }
 
-/**
- * Returns the CA certificate of this key. Issues it again if it is missing, belongs to another key, or would expire
- * before the server certificate.
- */
+/** Returns a CA certificate of this key that outlives the server certificate. */
 async function ensureCa(path: string, caKey: string, now: Date): Promise<string> {
   const present = await readIfThere(path)
   if (present !== undefined && isCaOf(caKey, present, now)) return present
@@ -158,7 +148,7 @@ function isOurKind(privateKey: string): boolean {
 async function makeCaCertificate(caKey: string, now: Date): Promise<string> {
   const notAfter = new Date(now)
   notAfter.setUTCFullYear(notAfter.getUTCFullYear() + caYears)
-  // Two development CAs in one trust store must not share a name: clients find the issuer by its name.
+  // Each CA needs its own name: clients find the issuer by name.
   const mark = createHash('sha256')
     .update(publicKeyOf(caKey) ?? '')
     .digest('hex')
@@ -171,7 +161,7 @@ function validFrom(now: Date): Date {
   return new Date(now.getTime() - clockDifferenceMs)
 }
 
-/** Whether a certificate may have this name. The host name of a container may hold any characters. */
+/** The host name of a container can hold characters that certificates do not allow. */
 function isHostOrAddress(name: string): boolean {
   if (isIP(name) > 0) return !name.includes('%') // no zone such as fe80::1%eth0
   return /^(?=.{1,253}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$/i.test(name)
@@ -207,7 +197,7 @@ async function readIfThere(path: string): Promise<string | undefined> {
   }
 }
 
-/** Creates a file with its whole content at once. A file that is there already stays. */
+/** Creates a file with its whole content in one step. An existing file stays. */
 async function createFile(path: string, content: string, mode: number): Promise<void> {
   try {
     await fromDraft(path, content, mode, link)
@@ -216,12 +206,12 @@ async function createFile(path: string, content: string, mode: number): Promise<
   }
 }
 
-/** Replaces the content at once: a reader sees the old file or the new one. */
+/** Replaces a file in one step: readers see the old or the new content. */
 function replaceFile(path: string, content: string, mode: number): Promise<void> {
   return fromDraft(path, content, mode, rename)
 }
 
-/** Writes a draft beside the file, and puts it in place with `place`. Leaves no draft behind, also if that fails. */
+/** Writes a draft beside the file, then calls `place`. Removes the draft, also after a failure. */
 async function fromDraft(
   path: string,
   content: string,

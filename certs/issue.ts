@@ -4,8 +4,7 @@ import { isIP } from 'node:net'
 import * as x509 from '@peculiar/x509'
 
 /*
- * Signs certificates. `development.ts` imports this file only when it has a certificate to make, because x509 takes
- * longer to load than the rest of `certs/` together.
+ * Signs certificates. x509 takes long to load: import this file only when necessary.
  */
 
 /** When a certificate is valid. */
@@ -53,7 +52,7 @@ export async function issueServerCertificate(
 }
 
 async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {
-  // DER requires a positive number without a leading zero byte: the 4 at the beginning ensures both.
+  // DER requires a positive number without a leading zero byte: hence the 4.
   const serialNumber = `4${randomBytes(15).toString('hex').slice(1)}`
   const certificate = await x509.X509CertificateGenerator.create(
     { serialNumber, signingAlgorithm, ...parts },

@@ -4,14 +4,14 @@ import type { Log } from '../telemetry/log.ts'
 import { createCertificates } from './certificates.ts'
 import { ensureDevelopmentCertificates } from './development.ts'
 
-/** Paths of the certificate in use and its key, and of the CA that clients are told to trust, if they need one. */
+/** `tlsCa`: the CA that clients are told to trust, if they need one. */
 interface TlsPaths {
   tlsCert: string
   tlsKey: string
   tlsCa?: string
 }
 
-/** Opens the configured certificate. Without one, opens a development certificate, which the first start makes. */
+/** Opens the configured certificate, or makes and opens a development certificate. */
 export async function openCertificates(config: Config, certsDir: string, log: Log) {
   const { tlsCert, tlsKey, tlsCa } = config
   if (tlsCa !== undefined) await readCa('HUB_TLS_CA', tlsCa)

@@ -19,20 +19,18 @@ interface StoredKey extends SigningKeyView {
   publicJwk: JWK
 }
 
-/** The only algorithm of the hub's tokens, whatever algorithm the header of a token names (RFC 8725 §3.1). */
+/** The only algorithm of tokens, whatever a header says (RFC 8725 §3.1). */
 export const algorithm = 'RS256'
 
 /**
- * The keys that sign tokens and pushes. The newest key signs. The hub accepts the signatures of a replaced key for
- * another `keepMs` milliseconds: after that, every token that it signed has expired. Private keys stay in the store
- * (data directory, mode 0700).
+ * The newest key signs tokens and pushes. A replaced key verifies for `keepMs` milliseconds more, until its last token
+ * has expired. Private keys lie in the store.
  */
 export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
   const { store, clock, keepMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
   const inLock = await createLock(store, 'signing-key')
-  // Nodes that start at the same time may each make a key. When the nodes have heard of all keys, they all sign with
-  // the newest.
+  // Nodes that start together may each make a key: the newest key wins.
   let signing = newest() ?? (await makeFirst())
 
   return {
@@ -43,8 +41,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     },
 
     /**
-     * The public key with this id, if the hub still accepts signatures of this key. Returns the same object each time,
-     * so that jose imports the key only once.
+     * The public key with this id, if it still verifies. Returns the same object each time: jose then imports the key
+     * only once.
      */
     find(kid: string | undefined): JWK | undefined {
       const stored = kid === undefined ? undefined : collection.get(kid)
@@ -58,8 +56,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /**
-     * Makes a new key that signs from now on. `dropOld`: the hub refuses tokens of the other keys at once. Calls
-     * `first` with the id of the new key before it stores the key. If `first` rejects, no key is stored.
+     * Makes a new key that signs from now on. `dropOld`: the hub refuses tokens of the other keys immediately. `first`
+     * gets the new id before the commit: if `first` rejects, nothing changes.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inLock(async (held) => {

@@ -12,21 +12,21 @@ interface Typed {
   options?: readonly CommandOption[]
 }
 
-/** One command of `hubctl`: how a person types it, what it asks of the node, and how its answer is printed. */
+/** A command of `hubctl` that the node carries out. */
 export interface Command extends Typed {
-  /** A summary for the help. It says more than the summary of the operation, and takes its place. */
+  /** Replaces the summary of the operation in the help. */
   summary?: string
   /** The operation that the node carries out. */
   operation: OperationName
-  /** The arguments to send. Checks what can be checked without the node. Throws a `usage` error if that is wrong. */
+  /** Makes the arguments to send. Throws a `usage` error if they are wrong. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** Formats the answer for people. */
   print(result: unknown, printer: Printer, input?: Input): string
-  /** Formats one line for people, if the answer comes line by line until one side ends it. */
+  /** Formats one line for people, if the answer comes line by line. */
   line?(value: unknown, printer: Printer): string
-  /** Formats a line of progress for people, if the node reports its progress before it answers. */
+  /** Formats a line of progress for people, if the node reports progress. */
   progress?(value: unknown, printer: Printer): string
-  /** Another command, which runs instead of this one if `option` (its name in camel case) is not given. */
+  /** The command to run if `option` (in camel case) is not given. */
   without?: { option: string; run: LocalCommand }
   /** Makes the answer for `--json`. Without it, `--json` prints the whole result. */
   json?(result: unknown): unknown
@@ -64,9 +64,8 @@ export interface CommandOption {
 }
 
 /**
- * Makes options from the arguments of the operation that a list command asks for. The returned `args` makes arguments
- * from the options that a person gave. `parameters`: arguments that get no option, because a person types them as
- * parameters (`<name>`).
+ * Makes options from the arguments of a list operation. `parameters`: arguments typed as `<name>`, without an option.
+ * The returned `args` makes the arguments from typed options.
  */
 export function filtersOf(operation: OperationName, parameters: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[operation].args
@@ -103,7 +102,7 @@ export interface Input {
 
 type Awaitable<T> = T | Promise<T>
 
-/** Makes the error of wrong usage: `hubctl` prints it, and exits with 2 (design.md §4). */
+/** Makes the error for wrong usage: `hubctl` exits with 2 (design.md §4). */
 export function usage(message: string): Error {
   const error = new Error(message)
   error.name = usageName

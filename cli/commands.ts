@@ -226,7 +226,7 @@ const auditColumns = [
   ['DETAIL', 'detail'],
 ] as const
 
-/** Adds a column for the node if any entry names a node. Entries do so where nodes share a store. */
+/** Entries name a node if nodes share the store. */
 function auditColumnsOf(result: unknown): readonly Column[] {
   const saysNode = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
   return saysNode ? [...auditColumns, ['NODE', 'node']] : auditColumns

@@ -3,16 +3,16 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 
-/** The reason why a command has no result. `code` is for programs, the message for people. */
+/** Why a command has no result: `code` for programs, `message` for people. */
 export interface CallFailure {
   code: string
   message: string
 }
 
-/** Longest wait for an answer, or for the next bytes of one, milliseconds: only a refresh of the feed may take long. */
+/** Longest wait for an answer or its next bytes, milliseconds. Only a refresh of the feed takes long. */
 const timeoutMs = 60_000
 
-/** Sends one command to the node behind the admin socket. Returns its result, or the reason why there is none. */
+/** Sends a command over the admin socket. Returns the result, or why there is none. */
 export async function call(
   socketPath: string,
   command: string,
@@ -27,10 +27,7 @@ export async function call(
   }
 }
 
-/**
- * Sends a command whose answer comes line by line, and passes each value to `print`. Resolves with the reason why the
- * lines ended, such as a refusal or the close of the node.
- */
+/** Sends a command whose answer comes line by line. Resolves with the reason why the lines ended. */
 export async function readLines(
   socketPath: string,
   command: string,
@@ -49,10 +46,7 @@ export async function readLines(
   }
 }
 
-/**
- * Sends a command whose answer comes line by line. Resolves with the stream of its bytes, or the reason why there is
- * none. `close` ends the answer early.
- */
+/** Sends a command, and resolves with the stream of the answer. `close` ends the answer early. */
 export async function openLines(
   socketPath: string,
   command: string,
@@ -95,8 +89,7 @@ function post(socketPath: string, path: string, body: string): Promise<string> {
     const headers = {
       'content-type': 'application/json',
       'content-length': Buffer.byteLength(body),
-      // With `keep-alive` the node does not close the connection, `hubctl` does. If the node closed the unix socket,
-      // `hubctl` could get EPIPE before it has sent the end of a large request.
+      // `hubctl` must close the connection. If the node closed it, a large request could fail with EPIPE.
       connection: 'keep-alive',
     }
     const sending = request({ socketPath, path, method: 'POST', headers, agent: false }, (response) => {
@@ -118,7 +111,7 @@ function tooLate(): Error {
   return new Error(`no answer within ${timeoutMs / 1000} s`)
 }
 
-/** The error of a request that was sent whole, and got no answer. The node may have carried it out. */
+/** The whole request was sent: the node may have carried it out. */
 export class Unanswered extends Error {
   get failure(): CallFailure {
     return {

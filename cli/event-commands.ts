@@ -205,7 +205,6 @@ function printEvent(result: unknown, printer: Printer): string {
   return sections.filter((section) => section !== false).join('\n\n')
 }
 
-/** Says why a topic does not show the event: its validity has ended, or an event with a newer time came before it. */
 function whyNotShown(topic: unknown, printer: Printer): string | false {
   const { newer, retained, validUntil } = Object(topic)
   const isOver = !retained && typeof validUntil === 'string' && Date.parse(validUntil) <= Date.now()
@@ -252,7 +251,7 @@ function kindOf(name: unknown): unknown {
   return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
 }
 
-/** The state of a delivery, with the reason why its queue stands still, and the event that it waits behind. */
+/** `held`: why the queue stands still. `behind`: the event that the delivery waits for. */
 function stateOf(delivery: unknown): string {
   const { state, held = null, behind = null } = Object(delivery)
   return `${state}${held === null ? '' : `, ${held}`}${behind === null ? '' : ` behind ${behind}`}`
@@ -263,7 +262,7 @@ function lastOf(attempt: unknown): string | undefined {
   return `${localTime(valueAt(attempt, 'time'))} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
 }
 
-/** Rows of a table: numbers are rounded to hundredths, and the kinds of events have their short names. */
+/** Rounds numbers to hundredths, and gives kinds of events their short names. */
 function rounded(events: unknown): Record<string, unknown>[] {
   return listOf(events).map((event) => {
     const entries = Object.entries(Object(event)).map(([name, value]) => [

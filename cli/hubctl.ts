@@ -16,7 +16,7 @@ import { createProgram, type GlobalOptions, oneLine, summaryOfCommand } from './
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
-  // Looks for `--json` before commander parses, so that a usage error is printed as JSON as well.
+  // A usage error of commander must be JSON as well.
   const json = wantsJson(argv)
   let code = 0
   const program = createProgram(async (command, input, how) => {
@@ -31,7 +31,7 @@ async function main(argv: readonly string[]): Promise<number> {
       fail({ code: 'usage', message: describe(error) }, json)
       return 2
     }
-    // Any other error: for example, the log-in file cannot be read. The message of Node.js names the path of the file.
+    // For example, the log-in file cannot be read: the message names the path.
     fail({ code: 'internal', message: error instanceof Error ? error.message : String(error) }, json)
     return 1
   }
@@ -50,8 +50,7 @@ async function main(argv: readonly string[]): Promise<number> {
     const { line } = command
     if (line) {
       const printer = createPrinter(process.stdout)
-      // Ends the process when the reader of the output is gone (`| head`): a command that prints lines has no end of
-      // its own.
+      // A command that prints lines would otherwise outlive its reader (`| head`).
       process.stdout.once('error', () => process.exit(0))
       const print = (value: unknown) => console.log(json ? toLine(value) : line(value, printer))
       const error = await door.readLines(command.operation, { args, print })
@@ -91,7 +90,6 @@ function notWatched({ words }: Command | LocalCommand): Error {
   return usage(`--watch is for what only reads, not for hubctl ${words}`)
 }
 
-/** Commander's message on one line. If only the first words of a command were typed, says how to find the rest. */
 function describe(error: Error): string {
   if (!(error instanceof CommanderError)) return error.message
   if (error.code === 'commander.help') return 'that is not a whole command: add --help to see what comes next'
@@ -100,7 +98,6 @@ function describe(error: Error): string {
 
 type Answer = Awaited<ReturnType<typeof call>>
 
-/** Chooses how commands reach the hub: through the admin socket of a node, or over HTTPS if a URL is given. */
 async function openDoor({ socketPath, url, caPath }: GlobalOptions) {
   if (url !== undefined) {
     const ca = caPath === undefined ? undefined : await readCa(caPath)
@@ -118,7 +115,7 @@ async function openDoor({ socketPath, url, caPath }: GlobalOptions) {
   }
 }
 
-/** Sends a command. Shows a person at the terminal the progress that the node reports (not over HTTPS). */
+/** Sends a command, and shows the progress at a terminal (not over HTTPS). */
 async function callAndTell(
   { operation, progress }: Command,
   door: Awaited<ReturnType<typeof openDoor>>,
@@ -139,8 +136,8 @@ async function callAndTell(
 }
 
 /**
- * Whether a command that removes something for good is allowed to run. Asks the person at the terminal. Without a
- * person, a script on the machine of the node may run it; a script elsewhere needs `--yes`.
+ * Whether a command that cannot be undone is allowed. Asks the person at the terminal. Over HTTPS, a script needs
+ * `--yes`.
  */
 async function mayTakeAway(
   command: Command,
@@ -165,7 +162,6 @@ async function mayTakeAway(
 
 const confirmation = 'This cannot be undone. Go on? (y/N) '
 
-/** An argument as a person types it. Empty for a flag that was not given. */
 function asTyped(name: string, value: unknown): string[] {
   if (typeof value !== 'boolean') return [String(value)]
   return value ? [`--${name.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`] : []
@@ -188,7 +184,6 @@ function show(command: Command, input: Input, answer: Answer, json: boolean): nu
   return command.succeeded?.(result) === false ? 1 : 0
 }
 
-/** If a command that changes something got no answer, says how to find out whether the node has made the change. */
 function withAdvice(error: CallFailure, { operation }: Command): CallFailure {
   if (error.code !== 'node.unanswered' || operations[operation].effect === 'none') return error
   return { ...error, message: `${error.message}. hubctl audit shows whether the change was made` }
@@ -202,8 +197,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure. It does if perhaps the node is just restarting or busy. After the first
- * answer, `--watch` goes on after other failures too, except when the log-in has ended or has no permission.
+ * Whether `--watch` goes on after a failure, such as a restart of the node. After the first answer, only failures of
+ * log-in or permission end `--watch`.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true
@@ -214,12 +209,12 @@ function toLine(value: unknown): string {
   return visibleJson(JSON.stringify(value ?? null))
 }
 
-/** Longest path of a unix socket, bytes (`sun_path` of unix(7)). A longer path would be cut short in silence. */
+/** Longest path of a unix socket, bytes (unix(7)). A longer path would be cut short silently. */
 const maxSocketPathBytes = 107
 /** Moves the cursor to the top left, and clears the screen (ECMA-48). */
 const clearScreen = '\u001b[H\u001b[2J'
 
-/** Prints a refusal or a usage error: for programs as the one JSON value on stdout, for people on stderr. */
+/** Prints an error: the one JSON value on stdout, or for people on stderr. */
 function fail(error: CallFailure, json: boolean): void {
   if (json) console.log(toJson({ error }))
   else console.error(createPrinter(process.stderr).failure(error.message))
@@ -230,7 +225,7 @@ function wantsJson(argv: readonly string[]): boolean {
   return argv.slice(0, end < 0 ? argv.length : end).includes('--json')
 }
 
-/** The name of the person for the audit log. In a container, the id of the user may have no name. */
+/** The user for the audit log. In a container, the user id may have no name. */
 function whoAsks(): string {
   try {
     return userInfo().username

@@ -4,7 +4,6 @@ import { importOfFile } from './backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 
-/** `hubctl import`: imports a file of `hubctl export`, or the data of an Aedes broker. */
 export const importCommand: Command = {
   words: 'import',
   summary:
@@ -44,7 +43,7 @@ async function aedesArgs(input: Input): Promise<Record<string, unknown>> {
   if (input.flag('stopped')) throw usage('--stopped is for a file')
   const given = input.text('aedesRedis')
   const url = given === '-' ? await firstLineOfInput() : given
-  // Hides the arguments: the URL may have a password, and every user of the machine can see arguments of processes.
+  // The URL may have a password, and all users can see arguments of processes.
   if (url.includes('@')) process.title = 'hubctl import'
   if (!formats['redis-url'](url)) throw usage('--aedes-redis must be a URL like redis://host:6379/0')
   const file = input.optional('users')

@@ -3,10 +3,10 @@ import stringWidth from 'string-width'
 import { visible, visibleJson } from '../telemetry/visible.ts'
 import { isTime, localTime } from './time/local-time.ts'
 
-/** A column of a list: its heading and where the value is, a path such as `publisher.title`. */
+/** A column of a list. `path`: where the value is, such as `publisher.title`. */
 export type Column = readonly [heading: string, path: string]
 
-/** Formats tables and sentences for people, with colours only if the output is a terminal. */
+/** Formats tables and sentences for people. Colours are for terminals only. */
 export type Printer = ReturnType<typeof createPrinter>
 
 /** Makes a printer for this output. */
@@ -16,8 +16,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
 
   return {
     /**
-     * A table with one row per element. If there is no element, returns the text `nothing`. This text must say only
-     * that the list is empty, because a filter may have left out every element.
+     * A table, or the text `nothing` for an empty list. The text must be true even if a filter has hidden all elements.
      */
     list(rows: unknown, columns: readonly Column[], nothing: string): string {
       const elements = Array.isArray(rows) ? rows : []
@@ -28,12 +27,12 @@ export function createPrinter(output: { isTTY?: boolean }) {
       ])
     },
 
-    /** A table of two columns: the path and the value of each property, also of nested objects. */
+    /** A table of paths and values, also of nested objects. */
     properties(value: unknown): string {
       return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), showAt(path, leaf)]))
     },
 
-    /** One line of values. Each value is padded to its width, so that lines printed one by one are aligned. */
+    /** One line of values, padded so that lines printed one by one are aligned. */
     line(values: readonly (readonly [value: unknown, width: number])[]): string {
       return values
         .map(([value, width]) => show(value).padEnd(width))
@@ -41,7 +40,7 @@ export function createPrinter(output: { isTTY?: boolean }) {
         .trimEnd()
     },
 
-    /** A sentence: what was done, and to which target. Both may be texts of strangers, so `visible` escapes them. */
+    /** A sentence: what was done, and to which target. Texts of strangers are escaped. */
     sentence(done: string, target: unknown): string {
       return `${visible(done)} ${show(target)}.`
     },
@@ -88,7 +87,7 @@ function aligned(rows: readonly (readonly string[])[]): string {
   return rows.map((row) => row.map(padded).join('  ').trimEnd()).join('\n')
 }
 
-/** How many columns of a terminal a text takes. Most texts are ASCII, for which `stringWidth` would be slow. */
+/** How many columns a text takes. For ASCII, `stringWidth` would be slow. */
 function widthOf(text: string): number {
   return /^[ -~]*$/.test(text) ? text.length : stringWidth(text)
 }

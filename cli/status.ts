@@ -17,7 +17,6 @@ export const statusCommand: Command = {
   print: (result, printer, input) => printer.properties(input?.flag('counters') ? result : withUnits(result)),
 }
 
-/** The status without its counters, and with units. A value that is not a number gets no unit. */
 function withUnits(result: unknown): unknown {
   const { counters: _counters, ...status } = Object(result)
   for (const [path, shown] of Object.entries(units)) {

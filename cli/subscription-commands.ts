@@ -99,7 +99,7 @@ function nameArgument(input: Input): Record<string, unknown> {
   return { name: input.text('name') }
 }
 
-/** Converts digits to a number. Any other text stays as it was typed, so that the error message can quote it. */
+/** Converts digits to a number. The error message quotes any other text as it was typed. */
 function numberOrText(typed: string | undefined): number | string | undefined {
   return typed !== undefined && /^[0-9]{1,9}$/.test(typed) ? Number(typed) : typed
 }

@@ -2,8 +2,8 @@ import { relative } from 'node:path'
 import type { Livestream } from '../validator/feed/feed.ts'
 
 /**
- * The commands that a person who starts a node by hand may paste next: for a listener, a broadcaster and an event. They
- * have the real ports, paths and livestreams of this node, so that they work as printed.
+ * Commands to paste after a start by hand: for a listener, a broadcaster and an event. Ports, paths and livestreams are
+ * those of this node.
  */
 export function welcomeText(node: {
   /** Address where clients reach the node. Loopback addresses and "every address" are printed as `localhost`. */
@@ -79,7 +79,6 @@ function publisherLines(livestream: Livestream, hubctl: string, broker: string):
   ]
 }
 
-/** The commands for the older HTTPS API: add a user, set its password, log in, send an event, list the topics. */
 function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caPath: string): string[] {
   const { type, externalId, institution, publisher } = livestream
   const services = [{ type, externalId, publisherId: publisher.externalId }]
@@ -100,7 +99,6 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
   ]
 }
 
-/** Shell lines that take user name and password out of the JSON of `hubctl`. They use Node, which is installed. */
 function login(variable: string): string[] {
   return [
     `${variable}_USER=$(node -p "($${variable}).username")`,
@@ -110,7 +108,7 @@ function login(variable: string): string[] {
 
 const eventName = 'de.org.hub.v1.radio.track.playing'
 
-/** An event as one word of a shell command. The shell replaces its `start` by the moment of sending. */
+/** An event as one word of a shell command. The shell fills in `start` when the command runs. */
 function eventArgument(services: readonly object[]): string {
   const event = {
     event: eventName,
@@ -135,7 +133,7 @@ function escaped(text: string): string {
   return text.replaceAll("'", `'\\''`)
 }
 
-/** Replaces line breaks and control characters, because they could end the shell comment that shows the title. */
+/** Replaces line breaks and control characters: the shell would run the second line of a title. */
 function printable(title: string): string {
   return title.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, ' ')
 }

@@ -1,6 +1,6 @@
 import type { Config } from './config.ts'
 
-/** The limits of MQTT, converted from the units of the settings (seconds) to those of the broker (milliseconds). */
+/** The limits of MQTT for the broker. Seconds of the settings become milliseconds. */
 export function brokerLimits(config: Config) {
   return {
     maxPacketBytes: config.maxPacket,

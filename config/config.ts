@@ -15,7 +15,7 @@ import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
 /** Path of the livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
 
-/** Whether a path leads to a sample feed: that of this release, or that of a release that is installed elsewhere. */
+/** Whether a path leads to the sample feed of this release, or of another installed release. */
 export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
@@ -82,7 +82,7 @@ const smtp = Type.Object(
   { additionalProperties: false, description: 'an object with host and from' },
 )
 
-/** Settings that may stand in the environment and in the configuration file: `mqttPort` is `HUB_MQTT_PORT`. */
+/** Settings of the environment and of the configuration file: `mqttPort` is `HUB_MQTT_PORT`. */
 const settings = {
   stage: oneOf(['test', 'prod']),
   project: formatted('name', 'letters, digits, dots, dashes and underscores, at most 64'),
@@ -124,7 +124,7 @@ const settings = {
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }
 
-/** Settings that may stand in the configuration file: all above, and lists and objects, which fit into no variable. */
+/** Settings of the configuration file: all above, and lists and objects. */
 const fileSettings = {
   ...settings,
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
@@ -132,7 +132,7 @@ const fileSettings = {
   redis,
 }
 
-/** The settings of one source, the environment or the file. Each setting may be missing. */
+/** The settings of one source: the environment or the file. */
 type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
 
 type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
@@ -149,7 +149,7 @@ export type Config = Readonly<
     tlsCert?: string
     tlsKey?: string
     tlsCa?: string
-    /** The URL of Redis. The hub uses the embedded store if this is unset and `redis` names no server either. */
+    /** If this and `redis` are unset, the hub uses the embedded store. */
     redisUrl?: string
     redis?: Readonly<RedisConfig>
     pushCa?: string
@@ -160,8 +160,8 @@ export type Config = Readonly<
 >
 
 /**
- * Reads the configuration (design.md §3). The JSON file that `HUB_CONFIG` names overrides the defaults, and the
- * environment overrides both. If there is any problem, returns only the problems, a line for each.
+ * Reads the configuration (design.md §3). The environment overrides the JSON file of `HUB_CONFIG`, and the file
+ * overrides the defaults. `problems`: a line for each.
  */
 export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Config } | { problems: string[] } {
   const file = readFile(env, cwd)
@@ -172,7 +172,7 @@ export function loadConfig(env: NodeJS.ProcessEnv, cwd: string): { config: Confi
   return { config: freeze(complete(merged, cwd)) }
 }
 
-/** Warnings about a node on stage `prod` that still uses settings for trying out the hub, a sentence each. */
+/** Warnings about settings for trying out the hub, if the stage is `prod`. A sentence each. */
 export function trialSettings({ stage, feed, tlsCert }: Config): string[] {
   if (stage !== 'prod') return []
   return [
@@ -215,7 +215,7 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
 function readEnvironment(env: NodeJS.ProcessEnv): Source {
   const layer: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(env)) {
-    // An empty value counts as unset, because some process supervisors can unset a variable only in this way.
+    // Some process supervisors can unset a variable only by an empty value.
     if (!name.startsWith('HUB_') || name === 'HUB_CONFIG' || !value) continue
     const key = settingNames.get(name)
     if (key === undefined) layer[name] = value
@@ -224,7 +224,7 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
   return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
 }
 
-/** Converts the text of a variable to the type of its setting. The schema refuses a text that cannot be converted. */
+/** Converts a variable to the type of its setting, if possible. The schema refuses other texts. */
 function parseVariable(schema: object, text: string): unknown {
   const type = 'type' in schema ? schema.type : 'string'
   if (type === 'integer' && /^-?\d+$/.test(text)) return Number(text)
@@ -234,9 +234,9 @@ function parseVariable(schema: object, text: string): unknown {
 
 function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
   if (validate(value)) return { layer: value, problems: [] }
-  // A Set, because a value of the wrong type also breaks the rule `enum`, and both errors give the same line.
+  // A value of the wrong type also breaks the rule `enum`, and would give the same line again.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
-  // Returns wrong settings, too, so that the rules between settings report their problems in the same run.
+  // Keeps wrong settings, so that the same run reports the problems between settings.
   return { layer: value as Layer, problems }
 }
 
@@ -256,7 +256,7 @@ function describe(error: ErrorObject, label: (place: string) => string): string 
   return `${label(place.join('.'))}: ${show(name, data)}, expected ${parentSchema?.description}`
 }
 
-/** Says which setting was meant by an unknown name. Lists all known names only if they are few. */
+/** What to write instead of an unknown name. Lists the known names if they are few. */
 function insteadOf(name: string, known: readonly string[]): string {
   const inFile = Object.keys(fileSettings).find((key) => variableName(key) === name)
   if (inFile !== undefined && !(inFile in settings))

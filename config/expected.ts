@@ -4,7 +4,7 @@ import { show } from './mask.ts'
 
 /**
  * Does work that depends on a setting. If the work fails, the error names the setting, its value and the expected
- * value, like all other problems of the configuration.
+ * value.
  */
 export async function expected<T>(
   setting: string,
@@ -66,5 +66,5 @@ export async function listening<T>(
   }
 }
 
-/** The codes with which the system refuses an address. Example: EINVAL for a link-local one without its interface. */
+/** Error codes of an address that the system refuses. EINVAL: a link-local address without its interface. */
 const codesOfHost = new Set(['EADDRNOTAVAIL', 'EAFNOSUPPORT', 'EAI_AGAIN', 'EINVAL', 'ENOTFOUND'])

@@ -1,4 +1,4 @@
-/** The checks for texts of settings. The schema of a setting names its check as `format`. */
+/** The checks for texts. The schema of a setting names its check as `format`. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
   account: /^[^\s@]+@[^\s@]+$/,

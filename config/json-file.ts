@@ -1,10 +1,7 @@
 import { parseJson } from '../event/json.ts'
 import { jsonFault } from '../event/json-fault.ts'
 
-/**
- * Reads the content of a JSON file. A problem says where the fault is, and never quotes the file: any word in the file
- * may be a password.
- */
+/** Reads the content of a JSON file. Problems never quote the file: any word may be a password. */
 export function readJson(content: Uint8Array): { value: unknown } | { problems: string[] } {
   const parsed = parseJson(content)
   if ('value' in parsed) return parsed
@@ -18,6 +15,6 @@ export function readJson(content: Uint8Array): { value: unknown } | { problems: 
   const fault = jsonFault(text)
   if (fault !== undefined) return { problems: [fault] }
   if (!/^\s*\{/.test(text)) return { problems: ['expected an object'] }
-  // The text is JSON, but `parseJson` is stricter: it refuses, for example, a key that occurs twice.
+  // `parseJson` also refuses some JSON, such as a key that occurs twice.
   return { problems: parsed.errors.map(({ path, message }) => `at ${path}: ${message}`) }
 }

@@ -1,9 +1,8 @@
 const masked = '***'
 
 /**
- * The value of a setting as people may see it: passwords, tokens and the credentials in URLs are masked. A name decides
- * whether a value is secret: that of the setting, or that of the field if the setting is an object. Items of a list
- * have the name of the list.
+ * Masks passwords, tokens, and the credentials in URLs. The name of a setting or field says whether the value is
+ * secret.
  */
 export function mask(name: string, value: unknown): unknown {
   if (secretName.test(name)) return masked
@@ -15,12 +14,12 @@ export function mask(name: string, value: unknown): unknown {
   return value
 }
 
-// Only the whole name `key` is secret, not every name with `key`: `tlsKey` is the path of a key.
+// Only the exact name `key` is secret: `tlsKey` is the path of a key.
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /**
- * Masks the secrets in a URL. Also works on broken URLs, because an error message shows the URL that was refused. In
- * doubt, masks too much rather than show a password. Names of parameters stay, their values are masked.
+ * Masks the secrets in a URL; in doubt, masks too much. Works on broken URLs, too: error messages show URLs that were
+ * refused.
  */
 function maskUrl(text: string): string {
   return text

@@ -1,6 +1,6 @@
 /**
- * The known name that a person probably meant by an unknown name. It has all words of the unknown name, or differs from
- * it in a few letters. Case, `_` and `-` do not matter. Undefined if no known name is near.
+ * The known name nearest to a mistyped one, by words or by letters. Ignores case, `_` and `-`. Undefined if no name is
+ * near.
  */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const words = wordsOf(name)
@@ -18,8 +18,8 @@ export function nearest(name: string, known: readonly string[]): string | undefi
 }
 
 /**
- * The words of a name in lower case: `HUB_MQTT_PORT` and `mqttPort` both give `mqtt`, `port`. Reads only the first 64
- * letters, because no setting is longer.
+ * The words of a name in lower case: `HUB_MQTT_PORT` gives `mqtt`, `port`. Reads 64 letters, because no setting is
+ * longer.
  */
 function wordsOf(name: string): string[] {
   const short = name.slice(0, 64).replace(/^HUB_/i, '')
@@ -27,7 +27,7 @@ function wordsOf(name: string): string[] {
   return words.filter(Boolean).map((word) => word.toLowerCase())
 }
 
-/** How many letters to add, remove or replace to turn one text into the other (Levenshtein distance). */
+/** The Levenshtein distance: how many letters to add, remove or replace. */
 function distance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, index) => index)
   for (const [index, letter] of [...a].entries()) {

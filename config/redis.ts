@@ -8,7 +8,7 @@ const address = Type.Object(
 )
 const addresses = Type.Array(address, { minItems: 1, description: 'a list of host and port, at least one' })
 
-/** Settings of the connection to Redis that have no place in `HUB_REDIS_URL`: Sentinels, a cluster, a CA, passwords. */
+/** Settings of the connection to Redis that have no place in `HUB_REDIS_URL`. */
 export type RedisConfig = Static<typeof redis>
 export const redis = Type.Object(
   {
@@ -24,7 +24,7 @@ export const redis = Type.Object(
   { additionalProperties: false, description: 'an object with sentinels and name, with cluster, or with ca' },
 )
 
-/** Checks the rules between the settings of Redis. Returns the problems. The settings may still have wrong types. */
+/** Returns the problems between the settings of Redis. The settings may still have wrong types. */
 export function redisProblems(url: unknown, config: RedisConfig | undefined, replicas: unknown): string[] {
   if (typeof config !== 'object' || config === null) return []
   const { sentinels, name, cluster, tls, ca, username, password, sentinelPassword } = config

@@ -17,7 +17,7 @@ interface Settings {
   plugins?: unknown
 }
 
-/** Checks the rules between settings. Returns the problems. The settings may still have wrong types. */
+/** Returns the problems between settings. The settings may still have wrong types. */
 export function crossProblems(merged: Settings): string[] {
   const problems: string[] = []
   if (merged.stage === 'prod' && merged.pushAllowPrivate === true) {

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** The release, from `package.json`. That file is one folder up, or two folders up from compiled code in `dist/`. */
+/** The release, from `package.json`. Without the file: `unknown`. */
 export const version = readVersion()
 
 function readVersion(): string {
@@ -8,7 +8,7 @@ function readVersion(): string {
     try {
       return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')).version
     } catch {
-      // not here: this code runs from `dist/`, so the file is one folder further up
+      // not here: compiled code in `dist/` is one folder deeper
     }
   }
   return 'unknown'

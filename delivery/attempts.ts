@@ -7,23 +7,17 @@ export const keptAttempts = 50
 
 export type Attempts = ReturnType<typeof createAttempts>
 
-/**
- * Keeps the last attempts of each queue, which show why deliveries fail. The commit that stores the outcome of an
- * attempt also stores the attempt.
- */
+/** Keeps the last attempts of each queue. The commit that stores an outcome also stores the attempt. */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
-  // Another node has made an attempt, so read the attempts of the queue again when they are needed.
+  // Another node made an attempt: read the attempts of the queue again next time.
   store.onOthers('attempt/', (change) => {
     if ('tell' in change) return
     logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
   })
 
   return {
-    /**
-     * The changes that store an attempt. `list` shows the attempt at once, even if the commit fails, because the
-     * attempt was made.
-     */
+    /** The changes that store an attempt. `list` shows the attempt even if the commit fails. */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
       const log = await logOf(queue)
       const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
@@ -66,7 +60,7 @@ export function createAttempts(store: Store) {
 }
 
 interface Entry {
-  /** Time of the attempt, milliseconds since the epoch, but always greater than that of the attempt before. */
+  /** Time of the attempt, milliseconds since the epoch, but always greater than the previous sequence. */
   sequence: number
   attempt: Attempt
 }

@@ -20,7 +20,7 @@ export async function createClients(parts: {
   const ca = pushCa === undefined ? {} : { ca: await readCa('HUB_PUSH_CA', pushCa) }
   const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
-  // Private addresses are allowed, because the operator chooses these URLs and may run the services in-house.
+  // The operator chooses these URLs, and may run the services in-house.
   const targets = createWebhooks({ ...client, allowPrivate: true })
 
   return {

@@ -33,7 +33,7 @@ import { createPushSubscriptions } from './webhook/subscriptions.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
-/** The end of the legacy API track `push`: from then on, the hub sends nothing to webhooks (service.md §9). */
+/** The legacy API track `push`. After its end, the hub sends nothing to webhooks (service.md §9). */
 interface PushTrack {
   /** When the track retired, ISO 8601. Undefined: it has not retired. */
   retiredAt(): string | undefined
@@ -48,11 +48,11 @@ export interface DeliveriesParts {
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
-  /** Returns a token of a service account. By this token, the receiver at URL `audience` recognises the hub. */
+  /** Returns a token of a service account, by which the receiver at URL `audience` recognises the hub. */
   tokenFor: (audience: string, account: string) => Promise<string>
   /** Says whether the API track `push` has retired. */
   track: PushTrack
-  /** Informs a subscription's contact that the hub has disabled the subscription. Undefined without a mail server. */
+  /** Undefined: there is no mail server. */
   tellContact: TellContact | undefined
   /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string
@@ -62,10 +62,7 @@ export interface DeliveriesParts {
   metrics: Metrics
 }
 
-/**
- * Builds the part of the hub that delivers accepted events to webhooks and plugin targets (design.md §1). Loads the
- * queues. The hub delivers nothing before `start`.
- */
+/** Delivers accepted events to webhooks and plugin targets, from `start` on (design.md §1). Loads the queues. */
 export async function createDeliveries(parts: DeliveriesParts) {
   const { config, store, journal, nodes, calls, repetitions, tokenFor, track, tellContact } = parts
   const { version, sockets, clock, log, metrics } = parts
@@ -131,7 +128,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Sends a test message to a webhook. */
     test: tests.test,
 
-    /** Queues an item of plugin work that came to `POST /pubsub`. False: there is no target for the item. */
+    /** Queues an item that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
     ...createQueueList({ calls, queues, runner, subscriptions, plugins, push }),
@@ -165,7 +162,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     },
   }
 
-  /** Enables a webhook, and stores `alongside`. Then all nodes try its queue. Returns whether it was disabled. */
+  /** Enables a webhook, and stores `alongside`. Returns whether the webhook was disabled before. */
   function enable(name: string, alongside: readonly Change[] = []): Promise<boolean> {
     return subscriptions.enable(name, () => [...alongside, ...standings.madeActive(name), retryChange(name)])
   }

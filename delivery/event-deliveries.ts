@@ -11,17 +11,11 @@ export interface EventDelivery {
   target: string | null
   /** The contact of the webhook. Null for a plugin target. */
   contact: string | null
-  /**
-   * `settled`: the hub no longer knows how the delivery ended. The event does not wait, is no dead letter, and no
-   * successful attempt is kept. The hub delivered the event, or dropped it to keep to the limits of the queue.
-   */
+  /** `settled`: the hub delivered or dropped the event, but no longer knows which. */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
-  /** Why a waiting event is not sent to its webhook. Null: nothing holds it back. */
+  /** What holds back a waiting event. Null: nothing. */
   held: 'paused' | 'disabled' | null
-  /**
-   * Id of the event at the head of the queue, if this event waits behind it. Null: this event is the head, was set
-   * aside, or does not wait.
-   */
+  /** Id of the event at the head of the queue. Null: this event waits behind no other. */
   behind: string | null
   /** The attempts with this event, newest first. */
   attempts: Attempt[]
@@ -66,8 +60,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // Always list a webhook that had to get the event (`isOwed`). List any other delivery only if the queue has a trace
-    // of the event: a newer webhook may have got the event by a replay, and a plugin target gets only some events.
+    // Plugin targets, and webhooks newer than the event, are listed if their queue has a trace of the event. A replay
+    // leaves one.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -40,12 +40,11 @@ export function createPlanner(parts: {
     })
   }
 
-  /** One item for each plugin target that gets the event, however many livestreams the event has. */
+  /** One item for each plugin target, however many livestreams the event has. */
   function toTargets({ event, kind, institutionId }: Accepted): WorkGroup[] {
     return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
       scope: queueOf(type),
-      // Use the payload of the message for the first livestream: the messages for the other livestreams have the same
-      // payload.
+      // The messages for all livestreams have the same payload.
       content: { nth: 0 },
       items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
     }))

@@ -3,7 +3,7 @@ import { decideWithRetries, fingerprintOf, type Repetitions } from '../validator
 import type { PluginItem } from './plugins/driver.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 
-/** Queues the items for plugin targets that come to `POST /pubsub`: each item once, however often it comes. */
+/** Queues the items for plugin targets that come to `POST /pubsub`. A repeated item is queued once. */
 export function createPushedWork(parts: {
   store: Store
   repetitions: Repetitions

@@ -12,8 +12,8 @@ export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>['
 export interface QueueTotals {
   pending: number
   /**
-   * When the oldest waiting item was put into its queue, milliseconds since the epoch. Does not count items that wait
-   * because an operator paused the webhook, the hub disabled it, or the target is gone. Undefined: no item waits.
+   * When the oldest waiting item was put into its queue, milliseconds since the epoch; undefined if there is none.
+   * Queues from which the hub sends nothing do not count, but `beginning` queues do.
    */
   oldest: number | undefined
   deadLetters: number
@@ -21,13 +21,13 @@ export interface QueueTotals {
   disabled: number
 }
 
-/** Facts that only one node knows: the states of the queues that it works off, and how many items it has dropped. */
+/** What each node tells the others: the states of its queues, and how many items it has dropped. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
 }
 
-/** Lists every queue as operators see it, also queues that never held an item, and adds them up. */
+/** Lists all queues as operators see them, empty ones too, and adds them up. */
 export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
@@ -56,15 +56,14 @@ export function createQueueList(parts: {
       })
     },
 
-    /** Adds up all queues. Every node that shares the store has the same totals, so this node asks no other. */
+    /** Adds up all queues. Asks no other node, because all nodes have the same totals. */
     totals(): QueueTotals {
       const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0 }
       for (const [name, target] of targets()) {
         const { pending, deadLetters, oldest } = queues.lengthOf(name)
         totals.pending += pending
         totals.deadLetters += deadLetters
-        // The items of a `beginning` queue count as well. They wait until the hub has added the earlier events, and
-        // operators must notice if that takes too long.
+        // A `beginning` queue counts: operators must notice if the beginning takes too long.
         const isSending = [undefined, 'beginning'].includes(restingState(name, target))
         if (oldest !== null && isSending)
           totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
@@ -85,8 +84,8 @@ export function createQueueList(parts: {
   }
 
   /**
-   * The state of a queue from which the hub sends nothing at present; else undefined. A queue that is both paused and
-   * disabled counts as `paused`, because only an operator can end a pause.
+   * The state of a queue from which the hub sends nothing at present; else undefined. `paused` comes before `disabled`,
+   * because only an operator can end a pause.
    */
   function restingState(name: string, target: string | null) {
     const { disabledAt, pausedAt, isBeginning } = subscriptions.find(name) ?? {}

@@ -3,12 +3,11 @@ import type { WorkQueues } from './queue/work-queues.ts'
 import type { Push } from './webhook/push.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
-/** Sends dead letters, or events of the journal, once more. A replay also enables the webhook if it is disabled. */
+/** Sends dead letters or earlier events again, and enables a disabled webhook. */
 export function createReplays(parts: {
   find: (queue: string) => PushSubscription | undefined
   enable: (queue: string) => Promise<boolean>
   queues: Pick<WorkQueues, 'replay' | 'repeat'>
-  /** Finds the newest events of a livestream that the hub accepted since a time, in the order of the journal. */
   earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   push: Pick<Push, 'whyNotSent'>
   retry: (queue: string) => void
@@ -23,14 +22,14 @@ export function createReplays(parts: {
       try {
         return await queues.replay(queue, messageId)
       } finally {
-        // Even if this failed, try the queue now: the webhook is enabled, and some letters may be items again.
+        // After a failure too: some letters may be items again.
         retry(queue)
       }
     },
 
     /**
-     * Sends the events again that the hub accepted since a time, milliseconds since the epoch. Returns how many. Calls
-     * `first` with their number before it changes anything.
+     * Sends the events again that were accepted from `since` on (milliseconds since the epoch). Calls `first` with
+     * their number before any change. Returns how many.
      */
     async replaySince(
       queue: string,

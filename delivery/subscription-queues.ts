@@ -22,8 +22,8 @@ export function createSubscriptionQueues(parts: {
 
   return {
     /**
-     * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Returns undefined if the
-     * institution has too many webhooks, of this livestream or in all.
+     * Adds a webhook. With `from`, the webhook first gets the events accepted since that time. Undefined: the
+     * institution has too many webhooks.
      */
     async add(request: SubscriptionRequest): Promise<PushSubscription | undefined> {
       const added = await subscriptions.add(request)
@@ -39,28 +39,26 @@ export function createSubscriptionQueues(parts: {
       if (!(await subscriptions.remove(institutionId, name, alongside))) return false
       standings.forget(name)
       try {
-        // A delivery that ended meanwhile may have stored an attempt or a standing again: remove these traces too.
+        // A delivery that ended meanwhile may have left new traces.
         await queues.drop(name, await traces())
         standings.forget(name)
       } catch (err) {
-        // The subscription is removed, so the caller hears of no failure. The node of the queue removes the rest.
+        // The subscription is gone: the node of its queue will remove the rest.
         log.warn({ err, queue: name }, 'queue of a removed subscription not removed yet')
       }
       runner.retryNow(name)
       return true
     },
 
-    /** Stops sending to a webhook, on every node. Does not cut short a delivery. True if the webhook was not paused. */
+    /** Pauses a webhook on every node. A delivery under way goes on. True if the webhook was not paused yet. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // The question serves only to wait until the other nodes know of the pause, so its answers are ignored. Each node
-      // receives the pause before the question, and then answers. A node that does not answer learns of the pause
-      // later, from the store.
+      // Wait for the other nodes: they receive the pause before this question. A silent node learns of the pause later.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },
 
-    /** Ends the pause of a webhook: the hub sends the waiting items, in their order. True if the webhook was paused. */
+    /** Ends the pause of a webhook. True if the webhook was paused. */
     async resume(name: string): Promise<boolean> {
       const isResumed = await subscriptions.resume(name, [retryChange(name)])
       if (isResumed) runner.retryNow(name)

@@ -4,21 +4,21 @@ import type { WorkItem } from './queue/work-item.ts'
 export interface Target {
   /** Queues with the same endpoint share its limit of deliveries that run at once. */
   endpoint: string
-  /** The institution or plugin target that the queue belongs to. The limits on deliveries are divided among owners. */
+  /** The institution or plugin target of the queue. Owners share the limits on deliveries. */
   owner: string
   /** Tries once to deliver an item. Never rejects. Ends early, with any outcome, when `signal` aborts. */
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
 }
 
-/** A queue from which the hub sends nothing any more. The hub gives up the items that wait in it. */
+/** The hub sends nothing from this queue any more, and gives up its items. */
 interface Closed {
   /** Why the queue is closed. */
   closed: string
 }
 
 /**
- * The target of a queue. Undefined: the hub sends nothing for now, and the items wait. `gone`: the subscription was
- * removed, so the hub removes the queue with its items.
+ * The target of a queue. Undefined: the items wait for now. `gone`: the subscription was removed, so the hub removes
+ * the queue.
  */
 export type TargetOf = (queue: string) => Target | Closed | 'gone' | undefined
 

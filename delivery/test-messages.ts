@@ -27,16 +27,14 @@ export function createTestMessages(parts: {
 
   return {
     /**
-     * Sends a test message. Undefined: this webhook or too many others are being tested already, or the API track
-     * `push` has retired.
+     * Sends a test message. Undefined: this webhook or too many others are under test, or the track `push` has retired.
      */
     async test(name: string): Promise<Attempt | undefined> {
       const subscription = find(name)
       if (!subscription || testing.has(name) || whyClosed() !== undefined) return undefined
       const { institutionId } = subscription
       const ofInstitution = [...testing.values()].filter((institution) => institution === institutionId)
-      // Refuse if the institution already has as many tests under way as there are free places, so that other
-      // institutions can test too.
+      // Leave places free for the tests of other institutions.
       if (ofInstitution.length >= most - testing.size) return undefined
       testing.set(name, institutionId)
       try {

@@ -26,7 +26,7 @@ export function crc64(text: string): string {
   return hex(high) + hex(low)
 }
 
-// The checksum is computed in two 32-bit halves. With a BigInt, every step would allocate a new object.
+// Two 32-bit halves: with a BigInt, every step would allocate an object.
 const polynomialHigh = 0x42f0e1eb
 const polynomialLow = 0xa9ea3693
 const tableHigh = new Int32Array(256)

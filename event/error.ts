@@ -1,8 +1,8 @@
-/** The outcome of an event with an error. `published`: the error is only a warning. */
+/** `published`: the error is only a warning. */
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
 interface ErrorKind {
-  /** Describes the error in general. `errorItem` appends the detail. The wording may change, the error code may not. */
+  /** `errorItem` appends the detail. The wording can change, the error code must not. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
 }
@@ -52,7 +52,7 @@ export const errorTable = {
   },
 } as const satisfies Record<string, ErrorKind>
 
-/** Code of a schema error. It begins with the JSON Schema keyword that failed: `required.openapi.validation`. */
+/** The JSON Schema keyword that failed comes first, as in `required.openapi.validation`. */
 type SchemaErrorCode = `${string}.openapi.validation`
 
 /** Every error code of an event. */
@@ -67,8 +67,8 @@ export interface ErrorItem {
 }
 
 /**
- * Builds the item of an error. `detail` describes the wrong value and the expected value. This function escapes control
- * characters, because `detail` may contain a value of the publisher that has not passed through `quote`.
+ * Builds an error item; `detail` names the wrong and the expected value. Control characters in `detail` are escaped: a
+ * publisher may have sent them.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
   const { sentence } = kindOfError(code)
@@ -81,7 +81,7 @@ export function outcomeOf(errorCode: string): ErrorOutcome {
   return kindOfError(errorCode).outcome
 }
 
-/** Formats a value that a publisher sent, for an error message: printable, and cut to 80 characters. */
+/** Formats a publisher's value for an error message: printable, at most 80 characters. */
 export function quote(value: unknown): string {
   if (typeof value === 'string') return `"${printable(value, maxQuoted)}"`
   if (Array.isArray(value)) return `an array of ${value.length}`
@@ -89,7 +89,7 @@ export function quote(value: unknown): string {
   return printable(String(value), maxQuoted)
 }
 
-/** Path of a value in an event. The function makes property names printable, and cuts a long path. */
+/** Path of a value in an event, printable and cut to `maxPath` characters. */
 export function pathOf(...segments: readonly (string | number)[]): string {
   let path = '.'
   for (const [index, segment] of segments.entries()) {
@@ -102,8 +102,8 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Collects the errors of an event. It lists them one by one up to `maxErrors` and `maxErrorBytes`. A last item counts
- * the rest, so that a report is not much larger than its event.
+ * Lists the errors of an event, up to `maxErrors` and `maxErrorBytes`. One more item counts the rest: a report must not
+ * be much larger than its event.
  */
 export function createErrorList() {
   const listed: ErrorItem[] = []
@@ -113,7 +113,7 @@ export function createErrorList() {
   let count = 0
   return {
     isFull: () => omittedCode !== undefined,
-    /** Takes a function that builds the error, because a hostile event has too many errors to build them all. */
+    /** Takes a function: a hostile event has too many errors to build them all. */
     add(make: () => ErrorItem): void {
       count++
       if (omittedCode !== undefined) return
@@ -134,16 +134,14 @@ export function createErrorList() {
   }
 }
 
-/**
- * Maximum number of errors that are listed one by one. To build one error takes as long as to decide about the event.
- */
+/** Maximum number of errors listed one by one. Building an error takes as long as deciding about an event. */
 export const maxErrors = 100
-/** Maximum number of bytes that the listed errors have as JSON. A hundred ordinary errors have fewer bytes. */
+/** Maximum size of the listed errors as JSON, bytes. A hundred ordinary errors are smaller. */
 const maxErrorBytes = 64 * 1024
-/** Maximum number of characters of a path. The path of a deeply nested value can consist of sixty names. */
+/** Longest detail, characters: enough for two quoted identifiers and some words. */
 const maxPath = 300
 const maxQuoted = 80
-/** Maximum number of characters of a detail: enough for two quoted identifiers and the words around them. */
+/** Longest path, characters. A deeply nested value can have sixty names in its path. */
 const maxDetail = 400
 
 const schemaSuffix = '.openapi.validation'
@@ -174,7 +172,7 @@ function kindOfError(code: string): ErrorKind {
 
 /** `text` with control and invisible characters written as escapes, cut to `limit` characters. */
 function printable(text: string, limit: number): string {
-  // Cut the text before escaping too, not only after: to escape all of a long text would be wasted work.
+  // Cut before escaping too: escaping all of a long text would waste time.
   const escaped = text.slice(0, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
   })

@@ -1,14 +1,13 @@
 /*
- * The formats of texts in events: instants, URNs, and the ids that the hub gives to events. Pages in a browser use
- * `parseInstant`, so this file imports nothing from Node.js.
+ * The formats of instants, URNs and event ids. Import nothing from Node.js here: browsers use `parseInstant`.
  */
 
 /**
- * Reads an instant. Returns milliseconds since the epoch, or undefined if `text` is not an instant.
+ * Reads an instant (service.md §2, design.md §7). Returns milliseconds since the epoch, or undefined. Microseconds
+ * count, because instants order events; further digits are cut off.
  *
- * Accepts ISO 8601 calendar dates with hours, minutes and an offset (service.md §2, design.md §7). Seconds may be left
- * out. A fraction belongs to the seconds, or to the minutes if there are no seconds. Impossible dates, leap seconds and
- * 24:00 are refused. The result is exact to the microsecond, because events are ordered by it. More digits are cut off.
+ * Accepts ISO 8601 dates with hours, minutes and an offset. Seconds and a fraction are optional: without seconds, the
+ * fraction belongs to the minutes. Impossible dates, leap seconds and 24:00 are refused.
  */
 export function parseInstant(text: string): number | undefined {
   const parts = instant.exec(text)?.groups
@@ -29,7 +28,7 @@ export function parseInstant(text: string): number | undefined {
   // A day that does not exist rolls over into the next month.
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
 
-  // Read nine digits of the fraction as a whole number, because for example Number('0.57') * 100 is not exactly 57.
+  // A whole number of nine digits: Number('0.57') * 100 is not exactly 57.
   const billionths = Number((parts.fraction ?? '').slice(0, 9).padEnd(9, '0'))
   const microseconds = Math.floor((billionths * (parts.second === undefined ? 60 : 1)) / 1000)
   const offset = (offsetHour * 60 + offsetMinute) * (parts.sign === '-' ? -1 : 1)
@@ -39,10 +38,10 @@ export function parseInstant(text: string): number | undefined {
 const instant =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d)(?::?(?<offsetMinute>\d\d))?)$/
 
-/** Pattern of an instant for the API description. It also matches dates that do not exist, such as 30 February. */
+/** Pattern of instants for the API description. It matches impossible dates too. */
 export const instantPattern = instant.source.replace(/\?<\w+>/g, '')
 
-/** The service types of service.md §2.3. Each has its own kind of livestream URN (design.md §5). */
+/** Kind of livestream URN for each service type (service.md §2.3, design.md §5). */
 export const livestreamKinds = {
   PermanentLivestream: 'permanent-livestream',
   Livestream: 'livestream',
@@ -55,10 +54,10 @@ export type ServiceType = keyof typeof livestreamKinds
 /** All service types, in the order of service.md §2.3. */
 export const serviceTypes: readonly ServiceType[] = ['Event', 'Livestream', 'PermanentLivestream']
 
-/** Pattern of every URN (service.md §2.4). It allows no dot and no slash, because a URN can be a topic level. */
+/** Pattern of every URN (service.md §2.4). No dot, no slash: a URN can be a topic level. */
 export const urnPattern = '^urn:org:[a-z0-9-]+:[a-z0-9-]+$'
 
-/** Maximum number of characters of a URN. Topics contain URNs, and the length of topics and filters must be bounded. */
+/** Longest URN, characters. This limit bounds the length of topics and filters, which contain URNs. */
 export const maxUrnLength = 200
 
 /** Whether `text` is a URN, of the given kind if one is named. */
@@ -88,15 +87,13 @@ export function isLivestreamUrn(text: string): boolean {
 const urn = new RegExp(urnPattern)
 
 /**
- * Returns a function that makes event ids. An id is a numeric string. Ids are ordered by time. They strictly increase
- * within the process even when the clock steps back, and are unique across nodes that do not know each other (design.md
- * §5).
+ * Returns a function that makes event ids: decimal numbers, ordered by time. Within the process, ids strictly increase,
+ * even if the clock steps back. Ids are unique across nodes (design.md §5).
  *
- * `timeOf` takes the time of the clock, and returns the time that the id gets. With `journal.timeOf`, ids follow the order
- * of the journal even if the clock was set back before a restart.
+ * `timeOf` turns the time of the clock into that of the id. `journal.timeOf` keeps the order of the journal, even if
+ * the clock was set back before a restart.
  *
- * The bits of an id: milliseconds since the epoch, 32 random bits that stand for the node, and a 16-bit counter. The id
- * is written in decimal.
+ * The bits of an id: milliseconds since the epoch, 32 random bits for the node, a 16-bit counter.
  */
 export function createEventIds(
   clock: () => number = Date.now,
@@ -119,7 +116,7 @@ export function createEventIds(
   }
 }
 
-/** When an event got its id, milliseconds since the epoch. Undefined: the id does not have the form of a hub's id. */
+/** When an event got its id, milliseconds since the epoch. Undefined: not the form of a hub's id. */
 export function timeOfEventId(id: string): number | undefined {
   return /^[1-9][0-9]{14,39}$/.test(id) ? Number(BigInt(id) >> 48n) : undefined
 }

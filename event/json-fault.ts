@@ -5,11 +5,11 @@ export function jsonFault(text: string): string | undefined {
   return `${lineAndColumn(text, fault)}: ${fault === text.length ? 'the text ends before its JSON does' : 'this is not JSON'}`
 }
 
-/** Matches white space and the JSON token after it (RFC 8259). The token is empty if no JSON token follows. */
+/** Matches white space and one JSON token (RFC 8259), or an empty token. */
 const token =
   /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
 
-/** The index at which the text stops being JSON, or undefined. `JSON.parse` does not report it for every fault. */
+/** Where the text stops being JSON, or undefined. `JSON.parse` does not always say so. */
 function firstFault(text: string): number | undefined {
   const open: string[] = []
   let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'next' = 'value'

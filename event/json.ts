@@ -6,16 +6,15 @@ import { jsonFault } from './json-fault.ts'
 const maxNesting = 64
 
 /**
- * Maximum number of values in one payload: each object, array, text, number, true, false and null counts as
- * one. A full event for 200 livestreams has less than 2,000 values. A payload of 400 kB has room for 200,000
- * values. To parse so many takes ten times as long as to parse one text of the same size.
+ * Maximum number of values in a payload; each object and array counts too. 200,000 values would fit into 400 kB, and
+ * parse slowly: docs/decisions.md, "An event has at most 10,000 values, and names at most 200 livestreams".
  */
 const maxValues = 10_000
 
 /**
- * Reads a payload as one JSON object, stricter than JSON.parse. It refuses text that two readers could
- * understand differently (duplicate keys, numbers beyond double precision, `__proto__`), and text that
- * could exhaust a later reader (nesting, number of values). The errors repeat no value: it may be a password.
+ * Reads a payload as one JSON object. Refuses what readers could understand differently (duplicate keys, numbers beyond
+ * double precision, `__proto__`), or what could exhaust them (nesting, number of values). Errors repeat no value: it
+ * may be a password.
  */
 export function parseJson(payload: Uint8Array): { value: unknown } | { errors: ErrorItem[] } {
   if (!isUtf8(payload)) return refused('it is not valid UTF-8')
@@ -23,7 +22,7 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  // Scan first: JSON.parse is slow on a text with a hundred thousand open brackets or keys.
+  // Scan first: JSON.parse is slow with a hundred thousand open brackets or keys.
   const { errors, isComplete } = scan(text)
   if (!isComplete) return { errors }
 
@@ -46,24 +45,23 @@ function refused(detail: string): { errors: ErrorItem[] } {
 
 /** An object or array that is open at the current index of the scan. */
 interface Level {
-  /** The keys of an object so far, and how often each of them occurred. Undefined: this level is an array. */
+  /** The keys of an object so far. Undefined: this level is an array. */
   keys: Keys | undefined
   /** Key or index of the current value. */
   at: string | number
 }
 
 /**
- * Looks through JSON text for faults that JSON.parse hides. The scan reads the text once and keeps its own stack, so
- * its time is linear for any input. It stops early, with `isComplete` false, at `maxNesting`, at `maxValues`, and when
- * the list of errors is full. After a complete scan, the caller calls JSON.parse. If JSON.parse rejects the text, the
- * caller ignores the errors of the scan.
+ * Finds faults that JSON.parse hides, in linear time for any input. Stops early (`isComplete` false) at `maxNesting`,
+ * at `maxValues`, or with a full list of errors. After a complete scan, the errors count only if JSON.parse accepts the
+ * text.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   /** Made for the first error, because most payloads have none. */
   let errors = undefined as ErrorList | undefined
   const levels: Level[] = []
   let values = 0
-  /** Number of keys. The scan counts keys too, because a text that is not JSON may have more keys than values. */
+  /** Text that is not JSON can have more keys than values. */
   let keys = 0
   let index = 0
   while (index < text.length) {
@@ -130,10 +128,10 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   }
 
   function checkNumber(literal: string): void {
-    // A short number cannot be out of range. This also skips true, false and null.
+    // A short number without an exponent cannot be out of range.
     if (literal.length < 16 && !literal.includes('e') && !literal.includes('E')) return
     const value = Number(literal)
-    // Beyond 2^53-1, different integers become the same double, so the intended one is lost (service.md §8).
+    // Beyond 2^53-1, different integers become the same double (service.md §8).
     if (Math.abs(value) > Number.MAX_SAFE_INTEGER) {
       report(`the number is out of range, expected at most ±${Number.MAX_SAFE_INTEGER}`)
     }
@@ -154,7 +152,7 @@ const word = /[^{}[\]",: \n\t\r]+/y
 
 type Keys = ReturnType<typeof createKeys>
 
-/** The keys of one object. The first key needs no map: an event may have ten thousand objects with one key each. */
+/** The first key needs no map: an event can have ten thousand objects with one key. */
 function createKeys() {
   let first: string | undefined
   let times: Map<string, number> | undefined

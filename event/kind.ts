@@ -6,7 +6,7 @@ const table = [
   { name: 'de.org.hub.v1.radio.data', class: 'data', suffix: 'data', timeField: 'start' },
 ] as const
 
-/** Class of an event. An inbox topic may end with a class, and a credential may be limited to some classes. */
+/** Class of an event. Inbox topics and credentials can be limited to classes. */
 export type EventClass = (typeof table)[number]['class']
 
 /** Full name of an event, as its `event` field carries it. */
@@ -18,7 +18,7 @@ export interface EventKind {
   readonly class: EventClass
   /** Last levels of the topic `radio/{livestreamId}/{suffix}`. */
   readonly suffix: (typeof table)[number]['suffix']
-  /** Name of the field with the event time. Among events of this kind, the latest time wins (service.md §6.3). */
+  /** Field with the event time. Among events of this kind, the latest time wins (service.md §6.3). */
   readonly timeField: 'start' | 'time'
 }
 
@@ -28,7 +28,7 @@ export const eventKinds: readonly EventKind[] = table
 /** All event classes. */
 export const eventClasses: readonly EventClass[] = ['track', 'control', 'data']
 
-/** The kinds by name. A Map, because a plain object also has inherited keys such as `constructor`. */
+/** The kinds by name. A plain object would also have inherited keys such as `constructor`. */
 export const kindByName: ReadonlyMap<string, EventKind> = new Map(table.map((kind) => [kind.name, kind]))
 
 /** Whether `text` is the name of an event class. */

@@ -1,6 +1,6 @@
 /**
- * A message on its way to subscribers. The validator makes messages, and the broker encodes and sends them. A message
- * carries the rules of its event class, so the broker never has to read the payload.
+ * A message on its way to subscribers. The rules of its event class are fields, so the broker never has to read the
+ * payload.
  */
 export interface Message {
   topic: string
@@ -9,23 +9,23 @@ export interface Message {
   /** The institution that published the event. The payload need not name it. */
   institutionId?: string
   payload: Buffer
-  /** The QoS with which the broker delivers the message, unless the subscription has a lower QoS. */
+  /** The highest QoS at which subscribers get the message. */
   qos: 0 | 1 | 2
-  /** If set, the message is a retained value of `topic` and `slot`. The value with the newest event time stays. */
+  /** Makes the message a retained value. For each topic and slot, the newest event time wins. */
   retained?: Retention
   /** Which messages a session gets later if it was not connected when they arrived. */
   queue: QueueRule
-  /** The message is a report on an event. Clients get it only when its commit is certainly stored. */
+  /** A report on an event. No client gets a report before its commit is stored. */
   isReport?: true
   /** The publisher has sent this event before, for example because no acknowledgement arrived. */
   isRepetition?: true
   /** The message is a report that lists errors. */
   hasErrors?: true | undefined
-  /** Part of the reported event, if not all of it was published. It is stored for the history. No client gets it. */
+  /** Part of a reported event that was not fully published, for the history. No client gets this part. */
   refused?: Excerpt | undefined
 }
 
-/** The part of a received event that is stored with its report. `head`: the first bytes of the event. */
+/** The part of an event that is stored with its report. `head`: the first bytes. */
 export interface Excerpt {
   head: Buffer
   /** Size of the whole event, bytes. */
@@ -38,17 +38,17 @@ export interface Excerpt {
 }
 
 interface Retention {
-  /** A topic has one retained value for each slot: the `name` of a control state, or '' for all other events. */
+  /** The `name` of a control state, or '' for other events. A topic has one value per slot. */
   slot: string
   /** Event time, milliseconds since the epoch. */
   time: number
-  /** When the value ends, milliseconds since the epoch. New subscribers do not get it from then on. */
+  /** Until when new subscribers get the value, milliseconds since the epoch. */
   expires?: number
 }
 
 /**
- * Which messages a returning session gets. `latest`: for each topic only the message with the newest event time.
- * `every`: all messages. A message past `expires` is left out.
+ * Which messages a returning session gets. `latest`: of each topic, the message with the newest event time. Expired
+ * messages are left out.
  */
 interface QueueRule {
   keep: 'latest' | 'every'

@@ -1,14 +1,14 @@
 import type { ErrorObject } from 'ajv'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
-/** Whether to report a schema error. A value of the wrong type gets only its `type` error, not `enum` or `const`. */
+/** Whether to report a schema error. A value of the wrong type gets its `type` error alone. */
 export function isOwnError({ keyword, data }: ErrorObject): boolean {
   return (keyword !== 'enum' && keyword !== 'const') || typeof data === 'string'
 }
 
 /**
- * Describes a schema error for the publisher: the path, the wrong value and the expected value. `at` is the path of the
- * checked value in the event. If `isSecret` returns true for the path, the description does not repeat the value.
+ * Describes a schema error for the publisher. `at`: path of the checked value in the event. `isSecret`: whether the
+ * description must leave out the value at a path.
  */
 export function schemaError(
   error: ErrorObject,
@@ -19,7 +19,7 @@ export function schemaError(
   return errorItem(`${error.keyword}.openapi.validation`, path, describe(error, isSecret(path)))
 }
 
-/** The path of an error. A missing or unknown property gets the path of the property itself (design.md §7). */
+/** Path of an error. For a missing or unknown property, the path of this property (design.md §7). */
 function pathOfError({ instancePath, params }: ErrorObject, at: readonly (string | number)[]): string {
   const segments = instancePath
     .split('/')

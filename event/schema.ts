@@ -4,8 +4,7 @@ import { eventKinds } from './kind.ts'
 import { Type } from './type.ts'
 
 /*
- * The schemas of service.md §2 and design.md §7. Each schema is used for the TypeScript type, for the check of events
- * over MQTT and HTTPS, and for the API description. A schema refers to another one by a `$ref` to its `$id`.
+ * The schemas of service.md §2 and design.md §7. Types, checks and the API description come from these schemas.
  */
 
 const open = { additionalProperties: true }
@@ -159,13 +158,10 @@ const id = Type.Optional(
   }),
 )
 
-/** Maximum number of livestreams of one event. The hub stores and sends a message for each of them. */
+/** Maximum number of livestreams of one event. Each livestream costs a message. */
 export const maxLivestreams = 200
 
-/**
- * Maximum number of entries of `services`. Several entries may name one livestream, but the hub has to check every
- * entry.
- */
+/** Maximum number of entries of `services`. Each entry costs a check, even if several name one livestream. */
 export const maxServices = 1000
 
 const services = Type.Array(Type.Unsafe<Service>({ $ref: 'Service' }), {
@@ -249,8 +245,7 @@ export const TrackEvent = Type.Object(
 )
 
 /**
- * Maximum number of characters of the name of a control state. The hub keeps the names of removed states for a minute:
- * without a limit, one publisher filled half a gigabyte with names of 400 kB.
+ * Maximum number of characters of a control state's name. With names of 400 kB, one publisher filled half a gigabyte.
  */
 const maxControlName = 500
 
@@ -322,7 +317,7 @@ export function instant(description: string) {
   })
 }
 
-/** Allows null too, with two types instead of an `anyOf`: a wrong value then gives one error, not three. */
+/** Allows null too. An `anyOf` would give three errors for a wrong value. */
 function orNull<T extends TSchema & { type: string }>(schema: T): TUnsafe<Static<T> | null> {
   return Type.Unsafe<Static<T> | null>({ ...schema, type: [schema.type, 'null'] })
 }

@@ -36,18 +36,17 @@ interface Shaped {
 }
 
 export interface ShapeOptions {
-  /** How the event arrived. Over MQTT, identifiers are URNs and `institutionId` is required (service.md §2.10). */
+  /** Over MQTT, identifiers are URNs and `institutionId` is required (service.md §2.10). */
   protocol: 'mqtt' | 'https'
   /** Wall clock, milliseconds since the epoch. */
   now: number
-  /** Name of the event in the URL. If set, it decides the kind, and `event` may be missing (service.md §2.1). */
+  /** Name of the event in the URL. With this name, the event needs no `event` field (service.md §2.1). */
   urlEventName?: string
 }
 
 /**
- * Checks the shape of an event: name, schema, number of livestreams, identifiers, expiry. Returns all errors at once,
- * up to the bounds of an error list. Adds a missing `event` field. Removes `services[].topic`, because only the hub may
- * set this field.
+ * Checks name, schema, number of livestreams, identifiers and expiry. Returns all errors, up to the bounds of an error
+ * list. The returned event has an `event` field and no `services[].topic`.
  */
 export function checkShape(value: unknown, options: ShapeOptions): Shaped | { errors: ErrorItem[] } {
   if (!isRecord(value)) {
@@ -64,8 +63,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const kind = pickKind(value, options.urlEventName, errorList)
   if (kind === undefined) return { errors: errorList().items() }
 
-  // `pickKind` has reported a wrong name already. Put the right name in, so that the schema check does not report the
-  // wrong one again.
+  // The schema check gets the right name: `pickKind` has already reported a wrong one.
   const named = value.event === kind.name ? value : { ...value, event: kind.name }
   const event: unknown = named
   const validator = validators[kind.class]
@@ -92,7 +90,7 @@ export function tooManyLivestreams(count: number): ErrorItem {
 
 const known = eventKinds.map((kind) => kind.name).join(', ')
 
-/** The kind of an event: by the name in the URL if there is one (service.md §4.1 rule 1), else by `event`. */
+/** The kind by the name in the URL, else by the `event` field (service.md §4.1 rule 1). */
 function pickKind(
   event: Record<string, unknown>,
   urlEventName: string | undefined,
@@ -135,9 +133,8 @@ function pickKind(
 }
 
 /**
- * Counts livestreams by external id. A livestream has one external id, so the count is never too high. Several
- * livestreams may share an external id, so the count may be too low. The validator counts again when it knows the
- * livestreams.
+ * Counts livestreams by external id. The count is too low if livestreams share an external id: the validator counts
+ * again.
  */
 function checkNumberOfServices(services: unknown, errorList: () => ErrorList): void {
   if (!Array.isArray(services) || services.length <= maxLivestreams) return
@@ -162,7 +159,7 @@ function checkExpiry(
   return undefined
 }
 
-/** Drops `services[].topic`: only the hub sets it (service.md §2.3), and a forged one must reach no client. */
+/** Drops `services[].topic`: a forged topic must reach no client (service.md §2.3). */
 function withoutTopics(event: HubEvent): HubEvent {
   if (!event.services.some((service) => Object.hasOwn(service, 'topic'))) return event
   const services = event.services.map((service) => {
@@ -208,9 +205,8 @@ function reportSchemaErrors(
   event: Record<string, unknown>,
   errors: ErrorList,
 ): void {
-  // A hostile list may have half a million errors. To collect them in one call would block the node. So the
-  // first call of `thorough` checks only the first `maxErrors` items of each list. The others are checked one
-  // by one: first with `quick`, and then with `thorough` only while the error list has room.
+  // To collect all errors of a hostile list in one call would block the node. So items after the first `maxErrors` are
+  // checked one by one.
   const head = { ...event }
   for (const field of lists.keys()) {
     const list = head[field]
@@ -250,9 +246,9 @@ const ajvOptions: Options = {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
-  // Optimizing would take half of the compile time, and the compiled code would be no faster.
+  // Optimizing would double the compile time, and make no check faster.
   code: { optimize: false },
-  // A test checks that the schemas are valid. To check them here would take a tenth of the start time of a node.
+  // `test/event/schema.test.ts` checks the schemas. To check them here would slow down each start by a tenth.
   ...{ validateSchema: false, meta: false },
 }
 
@@ -262,7 +258,6 @@ const thoroughAjv = new Ajv({
   ...{ allErrors: true, verbose: true, messages: false },
 })
 
-/** Most events are valid, so `quick` decides first. Only for an invalid event, `thorough` collects all errors. */
 interface Checks<T = unknown> {
   quick: ValidateFunction<T>
   thorough: ValidateFunction

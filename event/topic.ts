@@ -1,10 +1,7 @@
 import { isInstitutionUrn } from './format.ts'
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 
-/**
- * Maximum number of levels of a topic or filter. No topic needs more, and deep topics have crashed brokers (aedes
- * before 1.2).
- */
+/** Maximum number of levels of a topic or filter. Deep topics crashed aedes before 1.2. */
 export const maxTopicLevels = 100
 
 /** Topic to which a publisher sends events: one per institution, or per institution and class (design.md §7). */
@@ -12,17 +9,17 @@ export function inboxTopic(institutionId: string, cls?: EventClass): string {
   return cls === undefined ? `inbox/${institutionId}` : `inbox/${institutionId}/${cls}`
 }
 
-/** Topic for dry runs: the hub checks events that publishers send there, and publishes none of them (design.md §7). */
+/** Topic for dry runs: the hub checks events there, and publishes none (design.md §7). */
 export function checkTopic(institutionId: string): string {
   return `inbox/${institutionId}/check`
 }
 
-/** Topic on which the publishers of an institution get the reports on their events (service.md §4.2). */
+/** Topic of the reports for the publishers of an institution (service.md §4.2). */
 export function feedbackTopic(institutionId: string): string {
   return `feedback/${institutionId}`
 }
 
-/** Topic on which the validated events of one kind of one livestream are distributed (service.md §4.2). */
+/** Topic of the validated events of one kind and livestream (service.md §4.2). */
 export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>): string {
   return `radio/${livestreamId}/${kind.suffix}`
 }
@@ -30,13 +27,10 @@ export function radioTopic(livestreamId: string, kind: Pick<EventKind, 'suffix'>
 /** Levels of the deepest topic of the radio tree. */
 export const radioLevels = Math.max(...eventKinds.map((kind) => radioTopic('', kind).split('/').length))
 
-/**
- * Maximum number of bytes of a topic in the radio tree, and of a filter that matches one. These topics cannot be
- * longer, because livestream ids have a bounded length.
- */
+/** Maximum number of bytes of a radio topic, and of a filter that matches one. Livestream ids have a bounded length. */
 export const maxRadioTopicBytes = 256
 
-/** Reads an inbox topic: it names an institution, and perhaps a class or a dry run. Undefined: not an inbox topic. */
+/** Reads an inbox topic. Undefined: the topic is no inbox. */
 export function parseInbox(
   topic: string,
 ): { institutionId: string; cls?: EventClass; dryRun?: true } | undefined {
@@ -48,9 +42,9 @@ export function parseInbox(
   return isEventClass(cls) ? { institutionId, cls } : undefined
 }
 
-/** The reason why the hub can never have this topic (service.md §4.2, `topic.invalid`), or undefined if it can. */
+/** Why the hub can never have this topic (service.md §4.2, `topic.invalid`). Undefined: the topic is possible. */
 export function checkTopicName(topic: string): string | undefined {
-  // The cheap checks come first. They refuse 65 kB of slashes before an expensive check has to read them.
+  // `checkLength` comes first: it refuses 65 kB of slashes cheaply.
   const reason = checkLength(topic)
   if (reason !== undefined) return reason
   if (/[+#]/.test(topic)) return 'a topic name has no wildcards'
@@ -60,7 +54,7 @@ export function checkTopicName(topic: string): string | undefined {
   return undefined
 }
 
-/** Why `filter` is malformed by the grammar of MQTT 3.1.1 §4.7, or undefined if it is well-formed. */
+/** Why `filter` is malformed (MQTT 3.1.1 §4.7). Undefined: `filter` is well-formed. */
 export function checkTopicFilter(filter: string): string | undefined {
   const reason = checkLength(filter)
   if (reason !== undefined) return reason
@@ -91,14 +85,12 @@ export function filterMatches(filter: string, topic: string): boolean {
 }
 
 /**
- * Whether the filter `permitted` matches every topic that the filter `requested` can match (design.md §8).
- *
- * The answer is exact, not an approximation. It is false if one of the filters is malformed.
+ * Whether the filter `permitted` matches every topic that the filter `requested` can match (design.md §8). The answer
+ * is exact, and false for a malformed filter.
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // `x/#` also matches its parent `x`. The parent of `#` and of `/#` would be the empty topic, which does not exist. So
-  // these two match the same topics as `+/#` and `/+/#`.
+  // `x/#` also matches `x`. No topic is empty, so `#` and `/#` match the same topics as `+/#` and `/+/#`.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 
@@ -107,8 +99,7 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // `permitted` has no `#` here, so it matches no topic that ends before this level. `requested` matches such a topic
-    // if it ends before this level itself, or has `#` here.
+    // `requested` matches a topic that ends before this level, and `permitted` does not.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }

@@ -20,9 +20,8 @@ type Builders = Pick<
 const optional = Symbol('optional')
 
 /**
- * The hub's own versions of the few TypeBox builders that the hub uses. They make the same objects as those
- * of TypeBox, and have the same types. To load TypeBox itself, which has seven hundred files, would take a
- * fifth of the start time of a node.
+ * The hub's own versions of some TypeBox builders, with the same types and results. To load TypeBox itself would slow
+ * down the start: docs/decisions.md, "Schemas have TypeBox's types and are made here".
  */
 export const Type: Builders = builders({
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),
@@ -51,7 +50,7 @@ export const Type: Builders = builders({
   Unsafe: (schema: object) => ({ ...schema }),
 })
 
-/** Gives the builders the types of TypeBox. `test/event/type.test.ts` checks that they make the same objects. */
+/** The compiler does not check these types: `test/event/type.test.ts` compares the builders with TypeBox. */
 function builders(made: Record<keyof Builders, unknown>): Builders
 function builders(made: unknown): unknown {
   return made

@@ -3,10 +3,8 @@ import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entr
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
- * Counts the messages that each stream has in the window. The window is the newest part of the journal (`keeping.ts`).
- * The node that trims the journal has three numbers for each stream in memory. Without these numbers, every check of a
- * stream would have to read the whole stream. The counts come from the journal itself, so no message is counted twice
- * or missed.
+ * Counts the messages that each stream has in the window (`keeping.ts`). Without these counts in memory, every check of
+ * a stream would read the whole stream.
  */
 export function createCounting(store: Store) {
   const streams = new Map<string, InWindow>()
@@ -15,10 +13,7 @@ export function createCounting(store: Store) {
   let to = 0
 
   return {
-    /**
-     * Sets where the window begins. If another node has moved the window since the last call, all counts are dropped,
-     * and `advance` counts anew.
-     */
+    /** Sets where the window begins. If another node has moved the window, `advance` counts anew. */
     beginAt(position: number): void {
       if (position === from) return
       streams.clear()
@@ -27,8 +22,8 @@ export function createCounting(store: Store) {
     },
 
     /**
-     * Counts the next messages up to position `upTo`, at most `most`. Returns the last counted position.
-     * `bytes`: the bytes of the counted messages after position `known`. The caller knows the bytes up to there.
+     * Counts at most `most` messages, up to position `upTo`. Returns the last counted position. `bytes`: bytes of the
+     * counted messages after position `known`.
      */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0

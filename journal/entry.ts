@@ -2,10 +2,10 @@ import type { Excerpt, Message } from '../event/message.ts'
 import type { Change } from '../store/store.ts'
 
 /*
- * The keys in the store. `journal/{position}` is a message. `latest/{stream}/{position}` and
- * `every/{stream}/{position}` form the index of a stream. A stream is all messages of one livestream, or of one topic.
- * A returning session gets every message that is listed in `every/`. Of the messages listed in `latest/` it gets only
- * the latest of each topic.
+ * Keys in the store. A stream is all messages of one livestream, or of one topic.
+ * - `journal/{position}`: a message.
+ * - `every/{stream}/{position}`: index entry. A returning session gets all these messages.
+ * - `latest/{stream}/{position}`: index entry. A returning session gets the latest of each topic.
  */
 
 export const journalPrefix = 'journal/'
@@ -27,22 +27,21 @@ export interface IndexEntry {
   topic: string
   keep: Entry['queue']['keep']
   qos: Entry['qos']
-  /** Bytes of the stored message: its header, and its payload unless another message holds the payload. */
+  /** Bytes of the stored message, without a payload that another message holds. */
   bytes: number
   at: number
   expires?: number
   isReport?: true
   hasErrors?: true
-  /** Set if later messages share the payload of this message. The last of them is this many positions later. */
+  /** This message also holds the payload of later messages, up to this many positions later. */
   sharedUpTo?: number
 }
 
-/** The fields in the value of an index entry. The other fields are in its key. */
 type IndexFields = Omit<IndexEntry, 'keep' | 'stream' | 'position'>
 
 /** The header of a stored message, before its payload. */
 type Header = Omit<Entry, 'payload' | 'position' | 'refused'> & {
-  /** The beginning of the refused event is stored after the payload. `kept`: the length of this beginning, bytes. */
+  /** The first `kept` bytes of the refused event are stored after the payload. */
   refused?: Omit<Excerpt, 'head'> & { kept: number }
   /** Set if another message holds the payload. That message is this many positions earlier. */
   sharedWith?: number
@@ -79,10 +78,7 @@ function lastWith(payload: Buffer, messages: readonly Message[], nth: number): n
   return last
 }
 
-/**
- * Reads a stored message. If another message holds the payload, `sharedWith` says how many positions earlier that
- * message is.
- */
+/** Reads a stored message. `sharedWith`: the payload is in the message this many positions earlier. */
 export function readEntry(position: number, value: Buffer): { entry: Entry; sharedWith?: number } {
   const { header, payload } = decodeValue<Header>(value)
   const { sharedWith, refused, ...rest } = header
@@ -105,8 +101,7 @@ function withHead({ kept: _, ...about }: NonNullable<Header['refused']>, head: B
 export function readIndexEntry(key: string, value: Buffer): IndexEntry {
   const [keep, stream = '', position] = key.split('/')
   const entry = JSON.parse(value.toString())
-  // Fills in the parsed object and makes no copy: a node reads tens of thousands of entries when it starts, and the
-  // copies took most of the time.
+  // No copy of the parsed object: a start reads tens of thousands of entries.
   entry.keep = keep === 'latest' ? 'latest' : 'every'
   entry.stream = decodeURIComponent(stream)
   entry.topic ??= entry.stream
@@ -136,15 +131,12 @@ export function positionIn(key: string): number {
   return Number(key.slice(key.lastIndexOf('/') + 1))
 }
 
-/** A position as part of a key. Sixteen digits hold every safe integer, so keys sort in the order of positions. */
+/** A position in a key. Sixteen digits hold every safe integer, and sort like numbers. */
 export function padded(position: number): string {
   return String(position).padStart(16, '0')
 }
 
-/**
- * Takes over each field by name, as `indexOf` does. Both functions run for each message. When they copied whole objects
- * instead, the copying took most of their time.
- */
+/** Names each field, as `indexOf` does: copies of whole objects took most of the time. */
 function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
   const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message
   const refused = sharedWith === undefined && message.refused ? withoutHead(message.refused) : undefined
@@ -167,7 +159,7 @@ function headerOf(message: Message, at: number, sharedWith: number | undefined):
 function indexOf(message: Message, at: number, bytes: number, sharedUpTo: number): Written<IndexFields> {
   const { topic, stream, qos, queue, isReport, hasErrors } = message
   return {
-    // Undefined if topic and stream are equal. `readIndexEntry` then takes the topic from the stream in the key.
+    // `readIndexEntry` replaces an undefined topic by the stream in the key.
     topic: stream === undefined || stream === topic ? undefined : topic,
     qos,
     at,
@@ -190,7 +182,7 @@ export function encodeValue(header: object, ...bytes: readonly (Buffer | undefin
   return record
 }
 
-/** Reads a value that `encodeValue` made. The JSON contains no line break, so it ends at the first line break. */
+/** Reads a value of `encodeValue`: the JSON ends at the first line break. */
 export function decodeValue<Header>(value: Buffer): { header: Header; payload: Buffer } {
   const end = value.indexOf(newline)
   return { header: JSON.parse(value.toString('utf8', 0, end)), payload: value.subarray(end + 1) }

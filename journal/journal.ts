@@ -6,23 +6,20 @@ import { createReading, withPayloadOf } from './reading.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** The newest messages stay in memory, because readers soon need them: at least this many, at most twice as many. */
+/** At least this many of the newest messages stay in memory, at most twice as many. */
 const recentCount = 1_000
-/** The same limit for the bytes of the payloads of these messages. The limit that is reached first counts. */
+/** The same limit in bytes of payloads. The limit that is reached first counts. */
 const recentBytes = 4 * 1024 * 1024
-/** The positions of this many reports stay in memory. Even at the highest rate of events, they cover some seconds. */
+/** The positions of this many reports stay in memory: some seconds at the highest rate. */
 const recentReportCount = 65_536
-/** The newest message may be this far ahead of the clock, milliseconds. Beyond that, its time counts as wrong. */
+/** A message further ahead of the clock than this has a wrong time, milliseconds. */
 const maxBackMs = 24 * 3600 * 1000
-/**
- * Opens the journal. It contains all accepted messages, each once, in the order of acceptance. The commit that stores a
- * message gives the message its position. Each reader keeps its own position, so the journal does not know its readers.
- */
+/** Opens the journal: every accepted message once, in the order of acceptance. Readers keep their own positions. */
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
   const everyListeners = new Set<(entry: Entry) => void>()
-  /** The last position that this node knows of. The node learns of positions in rising order. */
+  /** The last position that this node knows of. */
   let head = await store.lastNumber()
   let floor = 1
   const reports = createRecentReports(head)
@@ -41,9 +38,8 @@ export async function openJournal(store: Store) {
 
   return {
     /**
-     * Returns the time of a message that is accepted now: `now`, or the time of the newest message if that is later. So
-     * times rise with positions, even if someone sets the clock of a node back. If the newest message is more than
-     * `maxBackMs` ahead of `now`, its time was wrong, and `now` counts.
+     * Returns the time of a message that is accepted now: `now`, or the newest message's time if later. So times rise
+     * with positions, even if a clock is set back by up to `maxBackMs`.
      */
     timeOf(now: number): number {
       newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
@@ -52,10 +48,10 @@ export async function openJournal(store: Store) {
 
     append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
 
-    /** Call it when this node has stored `messages`, from the position `first` on. Returns their entries. */
+    /** Call it when `messages` are stored from position `first` on. Returns their entries. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // Adds the fields to the message itself. A copy would take up memory as well, for as long as the message.
+        // Changes the message itself: a copy would take up memory for as long.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry
@@ -65,7 +61,7 @@ export async function openJournal(store: Store) {
     /** Calls `listener` with each message that another node appends, in order. */
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
 
-    /** Calls `listener` with each message that any node appends from now on. The returned function ends this. */
+    /** Calls `listener` with each message that any node appends. The returned function ends the calls. */
     onEach(listener: (entry: Entry) => void): () => void {
       everyListeners.add(listener)
       return () => void everyListeners.delete(listener)
@@ -74,7 +70,7 @@ export async function openJournal(store: Store) {
     /** The position of the last message that this node knows of. */
     head: (): number => head,
 
-    /** The journal has every message from this position on, and may remove older ones that no rule keeps. */
+    /** The journal has every message from this position on. */
     floor: (): number => floor,
     raiseFloor(position: number): void {
       floor = Math.max(floor, position)
@@ -83,19 +79,16 @@ export async function openJournal(store: Store) {
     /** Reads messages by their positions, and index entries by stream and topic. */
     ...createReading(store, recent.get),
 
-    /**
-     * Positions of messages that wait for a webhook or plugin target. The journal keeps these messages even if no rule
-     * (`keeping.ts`) does.
-     */
+    /** Positions of messages that wait for a webhook or plugin target. The journal keeps these messages. */
     neededByQueues: createNamed(),
 
-    /** The message at a position, if it is one of the newest messages, which are in memory. */
+    /** The message at a position, if it is still in memory. */
     recent: (position: number): Entry | undefined => recent.get(position),
 
     /** Finds the reports after a position, among the newest: see `createRecentReports`. */
     reportsAfter: reports.after,
 
-    /** Drops the message at a position from memory. Call it when this node has removed the message from the store. */
+    /** Drops the message at a position from memory, after its removal from the store. */
     forget: recent.forget,
   }
 
@@ -114,8 +107,8 @@ async function lastAt(store: Store): Promise<number> {
 }
 
 /**
- * The newest messages, in two maps. When `current` is full, it becomes `former`, and the old `former` is dropped as a
- * whole. A single map would step over all deleted entries each time it looks for its oldest entry.
+ * The newest messages, in two maps: a full `current` replaces `former`. In a single map, the search for the oldest
+ * entry would step over all deleted ones.
  */
 function createRecent() {
   let current = new Map<number, Entry>()
@@ -132,8 +125,7 @@ function createRecent() {
     },
     keep(entry: Entry): void {
       const { payload, refused, position } = entry
-      // The messages of one event share a payload, which counts only once. Otherwise the last messages of an event with
-      // many livestreams could push the first ones out of memory.
+      // A shared payload counts once. Otherwise the last messages of an event could push the first ones out.
       const own = payload === lastPayload ? 0 : payload.length + (refused?.head.length ?? 0)
       lastPayload = payload
       if (current.size >= recentCount || (own > 0 && bytes >= recentBytes)) {
@@ -148,8 +140,8 @@ function createRecent() {
 }
 
 /**
- * The positions of the newest reports, for clients that poll for new events. Each event costs only one number in
- * memory. `head`: the last position of the journal so far.
+ * The positions of the newest reports, for clients that poll for new events. `head`: the last position of the journal
+ * so far.
  */
 export function createRecentReports(head: number) {
   const positions = new Float64Array(recentReportCount)
@@ -165,8 +157,8 @@ export function createRecentReports(head: number) {
     },
 
     /**
-     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null: not
-     * known, because the position is too old, or from before the start of this node.
+     * The newest reports after a position, at most `limit`, in order. `leftOut`: how many more there were. Null:
+     * unknown, because memory does not reach back so far.
      */
     after(position: number, limit: number): { found: number[]; leftOut: number | null } {
       const first = firstAfter(position)
@@ -176,10 +168,6 @@ export function createRecentReports(head: number) {
     },
   }
 
-  /**
-   * The index of the first report after a position, among those in memory. The first report since the start has index
-   * 0.
-   */
   function firstAfter(position: number): number {
     let low = Math.max(0, count - recentReportCount)
     let high = count

@@ -1,20 +1,19 @@
 import type { IndexEntry } from './entry.ts'
 
 /*
- * The rules that say which messages the journal keeps (docs/operators.md, "What the journal keeps"). The newest
- * messages of all streams form the window: the journal keeps all of them. Older messages stay only if a rule of their
- * stream asks for them. The functions of this file only calculate: they do not access the store.
+ * The rules by which the journal keeps messages (docs/operators.md, "What the journal keeps"). The window is the newest
+ * messages of all streams: all of them stay. Older messages stay if a rule of their stream asks for them.
  */
 
 /** How much the journal keeps, as configured. */
 export interface KeepingLimits {
   /** Events per livestream. */
   history: number
-  /** Bytes that the events of all livestreams may have together. The events in the window do not count. */
+  /** Maximum number of bytes of all events that are older than the window. */
   historyBytes: number
   /**
-   * How many messages one returning session may get, and how many valid control events one livestream may have. Also
-   * how many reports one institution may have, if this number is above `minReports`.
+   * Maximum number of messages for one returning session, and of valid control events of one livestream. Also of
+   * reports of one institution, if above `minReports`.
    */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
@@ -24,18 +23,15 @@ export interface KeepingLimits {
 const defaultWindowBytes = 64 * 1024 * 1024
 /** No rule keeps a message for longer than this, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/**
- * Per stream, the journal keeps at least this many of the newest reports, and this many of the newest reports with
- * errors.
- */
+/** Per stream, at least this many of the newest reports stay, and as many with errors. */
 export const minReports = 1_000
-/** Bytes that a report may have on average. A usual report has 1 kB, or 5 kB if it holds a refused event. */
+/** Maximum bytes of reports on average. A usual report has 1 kB, with a refused event 5 kB. */
 const reportBytes = 8 * 1024
-/** A livestream may always have 1/256 of `historyBytes`, however many bytes the other livestreams have. */
+/** A livestream can always have 1/256 of `historyBytes`, whatever other livestreams use. */
 const minShares = 256
-/** Livestreams share this part of `historyBytes`. The rest is room for new events until the next sweep removes some. */
+/** Livestreams share this part of `historyBytes`. The rest is for new events until the next sweep. */
 const sharedPart = 15 / 16
-/** The window consists of about this many parts. The window moves by dropping its oldest part. */
+/** The window has about this many parts, and moves by dropping the oldest. */
 const windowParts = 64
 /** A part of the window spans no more time than this, milliseconds. */
 const maxPartMs = 6 * 3600 * 1000
@@ -61,7 +57,7 @@ export interface InWindow {
 export interface Reach {
   /** The window begins at this position: the journal keeps every message from there on. */
   window: number
-  /** Events before this position no longer count as history, because the history had too many bytes. */
+  /** The history had too many bytes: events before this position no longer count. */
   historyFrom: number
   /** Maximum number of bytes that the history of one livestream may have. */
   streamBytes: number
@@ -69,9 +65,8 @@ export interface Reach {
 }
 
 /**
- * Returns the messages of a stream that no rule keeps. `newestFirst`: the index entries of the stream that are older
- * than the window, and its control events inside the window. `inWindow`: how many messages the stream has inside the
- * window.
+ * Returns the messages of a stream that no rule keeps. `newestFirst`: index entries older than the window, and control
+ * events inside the window.
  */
 export function unkept(
   newestFirst: readonly IndexEntry[],
@@ -100,7 +95,7 @@ export function unkept(
     if (isOther) otherBytes += entry.bytes
     const isNewestOther = isOther && ++others <= most && otherBytes <= most * reportBytes
     if (entry.hasErrors) errorBytes += entry.bytes
-    // Reports with errors have a separate limit. Otherwise reports without errors would push them out within minutes.
+    // Reports with errors have their own limit: others would push them out within minutes.
     const isNewestError =
       entry.hasErrors && ++withErrors <= minReports && errorBytes <= minReports * reportBytes
     return entry.at <= now - maxAgeMs || !(isRecent || isValidControl || isNewestOther || isNewestError)
@@ -108,15 +103,14 @@ export function unkept(
 }
 
 /**
- * Returns how many bytes of history one livestream may have: twice the free bytes. `used`: bytes of all livestreams.
- * The fewer bytes are free, the lower the limit, so the livestreams with the longest history are shortened first. Even
- * if there is only one livestream, it takes less than two thirds of all bytes.
+ * Returns the maximum number of bytes of history for one livestream. `used`: bytes of all livestreams. See
+ * docs/decisions.md, "The livestreams with the most history are shortened first".
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))
 }
 
-/** Whether a message belongs to the history of a livestream: its stream differs from its topic, and it is no report. */
+/** Whether a message belongs to the history of a livestream. */
 export function isHistory({
   stream,
   topic,
@@ -125,17 +119,14 @@ export function isHistory({
   return stream !== undefined && stream !== topic && !isReport
 }
 
-/**
- * Whether a message is a control event. A control event is valid until the instant `expires`. Until then, returning
- * sessions get the event.
- */
+/** Whether a message is a control event. Returning sessions get control events until `expires`. */
 export function isControlEvent({ keep, expires, isReport }: IndexEntry): boolean {
   return keep === 'every' && expires !== undefined && !isReport
 }
 
 /**
- * Returns the parts of the window as of now. `appended`: bytes that were appended since the last call, up to the
- * position `head`. `passed`: the last position that has now left the window, 0 if none has.
+ * Adds the bytes that were appended since the last call, and drops the oldest parts. `passed`: the last position that
+ * was dropped, 0 if none.
  */
 export function moveWindow(
   parts: readonly WindowPart[],
@@ -147,8 +138,7 @@ export function moveWindow(
   let bytes = all.reduce((sum, part) => sum + part.bytes, 0)
   let passed = 0
   for (let oldest = all[0]; oldest; oldest = all[0]) {
-    // If the time of a part is later than now, the part began while the clock was ahead. Then take the time of the next
-    // part, which began after it.
+    // A part has a future time if a clock was ahead: the next part's time counts.
     const began = all.find(({ at }) => at <= now)?.at ?? now
     if (bytes - oldest.bytes < windowBytes && began > now - maxAgeMs) break
     passed = oldest.upTo

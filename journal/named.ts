@@ -1,6 +1,6 @@
 /**
- * For each position in the journal, counts how many queue items of webhooks and plugins refer to it. The journal keeps
- * the message at such a position.
+ * Counts how many queue items of webhooks and plugins name each position. The journal keeps messages at named
+ * positions.
  */
 export function createNamed() {
   const counts = new Map<number, number>()

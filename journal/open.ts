@@ -9,7 +9,7 @@ import { openTrimming } from './trimming.ts'
 /** Opens the journal with its views: retained values, messages for returning sessions, and the history of events. */
 export async function openJournalAndViews(parts: {
   store: Store
-  /** Whether this node trims the journal. Of all nodes that share the store, exactly one does. */
+  /** Whether this node trims the journal. Exactly one of the nodes does. */
   isLeader: () => boolean
   limits: KeepingLimits
   clock: () => number

@@ -10,9 +10,8 @@ import {
   readIndexEntry,
 } from './entry.ts'
 
-/** One call reads at most one page for a reader. A page is full when it has this many bytes of payloads. */
+/** One call stops after a page: this many bytes of payloads. */
 const pageBytes = 256 * 1024
-/** For one reader, this many messages are read from the store at the same time. */
 const readAtOnce = 10
 /** This many entries of an index are read together. */
 const indexPage = 500
@@ -24,8 +23,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     get,
 
     /**
-     * Returns the newest `count` index entries of a stream that are on these topics and were accepted at `since`
-     * (milliseconds since the epoch) or later, in order. Reads only the index `latest/`, not `every/` (`entry.ts`).
+     * Returns the newest `count` entries of a stream's index `latest/`, in order: those on `topics` that were accepted
+     * at `since` or later. `since`: milliseconds since the epoch.
      */
     async latestOf(
       stream: string,
@@ -37,8 +36,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       for (let before = Number.MAX_SAFE_INTEGER; found.length < count; ) {
         const page = await store.last(prefix, indexPage, keyPart(before))
         const entries = page.map(([key, value]) => readIndexEntry(key, value))
-        // Stops only when a whole page is older. A single older entry proves nothing, because the clocks of nodes
-        // differ.
+        // A single older entry does not end the search, because clocks of nodes differ.
         if (!entries.some(({ at }) => at >= since)) break
         found.push(...entries.filter(({ topic, at }) => at >= since && topics.includes(topic)))
         before = entries.at(-1)?.position ?? 0
@@ -47,8 +45,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     },
 
     /**
-     * Reads the messages at these positions, in their order, until a page is full. In the result, undefined stands for
-     * a message that the journal does not have.
+     * Reads the messages at these positions, in order, until a page is full. Undefined: the journal does not have the
+     * message.
      */
     async getFirst(positions: readonly number[]): Promise<(Entry | undefined)[]> {
       const found: (Entry | undefined)[] = []
@@ -63,8 +61,8 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     },
 
     /**
-     * Reads the messages after the position `after` and up to the position `upTo`, in order. Stops at `count` messages,
-     * or when a page is full. The returned `upTo`: the result has all kept messages up to this position.
+     * Reads the messages after position `after`, up to position `upTo`. Stops at `count` messages, or when a page is
+     * full. The returned `upTo`: the result is complete up to there.
      */
     async read(after: number, upTo: number, count: number): Promise<{ entries: Entry[]; upTo: number }> {
       const entries: Entry[] = []
@@ -106,7 +104,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
   }
 }
 
-/** Returns `entry` with the payload of `other`, which both messages share. Returns undefined if there is no `other`. */
+/** Returns `entry` with the payload that `other` holds. Undefined: there is no `other`. */
 export function withPayloadOf(entry: Entry, other: Entry | undefined): Entry | undefined {
   return other && { ...entry, payload: other.payload, ...(other.refused && { refused: other.refused }) }
 }

@@ -28,16 +28,15 @@ import type { Returnable } from './returnable.ts'
 const portionSize = 300
 
 /**
- * A message is freed when no queue of a webhook or plugin names it any more. If one check finds more than this many
- * freed messages of a stream, the whole index of the stream is read again.
+ * A message is freed when no queue names it any more. For more freed messages than this, a check reads the whole index
+ * of the stream.
  */
 const maxFreed = 100
 
 /**
- * The oldest messages of a stream in the index `latest/`, up to the position `upTo`. No rule keeps any of them.
- * `positions`: the messages among them that are still stored, because a queue or a retained value names them. If a
- * webhook is down for days, these may be thousands. To save reads, a check skips the index entry of a message while a
- * queue names the message.
+ * The oldest messages in a stream's index `latest/`, up to position `upTo`: no rule keeps them. `positions`: the
+ * messages that are still stored, because a queue or a retained value names them. Checks do not read entries that a
+ * queue names: a dead webhook can hold back thousands.
  */
 interface OldestPart {
   upTo: number
@@ -45,21 +44,21 @@ interface OldestPart {
 }
 
 /**
- * The result of a check of some streams. `kept`: bytes of that part of their history that is older than the window.
- * `read`: how many index entries were read.
+ * The result of a check of some streams. `kept`: bytes of their history before the window. `read`: number of index
+ * entries.
  */
 interface Found {
   kept: number
   /** The part of `kept` that has left the window since the last check. */
   added: number
-  /** Bytes of the removed messages that were older than the window at the last check already. */
+  /** Bytes of removed messages that had already left the window at the last check. */
   removed: number
   read: number
   /** Whether one of the streams has messages in the index `latest/`. */
   hasLatest: boolean
 }
 
-/** Removes messages that no rule of their stream keeps, except those that a queue or a retained value names. */
+/** Removes messages that no rule, queue or retained value needs. */
 export function createRemoving(parts: {
   store: Store
   journal: Journal
@@ -74,7 +73,7 @@ export function createRemoving(parts: {
   const oldestParts = new Map<string, OldestPart>()
 
   return {
-    /** Removes the messages of these streams that no rule keeps. `before`: where the window began at the last check. */
+    /** Trims these streams. `before`: where the window began at the last check. */
     async trimStreams(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
@@ -103,7 +102,7 @@ export function createRemoving(parts: {
         else oldestParts.delete(stream)
       }
       for (const { position, bytes } of counted) {
-        // A message that no rule keeps does not count as history, even if a queue or a retained value names it.
+        // Messages that no rule keeps do not count as history, even if they are still stored.
         const isKept = !over.has(position)
         if (isKept) found.kept += bytes
         if (isKept && position >= before) found.added += bytes
@@ -113,7 +112,7 @@ export function createRemoving(parts: {
     },
   }
 
-  /** Returns the known oldest part of a stream. `freed`: the messages of this part that no queue names any more. */
+  /** The known oldest part of a stream. `freed`: messages of this part that no queue names. */
   async function freedOf(stream: string): Promise<OldestPart & { freed: IndexEntry[] }> {
     const { upTo, positions } = oldestParts.get(stream) ?? { upTo: 0, positions: [] }
     const unnamed = positions.filter((position) => !journal.neededByQueues.has(position))
@@ -133,9 +132,8 @@ export function createRemoving(parts: {
   }
 
   /**
-   * Removes messages, except those that a queue or a retained value names. Returns the positions of the removed
-   * messages. A message that is not named now is never named later: no queue and no retained value begins to name a
-   * message outside the window.
+   * Removes messages that no queue or retained value names, and returns their positions. Unnamed messages stay unnamed:
+   * outside the window, no queue or retained value begins to name one.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
@@ -143,8 +141,7 @@ export function createRemoving(parts: {
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
-    // Removes the newest messages first: of messages that share a payload, the message that holds the payload goes
-    // last.
+    // Newest first: a message must not outlive the payload that it shares.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)
@@ -163,9 +160,9 @@ export function createRemoving(parts: {
 }
 
 /**
- * Reads the index entries of a stream that are older than the window, without the known oldest part, which ends at
- * `after`. If control events are among them, also reads up to `mostControls` entries inside the window, because the
- * limit of valid control events counts these too. Returns the newest first.
+ * Reads a stream's index entries before the window, without the known oldest part up to `after`. If there are control
+ * events, also reads up to `mostControls` entries inside the window, for the limit of valid control events. The newest
+ * come first.
  */
 async function readIndex(
   store: Store,
@@ -188,11 +185,7 @@ async function readIndex(
   return entries.sort((a, b) => b.position - a.position)
 }
 
-/**
- * Whether a message holds a payload that another message still needs. The first message of an event holds the payload
- * for the messages of all its livestreams, and stays as long as any of them. A later check removes the first message:
- * `trimming.ts` checks all streams again and again.
- */
+/** Whether another message needs the payload that this message holds. If so, a later check removes this message. */
 async function isPayloadNeeded(
   store: Store,
   { position, sharedUpTo }: IndexEntry,
@@ -208,8 +201,8 @@ async function isPayloadNeeded(
 }
 
 /**
- * Extends the known oldest part of a stream by the `entries` that follow it, up to the first entry that a rule keeps.
- * `over`: the messages that no rule keeps.
+ * Extends the known oldest part of a stream up to the first entry that a rule keeps. `over`: the messages that no rule
+ * keeps.
  */
 function extended(
   { upTo, positions }: OldestPart,

@@ -14,7 +14,7 @@ export interface RetainedValue {
   position: number
   /** The rule by which a returning session gets the value. */
   queue: Message['queue']
-  /** The `moment` at which this node sent the value live (`retained-values.ts`). Absent: not sent since the node's start. */
+  /** The `moment` at which this node last sent the value live. Absent: not sent since the node started. */
   sent?: number
 }
 
@@ -29,22 +29,19 @@ export interface SlotChange {
   by: unknown
   /** The value that the commit stores. Undefined: the commit removes the stored value. */
   value?: RetainedValue | undefined
-  /** By this rule, the store may keep its old value. Undefined: the commit always replaces or removes it. */
+  /** By this rule, the store can keep the old value. Undefined: the commit always takes effect. */
   order?: Order | undefined
 }
 
 /** A slot: the topic of a value, and the name of a control state or ''. */
 export type Slot = Pick<RetainedValue, 'topic' | 'slot'>
 
-/**
- * Maximum number of values on one topic. Without it, a publisher that makes up new slots all the time would
- * fill the memory.
- */
+/** Maximum number of values on one topic. New slots without end would fill the memory. */
 const maxSlots = 100
-/** Maximum number of bytes of all payloads on one topic. The latest value stays even if it is larger. */
+/** Maximum number of bytes of all payloads on one topic. The latest value always stays. */
 const maxSlotBytes = 512 * 1024
 
-/** Returns the oldest values, as many as must go until the others are within the bounds. */
+/** Returns the oldest values that must go to bring the others within the bounds. */
 export function beyondBounds<Value extends RetainedValue>(settled: readonly Value[]): readonly Value[] {
   let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
   let count = 0

@@ -9,8 +9,8 @@ import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
 
 /**
- * Maximum number of slots whose event times are kept. A slot is the place of one retained value: its topic and, for a
- * control state, the name of the state. With more slots, an older event may be imported before a newer one.
+ * Maximum number of slots (`slotsOf`) whose event times are kept. Beyond that, an older event may be imported before a
+ * newer one.
  */
 const maxPlaces = 200_000
 
@@ -23,8 +23,8 @@ interface Wanted {
 }
 
 /**
- * Publishes events of another broker through the pipeline, unless the hub has a newer event of the same livestream.
- * Publishers get no report of an imported event, because the operator and not the publisher sends it.
+ * Publishes events of another broker through the pipeline, if they are newer than those of the hub. Publishers get no
+ * report: the operator sends these events.
  */
 export function createEventImport(parts: {
   feed: () => Feed | undefined
@@ -40,7 +40,7 @@ export function createEventImport(parts: {
   const foreseen = new Map<string, number>()
 
   return {
-    /** Notes the event time. After that, `take` publishes only the newest of several events for one slot. */
+    /** Notes the event time, so that `take` publishes only the newest event of each slot. */
     look(payload: Buffer): void {
       const { decision } = decide(payload)
       if (decision?.outcome !== 'published') return
@@ -53,8 +53,8 @@ export function createEventImport(parts: {
     },
 
     /**
-     * Publishes an event. Resolves with `here` if the hub already has an event of the same event time. Rejects with
-     * `LeftOut` if the event is not imported.
+     * Publishes an event. `here`: the hub has one of the same event time. Rejects with `LeftOut` if the event is not
+     * imported.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
       const { decided, decision } = decide(payload)
@@ -89,7 +89,9 @@ export function createEventImport(parts: {
     return { decided, decision: decided.event?.decision }
   }
 
-  /** The institution of the first livestream in the event. It must own the other livestreams as well. */
+  /**
+   * The institution of the event's first livestream. The pipeline then checks all livestreams against this institution.
+   */
   function institutionOf(payload: Buffer): string {
     const parsed = payload.length <= maxPayloadBytes ? parseJson(payload) : { value: undefined }
     const { services } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
@@ -100,10 +102,7 @@ export function createEventImport(parts: {
     return (known ?? named)?.institution.id ?? ''
   }
 
-  /**
-   * Whether an event of this time comes too late for the slot. True if the hub has an event of the same time. Also true
-   * if the hub has a newer event, or this import has seen one.
-   */
+  /** Whether an event of this time comes too late for the slot. */
   function isOver(slot: RetainedSlot, time: number): boolean {
     const incoming = orderAt(time, now())
     const here = timeHere(slot)
@@ -126,7 +125,7 @@ interface RetainedSlot {
   slot: string
 }
 
-/** The slot of each retained value of an event, one per livestream: its topic and, for a control state, the name. */
+/** The slots (places of retained values) of an event, one per livestream. Control states have one slot per name. */
 function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): RetainedSlot[] {
   const slot = kind.class === 'control' && 'name' in event ? event.name : ''
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))

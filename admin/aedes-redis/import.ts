@@ -18,13 +18,13 @@ export interface Importing {
   report: ReturnType<typeof createReport>
   /** Whether this is a dry run, which changes nothing and has the same report. */
   isDry: boolean
-  /** When it aborts, the import ends before its next retained event, session or waiting message. */
+  /** Aborting ends the import before the next retained event, session or waiting message. */
   signal: AbortSignal
 }
 
 /**
- * Imports the data of an Aedes broker from its Redis: first the retained events, then the sessions, each with the
- * control states that wait for it. A repeated import finds everything in the hub already.
+ * Imports what an Aedes broker stored in Redis: retained events, then sessions with their waiting control states. The
+ * import can be repeated.
  */
 export async function importFromAedes(
   importing: Importing,
@@ -35,7 +35,7 @@ export async function importFromAedes(
   /** How many sessions a dry run would have made, by user name. */
   const foreseen = new Map<string, number>()
 
-  // Several topics may retain an event of one livestream. Only the newest of these events is imported.
+  // Two passes: several topics may retain events of one slot, and only the newest is imported.
   await forEachRetained((_, payload) => {
     if (!(payload instanceof LeftOut)) events.look(payload)
   })
@@ -93,8 +93,8 @@ export async function importFromAedes(
   }
 
   /**
-   * Imports the control states that wait for a session. The caller stores the session only after that, so a stored
-   * session lacks no event.
+   * Imports the control states that wait for a session. The session is stored afterwards, because a repeated import
+   * skips stored sessions.
    */
   async function takeQueue(clientId: string, filters: readonly Filter[]): Promise<void> {
     const isWanted = (topic: string) =>

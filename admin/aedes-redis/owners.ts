@@ -5,10 +5,10 @@ import { refusal } from '../refusal.ts'
 const maxNameLength = 100
 
 /**
- * Finds the credential of a session by its client id, because Aedes stores no user names. A line `client id,user name`
- * gives the user name of a client id. A client id that ends in `*` stands for all client ids with this beginning. If no
- * line fits, the client id must be a user name, or begin with a user name that is followed by neither a letter nor a
- * digit (`kiosk` in `kiosk.3`). The longest match counts.
+ * Finds the credential of a session by its client id, because Aedes stores no user names. The longest match counts.
+ * - A line `client id,user name` names the user. `*` at the end of a client id stands for any ending.
+ * - If no line fits, the client id must be a user name, or begin with a user name and a separator (neither letter nor
+ *   digit), such as `kiosk.3`.
  */
 export function createOwners(
   lines: readonly string[],
@@ -54,7 +54,7 @@ export function createOwners(
     return undefined
   }
 
-  /** The credential of this name, if it has not ended. Those of web pages do not count: they end within an hour. */
+  /** The credential of this name, if it has not ended. Temporary ones do not count. */
   function valid(username: string): Credential | undefined {
     const credential = parts.credential(username)
     if (!credential || credential.user !== undefined) return undefined

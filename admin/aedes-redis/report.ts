@@ -4,12 +4,12 @@ import type { LeftOut } from './left-out.ts'
 const maxExamples = 5
 const maxTextLength = 200
 
-/** The counts of an import: how many pieces of data it found, imported and left out. */
+/** How many pieces of data an import found, imported and left out. */
 export type ImportReport = ReturnType<ReturnType<typeof createReport>['shown']>
 
 export type Part = ReturnType<typeof createPart>
 
-/** Counts the pieces of data that are imported and those that are left out. Keeps some examples of each reason. */
+/** Counts what is imported and what is left out, with examples of each reason. */
 export function createReport() {
   const parts = {
     retained: createPart(),

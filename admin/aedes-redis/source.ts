@@ -13,15 +13,14 @@ type Ask = (command: string, ...args: (string | number)[]) => Promise<unknown>
 
 /** Longest wait for an answer of Redis, milliseconds. */
 const timeoutMs = 5_000
-/** Largest value that is read: an event of 400 kB, its topic and the other fields that Aedes stores with it. */
+/** Largest value that is read: an event of 400 kB with its topic and the fields that Aedes adds. */
 const maxValueBytes = 512 * 1024
 /** Maximum number of messages of one session that are read. */
 const maxQueue = 10_000
 
 /**
- * Reads the data of an Aedes broker in its Redis through `aedes-persistence-redis`: one session, one topic and one
- * message at a time. A piece that cannot be read becomes a `LeftOut`, and the others are still read. Nothing is written
- * to that Redis.
+ * Reads the data of an Aedes broker through `aedes-persistence-redis`, piece by piece. A piece that cannot be read
+ * becomes a `LeftOut`. Nothing is written to that Redis.
  */
 export async function openAedesSource(url: string, maxFilters: number) {
   const expected = 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0'
@@ -60,7 +59,7 @@ async function checkData(ask: Ask): Promise<void> {
   }
 }
 
-/** Ends the whole import if Redis does not answer. Any other error concerns only the piece of data that was read. */
+/** Ends the import if Redis does not answer. Any other error concerns one piece of data. */
 function orGone(ask: Ask, name: string): Ask {
   return async (...command) => {
     try {
@@ -79,10 +78,7 @@ export function endedBy(why: string): Error {
 function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   const stored = persistence({ conn: readingConnection(ask, maxFilters) })
 
-  /**
-   * Reads the retained message of a topic. HSCAN has already found its value: the package gets a connection that
-   * returns this value, and does not ask Redis.
-   */
+  /** Decodes the value of a retained message: the package gets a connection that returns this value. */
   const retainedOf = async ([topic, value]: [topic: string, value: unknown]) => {
     const one = persistence({ conn: { hgetBuffer: async () => value } })
     const read = readable(async () => {
@@ -119,8 +115,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // A read behind the last message finds nothing (`gone`), which is normal. `unreadable` is reported
-        // even there, because it means that the key holds no list at all.
+        // `gone` behind the last message is normal. `unreadable` there means that the key holds no list.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -129,7 +124,7 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   }
 }
 
-/** Reads a page of the hash of retained messages. The size in bytes takes the place of a value that is too large. */
+/** Reads a page of retained messages. A value that is too large is replaced with its size in bytes. */
 const pageOfRetained = `
   local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 20)
   for i = 2, #page[2], 2 do
@@ -139,9 +134,8 @@ const pageOfRetained = `
   return page`
 
 /**
- * A connection for the package. It has only the commands that the package sends, and limits the size of each answer.
- * When the package does not find a message, it removes the key of this message from the list of the session. Here
- * `lrem` does nothing, so the list stays. With `window`, the package sees only the message at place `at` of the list.
+ * A read-only connection for the package, with a limit on each answer. The package would remove a message that it
+ * cannot find, so `lrem` does nothing. `window` shows the package one message: that at place `at` of the list.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

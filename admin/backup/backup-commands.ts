@@ -10,12 +10,12 @@ import { isImporting, lastImport } from './import-mark.ts'
 import { type Outcome, waitingName } from './importing.ts'
 import { contentOf } from './stored-content.ts'
 
-/** Name in the data directory under which `hubctl import` puts its file, before it sends the command `import`. */
+/** Name of the file that `hubctl import` puts into the data directory for the command `import`. */
 export const offeredName = 'import.offered'
 
 /**
- * Commands that only the admin socket offers, because an export holds password hashes and signing keys. A user who may
- * open the socket can read these in the data directory anyway.
+ * Commands of the admin socket, and of no other door: an export holds password hashes and signing keys
+ * (docs/decisions.md, "Exports pass no network").
  */
 export function createBackupCommands(parts: {
   store: Store & Dumpable
@@ -24,7 +24,7 @@ export function createBackupCommands(parts: {
   clock: () => number
   /** Id of this start of the node. Each start has a new id. */
   run: string
-  /** The outcome of the import at this start of the node. Undefined: no export waited to be imported. */
+  /** Outcome of the import at this start. Undefined: no export waited. */
   imported: Outcome | undefined
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: (() => void) | undefined
@@ -57,7 +57,7 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    /** The outcome of the import at this start. `last`: checksum of the last export imported into this store. */
+    /** Outcome of the import at this start. `last`: checksum of the export imported last. */
     'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

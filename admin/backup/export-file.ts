@@ -5,24 +5,24 @@ import type { StoredRecord } from '../../store/store.ts'
 import { counterKey, presentFormat } from '../../store/stored-value.ts'
 
 /*
- * An export is a file of JSON lines, compressed with gzip: a header, pages of records, an end. Applied in their order,
- * the records restore the store. `zcat FILE | head -1` shows the header of a file.
+ * An export is a gzip file of JSON lines: a header, pages of records, an end. To restore a store, apply the records in
+ * their order.
  */
 
 const maker = 'now-playing hub'
 /** Version of the file format. Raise it when an earlier release would misread the file. */
 const fileVersion = 1
-/** Longest line, bytes. A single record may be large, such as a feed of tens of thousands of livestreams. */
+/** Longest line, bytes: one record may be a large livestream feed. */
 const maxLineBytes = 256 * 1024 * 1024
 /** Maximum number of records in a line. */
 const lineRecords = 1_000
-/** A usual line has at most this many bytes. A longer line has large records. */
+/** Longest usual line, bytes. Longer lines are checked for too many values. */
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
-/** Prefixes of keys that only concern the nodes that use the store now: which nodes there are, and what each does. */
+/** Prefixes of keys that concern only the nodes that use the store now. */
 const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
-/** Largest value of the position counter in an export. Positions have 16 digits, so there is room above it. */
+/** Largest position counter in an export: positions have 16 digits, and need room to rise. */
 const maxNumber = 10 ** 15
 
 export interface Header {
@@ -59,12 +59,12 @@ export function isOfNodes(key: string): boolean {
   return ofNodes.some((prefix) => key.startsWith(prefix))
 }
 
-/** The last position that the hub gave out, if this is the record of the position counter. */
+/** The last position given out, if this record is the position counter. */
 export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
   return key === counterKey && value ? Number(value.toString()) : undefined
 }
 
-/** The lines of an export, as values. The caller writes each value as JSON. A large page becomes several lines. */
+/** The lines of an export, as values that the caller writes as JSON. */
 export async function* linesOf(
   about: Pick<Header, 'release' | 'at' | 'from'>,
   pages: AsyncIterable<readonly StoredRecord[]>,
@@ -86,8 +86,8 @@ export async function* linesOf(
 }
 
 /**
- * Reads a file to its end, and returns its header and end. Throws `UnusableFile` if the file is damaged, is not whole,
- * was written by a release with another format, or is no export.
+ * Reads a file to its end, and returns its header and end. Throws `UnusableFile` for a damaged or cut file, another
+ * format, or no export.
  */
 export async function checkFile(path: string): Promise<About> {
   const reading = readFile(path)
@@ -98,8 +98,8 @@ export async function checkFile(path: string): Promise<About> {
 }
 
 /**
- * Yields the records of a file, page by page, and returns its header and end. The file is known to be whole only when
- * the generator returns. Throws as `checkFile` does.
+ * Yields the records of a file in pages, and returns its header and end. Damage may show as late as the end of the
+ * file. Throws as `checkFile` does.
  */
 export async function* readFile(path: string): AsyncGenerator<readonly StoredRecord[], About> {
   const hash = createHash('sha256')
@@ -174,7 +174,7 @@ function endOf(value: unknown): End {
 }
 
 function parse(line: Buffer): unknown {
-  // Counts the values before parsing, because parsed values take many times the bytes of their line.
+  // A check before parsing, because parsed values take many times the bytes of their line.
   if (line.length > usualLineBytes && valuesOf(line) > maxLineValues) {
     throw new UnusableFile('the file is damaged: a line has too many records')
   }

@@ -4,8 +4,8 @@ import { isOfNodes, linesOf } from './export-file.ts'
 import { isImporting } from './import-mark.ts'
 
 /**
- * The lines of an export of the whole store, as it was at one moment. The hub keeps running. The export has everything
- * that was acknowledged before the call.
+ * The lines of an export: the whole store at one moment, with everything acknowledged before the call. The hub keeps
+ * running.
  */
 export async function* exported(parts: {
   store: Store & Dumpable
@@ -24,7 +24,7 @@ export async function* exported(parts: {
     }
     const auditFile = ownAuditFile(store, dataDir)
     if (auditFile === undefined) return
-    // Makes keys like those of a shared audit log. A number in the key keeps lines of the same moment in their order.
+    // Keys as in a shared audit log. The number keeps lines of the same moment in order.
     let nth = 0
     for await (const lines of readAuditLines(auditFile)) {
       yield lines.map((line) => ({

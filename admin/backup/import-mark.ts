@@ -1,8 +1,8 @@
 import type { Store } from '../../store/store.ts'
 
 /**
- * Key of the mark that an unfinished import leaves in the store. The mark is a random id and the checksum of the file.
- * Each start of a node that imports makes a new id. No node uses a store that has this key.
+ * Key of the mark of an unfinished import: no node uses a store that has this key. The mark is an id, new at each
+ * start, and the checksum of the file.
  */
 export const markKey = 'import/mark'
 

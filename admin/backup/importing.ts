@@ -15,11 +15,11 @@ import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './e
 import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
 import { contentOf, nodesOf } from './stored-content.ts'
 
-/** Name of an export that waits in the data directory. The next start of the node imports it. */
+/** Name in the data directory of an export that the next start imports. */
 export const waitingName = 'import'
 /** New name of a file whose import was refused. */
 const refusedName = 'import.refused'
-/** Size of a portion, which is one commit: about this many changes, or this many bytes of values. */
+/** A commit holds about this many changes, or bytes of values. */
 const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
 /** Number of records between two log lines about the progress. */
 const linesEvery = 100_000
@@ -28,10 +28,9 @@ const linesEvery = 100_000
 export type Outcome = { done: About } | { refused: string }
 
 /**
- * Imports the export that waits in the data directory, before anything else reads the store. Stores a mark first, and
- * removes it in the last commit. No node uses a store that has a mark. After a crash, the next start begins the import
- * again: it first removes the records that the interrupted import stored. Resolves with undefined if no file waits.
- * Rejects if the store has a mark, but the file of that import is missing or is replaced by another file.
+ * Imports the export that waits in the data directory, before anything else reads the store. A crash cannot leave half
+ * an import: docs/decisions.md, "An import happens at a start, and all of it or nothing". Resolves with undefined if no
+ * file waits. Rejects if the store has the mark of an import whose file is missing or replaced.
  */
 export async function importWaiting(
   store: Store & Dumpable,
@@ -54,7 +53,7 @@ export async function importWaiting(
   try {
     const about = await checkFile(path)
     if ((await lastImport(store)) === about.sha256) {
-      // The file is imported already. The node crashed before it could remove the file, or the file was offered again.
+      // This file was imported before: the node crashed before the removal, or the file was offered again.
       await remove(path, dataDir)
       log.info({ records: about.records }, 'the export was taken in before')
       return { done: about }
@@ -72,7 +71,7 @@ export async function importWaiting(
     log.error({ reason: error.message, movedTo: refusedName }, 'the export is not taken in')
     return { refused: error.message }
   }
-  // From here on no node can use the store until the import is complete: after any failure the next start begins again.
+  // The mark is stored: no node uses the store until an import is complete.
   const { about, own } = begun
   log.info({ records: about.records, exportedAt: about.at, from: about.from }, 'taking in an export')
   await takeIn({ store, path, dataDir, about, own, log })
@@ -82,9 +81,8 @@ export async function importWaiting(
 }
 
 /**
- * Stores the mark of this start of the node, so that no other start imports into the store. If an earlier start is
- * still importing, its commits fail from now on, because they require its own mark. Resolves with the mark. Throws
- * `UnusableFile` if the store is in use.
+ * Stores the mark of this start of the node, and resolves with the mark. The commits of an earlier start that still
+ * imports fail from then on. Throws `UnusableFile` if the store is in use.
  */
 async function placeMark(
   store: Store,
@@ -104,8 +102,8 @@ async function placeMark(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // A joining node first registers itself, and then looks for the mark. So the node sees this mark, or this check sees
-  // the node.
+  // Store the mark, then look for nodes. A joining node registers, then looks for a mark: one of the two sees the
+  // other.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`
@@ -126,7 +124,7 @@ async function takeIn(of: {
   const { store, path, dataDir, about, own, log } = of
   const portions = createPortions(store, { check: markKey, when: { value: own } })
   for await (const page of store.dump()) {
-    // A dump of Redis also yields the deletions that this loop has committed. They have no value, and are skipped.
+    // A dump of Redis also yields the deletions of this loop, as records without value.
     for (const { key, value } of page) if (value && !isKept(key)) await portions.add({ del: key })
   }
   const auditFile = ownAuditFile(store, dataDir)
@@ -151,8 +149,7 @@ async function takeIn(of: {
   }
   await portions.flush()
   if (auditFile !== undefined && auditLines.length > 0) await addAuditLines(auditFile, auditLines)
-  // If the position counter of this store is behind that of the export, this commit takes the positions in between. So
-  // no position is given out twice.
+  // This commit raises the position counter to that of the export, so that no position is given out twice.
   const missing = number - (await store.lastNumber())
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([
@@ -161,23 +158,20 @@ async function takeIn(of: {
   ])
 }
 
-/**
- * Whether an import keeps this key when it empties the store. It keeps its mark, the format, the position counter, the
- * nodes and the audit log.
- */
+/** Whether an import keeps this key when it empties the store. */
 function isKept(key: string): boolean {
   return (
     [markKey, formatKey, counterKey].includes(key) || key.startsWith('member/') || key.startsWith(auditPrefix)
   )
 }
 
-/** The change that stores a record. It replaces the stored entry even if that has a newer event time. */
+/** The change that stores a record, even over an entry with a newer event time. */
 function changeOf({ key, value, time }: StoredRecord): Change {
   if (value === undefined) return { del: key }
   return { put: key, value, order: time === undefined ? undefined : { time, horizon: -Infinity } }
 }
 
-/** Collects changes, and stores them in portions. `held`: the condition under which each commit succeeds. */
+/** Stores changes in portions. `held`: condition of each commit. */
 function createPortions(store: Store, held: Change) {
   let changes: Change[] = []
   let bytes = 0

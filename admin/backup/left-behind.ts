@@ -4,8 +4,8 @@ import type { Store } from '../../store/store.ts'
 import { contentOf } from './stored-content.ts'
 
 /**
- * A warning for a node whose Redis is empty, although its data directory still holds the store that it had without
- * Redis. The warning says how to move the data. Undefined if there is nothing to move.
+ * A warning if Redis is empty although the data directory has a store. The warning says how to move the data. Undefined
+ * if there is nothing to move.
  */
 export async function leftBehind(store: Store, dataDir: string): Promise<string | undefined> {
   if (store.driver !== 'redis') return undefined

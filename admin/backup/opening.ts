@@ -8,9 +8,8 @@ import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
- * Opens the store of a node (`openStore`). Takes over the data of a former release and imports the export that waits,
- * both before the node reads the store. `imported`: the outcome of that import. Rejects if another node runs in the
- * data directory.
+ * Opens the store of a node, takes over the data of a former release, and imports a waiting export. `imported`: the
+ * outcome of the import. Rejects if another node runs in the data directory.
  */
 export async function openStoreAtStart(
   config: Config,
@@ -22,8 +21,7 @@ export async function openStoreAtStart(
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
-  // On Redis, a joining node removes the member that ran in this data directory before. So check first that this
-  // earlier node is not running any more.
+  // First check that no node runs here: on Redis, `join` removes the former member of this data directory.
   await checkSocketPath(socketPathIn(config.dataDir))
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {
@@ -41,8 +39,7 @@ export async function openStoreAtStart(
     imported,
     async join() {
       await opened.join()
-      // Joins first, and then looks for the mark of an import. An import first stores its mark, and then looks for
-      // nodes. So at least one of the two sees the other.
+      // Join, then look for a mark. An import stores its mark, then looks for nodes: one of the two sees the other.
       if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')
     },
   }

@@ -8,8 +8,8 @@ import { exported } from './exporting.ts'
 import { membersOf } from './stored-content.ts'
 
 /**
- * Opens the store of stopped nodes, as the environment configures it, and returns the lines of its export. Rejects if a
- * node uses the store, if there is no store, or if its files belong to another user.
+ * Opens the store that the environment configures, and returns the lines of its export. Rejects if a node uses the
+ * store, or if the store is missing or belongs to another user.
  */
 export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
   const config = configOf(env, cwd)
@@ -41,7 +41,7 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
-/** The configuration of the node. Two variables get values that pass all checks: the store does not depend on them. */
+/** Two variables get values that pass all checks: the store does not depend on them. */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { type Member, membersPrefix } from '../../store/nodes/members.ts'
 import type { Store } from '../../store/store.ts'
 
-/** Names of the data that only a used hub stores, by key prefix. A node that has just started stores none of it. */
+/** Data that only a used hub stores, by key prefix: a new hub has none. */
 const content: Record<string, string> = {
   'credential/': 'credentials',
   'user/': 'users',
@@ -17,7 +17,7 @@ const content: Record<string, string> = {
   'lifecycle/': 'settings of the life cycle',
 }
 
-/** The reasons against an import into this store, in words. Empty if the store is empty and only this node uses it. */
+/** The reasons against an import into this store: names of its data, and other nodes. */
 export async function contentOf(store: Store, dataDir: string): Promise<string[]> {
   const found: string[] = []
   for (const [prefix, name] of Object.entries(content)) {

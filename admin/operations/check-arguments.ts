@@ -14,7 +14,7 @@ const ajv = new Ajv({
 /** Compiled when first needed: most commands are never called. */
 const checks = new Map<string, ValidateFunction>()
 
-/** Why a command cannot take these arguments, with the name of the wrong argument. Undefined if it can take them. */
+/** Which argument of a command is wrong, and why. Undefined if all are right. */
 export function whyWrong(name: OperationName, args: Record<string, unknown>): string | undefined {
   const { args: schema }: Operation = operations[name]
   const check = checks.get(name) ?? ajv.compile(schema)

@@ -1,6 +1,6 @@
 /**
- * Returns the rows of a list that match, at most `limit`. `wanted` has a value for each field that matters. The field
- * of a row must equal the value or, if the field is a list, contain it. The value undefined matches every row.
+ * Returns at most `limit` rows that match. Each field of a row must equal the value in `wanted`, or contain that value
+ * if the field is a list. An undefined value matches every row.
  */
 export function choose<Row>(
   rows: readonly Row[],

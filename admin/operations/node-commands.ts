@@ -18,7 +18,7 @@ export function createNodeCommands(
     Parameters<typeof createKnownEvents>[0] &
     Parameters<typeof createStatus>[0] & {
       config: Config
-      /** The configuration with what the node chose itself: its ports, its URL and its development certificate. */
+      /** The configuration with the node's own choices: ports, URL and development certificate. */
       inEffect: () => Config
       broker: Broker
       deliveries: Deliveries

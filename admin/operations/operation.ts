@@ -1,10 +1,7 @@
 import type { TObject, TProperties } from 'typebox'
 import { Type } from '../../event/type.ts'
 
-/**
- * The effect of a command on the hub. `none`: it only reads. `change`: it changes something. `loss`: it removes
- * something for good, so programs ask the person to confirm it.
- */
+/** The effect of a command. `loss`: it removes something for good, so programs ask for confirmation. */
 export type Effect = 'none' | 'change' | 'loss'
 
 /** A command of operators, as all doors (admin socket, HTTPS, `hubctl`) know it. */
@@ -13,10 +10,7 @@ export interface Operation {
   effect: Effect
   /** The schema of the arguments. Its descriptions complete the sentence "<argument> must be …". */
   args: TObject
-  /**
-   * Set if the command answers line by line. With these arguments it gives one answer instead. HTTPS, which cannot send
-   * lines, adds these arguments to each request.
-   */
+  /** Only for a command that answers line by line. HTTPS adds these arguments to get one answer instead. */
   singleAnswerArgs?: Record<string, unknown>
 }
 

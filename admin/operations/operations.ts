@@ -56,9 +56,8 @@ const ofEvents = {
 }
 
 /**
- * All commands that an operator can give to a node (design.md §4). They are the same at all doors: the admin socket,
- * `POST /operate/{command}` and `hubctl`. The doors check arguments by this table, and the description of the HTTPS API
- * is generated from it.
+ * All commands of operators (design.md §4), the same at all doors: admin socket, `POST /operate/{command}` and
+ * `hubctl`. Argument checks and the description of the HTTPS API follow from this table.
  */
 export const operations = {
   status: reads('what the node does at the moment'),

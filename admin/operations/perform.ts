@@ -1,10 +1,7 @@
 import type { Log } from '../../telemetry/log.ts'
 import { isFailure, isRefusal } from '../refusal.ts'
 
-/**
- * The commands of the node, by name. `who` is the person who asks, as the audit log names it. A command that waits for
- * the changes of other nodes then asks `isStillAllowed`: these changes may end the rights of this person.
- */
+/** The commands of the node, by name. `who`: the person who asks, for the audit log. */
 export type Commands = Record<
   string,
   (args: Record<string, unknown>, who: string, isStillAllowed?: IsStillAllowed) => Promise<unknown>
@@ -21,7 +18,7 @@ export type Performed =
 
 export type Perform = ReturnType<typeof createPerform>
 
-/** Carries out commands from the admin socket and from HTTPS. Only the log gets the cause of a fault. */
+/** Carries out commands. Only the log gets the cause of a fault. */
 export function createPerform({ commands, log }: { commands: Commands; log: Pick<Log, 'error'> }) {
   return async (
     name: string,

@@ -7,9 +7,9 @@ const sharedMs = 1_000
 const maxQuestion = 500
 
 /**
- * Callers who send the same request within a second share the answer, so that twenty open consoles delay publishers no
- * more than one console does. Because other callers get the answer too, the command does not check whether the first
- * caller is still allowed to ask. After a command that changes something, every caller gets a new answer.
+ * Callers with the same request share an answer for a second, so that twenty consoles cost little more than one.
+ * Commands with shared answers do not ask `isStillAllowed`, which concerns one caller. A command that changes something
+ * discards the shared answers.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -8,8 +8,8 @@ const everyMs = 2_000
 export type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
 
 /**
- * Does a long piece of work, and reports its progress line by line. The last line says how the work ended. When the
- * reader of the lines leaves, the work is aborted.
+ * Does long work. Yields lines of progress, and at last a line about the end. If the reader leaves, the work is
+ * aborted.
  */
 export function workWithProgress(
   work: (signal: AbortSignal) => Promise<unknown>,

@@ -5,7 +5,7 @@ import { websocketPath } from '../websocket.ts'
 import { Feedback } from './history-schemas.ts'
 import { components, portable } from './openapi.ts'
 
-/** Describes the MQTT side as AsyncAPI 3.0, with the permissions of each role on each channel (service.md §4.2). */
+/** Describes the MQTT side as AsyncAPI 3.0, with permissions by role and channel (service.md §4.2). */
 export function describeMqtt(about: { version: string; publicUrl: string; mqttPort: number }): object {
   const { version, publicUrl, mqttPort } = about
   const { hostname, host } = new URL(publicUrl)

@@ -76,7 +76,7 @@ export function descriptionRoutes(parts: {
   ]
 }
 
-/** The discovery document (OpenID Connect Discovery 1.0 §3), with the fields that a verifier of tokens needs. */
+/** The fields that a verifier of tokens needs (OpenID Connect Discovery 1.0 §3). */
 function discovery(issuer: string) {
   return {
     issuer,

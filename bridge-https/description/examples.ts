@@ -1,6 +1,5 @@
 /*
- * Examples of the answers and some requests of the HTTPS API, for the description. All are about one livestream of the
- * sample feed.
+ * Examples for the API description. All are about one livestream of the sample feed.
  */
 
 const livestreamId = 'urn:org:permanent-livestream:4638c4eac849c618'

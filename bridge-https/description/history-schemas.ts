@@ -2,8 +2,7 @@ import { Type } from '../../event/type.ts'
 import { history, keptEvent, report } from './examples.ts'
 
 /*
- * Schemas of the event history, and of feedback: the report on an event, as its publisher gets it. The hub also stores
- * the report in the history (design.md §7, §9).
+ * Schemas of the event history, and of feedback: the reports that publishers get (design.md §7, §9).
  */
 
 const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })

@@ -1,6 +1,6 @@
 /**
- * Returns a function that returns a document as JSON text. To make the document takes milliseconds, so `make` runs
- * again only when the result of `dependsOn` has changed. All answers share the same bytes.
+ * Returns a function that returns a document as JSON text. Calls `make` again when the result of `dependsOn` has
+ * changed.
  */
 export function keptDocument(dependsOn: () => string, make: () => object): () => Buffer {
   let text = Buffer.alloc(0)

@@ -7,10 +7,7 @@ import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
 
-/**
- * Describes every route that has not retired. The hub serves the routes from the same table from which it describes
- * them (service.md §9).
- */
+/** Describes every route that has not retired, from the table that the hub serves (service.md §9). */
 export function describeApi(
   routes: readonly Route[],
   about: { version: string; publicUrl: string; stateOf: (track: Track) => TrackState },
@@ -54,7 +51,7 @@ type RefTo = (name: string) => string
 
 const toComponent: RefTo = (name) => `#/components/schemas/${name}`
 
-/** Makes components of the API description from the schemas that have an `$id`. The `$id` is the component's name. */
+/** Turns schemas into components of the API description, named by `$id`. Leaves out schemas without `$id`. */
 export function components(schemas: readonly TSchema[], refTo = toComponent): Record<string, object> {
   return Object.fromEntries(
     schemas.flatMap((schema) => {
@@ -65,8 +62,8 @@ export function components(schemas: readonly TSchema[], refTo = toComponent): Re
 }
 
 /**
- * A schema in a form that other tools understand: references lead where `refTo` says, and a pattern replaces `instant`, a
- * format that only the hub knows.
+ * A schema that other tools understand. `refTo` makes the references, and a pattern replaces the hub's own format
+ * `instant`.
  */
 export function portable(schema: unknown, refTo = toComponent): unknown {
   if (Array.isArray(schema)) return schema.map((one) => portable(one, refTo))
@@ -131,7 +128,7 @@ function parameter(
   }
 }
 
-/** The answers of a route: its own, and those that result from its permission, its body and its API track. */
+/** A route's own answers, and those that follow from its permission, body and track. */
 function responses(route: Route, isDeprecated: boolean): Record<string, object> {
   const answers: Record<number, Described> = {
     ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
@@ -198,7 +195,7 @@ const challengeHeader = {
   'WWW-Authenticate': { description: 'The scheme of the token', schema: { type: 'string' } },
 }
 
-/** The schemas of the HTTPS API, and the event schemas that its routes refer to, directly or through another schema. */
+/** The schemas of the HTTPS API, and every event schema that a reference leads to. */
 function schemasFor(paths: object): Record<string, unknown> {
   const ofDoor = components(namedSchemas)
   const ofEvents = components(eventSchemas)

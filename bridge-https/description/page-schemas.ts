@@ -3,7 +3,7 @@ import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
 
-/* Schemas for pages: a log-in that a cookie keeps, a credential for MQTT, the names of livestreams (design.md §9). */
+/* Schemas for pages (design.md §9). */
 
 const trace = Type.Null({ description: 'Deprecated, always null', deprecated: true })
 

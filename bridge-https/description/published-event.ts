@@ -4,8 +4,7 @@ import { Type } from '../../event/type.ts'
 import { published } from './examples.ts'
 
 /*
- * The event in the answer of the publish route (service.md §2.3, §2.7). It is the event that was sent, with its id, and
- * with the outcome for each service.
+ * The event in the publish route's answer, with its id and an outcome for each service (service.md §2.3, §2.7).
  */
 
 const services = published.event.services

@@ -6,7 +6,7 @@ import { namedSchemas, PlainError } from './schemas.ts'
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
 
-/** The route of the JSON Schemas: those of events and of the HTTPS API, each at an address of its own (design.md §9). */
+/** The route of the JSON Schemas of events and of the HTTPS API (design.md §9). */
 export function schemaRoutes({ publicUrl }: { publicUrl: () => string }): Route[] {
   // References are relative to the `$id`.
   const schemas = new Map(

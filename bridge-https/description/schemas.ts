@@ -9,8 +9,8 @@ import * as pageSchemas from './page-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
 /*
- * The bodies of the HTTPS API (service.md §2.7 to §2.9, design.md §9). The same schemas check requests, and describe
- * requests and answers. Schemas with an `$id` become components of the description.
+ * The bodies of the HTTPS API (service.md §2.7 to §2.9, design.md §9). The same schemas check requests and describe the
+ * API.
  */
 
 const email = (description: string) => Type.String({ format: 'email', maxLength: 254, description })
@@ -205,7 +205,6 @@ export const PushBody = Type.Object(
   { title: 'Push', examples: [examples.push] },
 )
 
-/** The data of a push that carries plugin work: an event, and one entry of its `plugins`. */
 export type PluginWork = Static<typeof PluginWork>
 export const PluginWork = Type.Object(
   {

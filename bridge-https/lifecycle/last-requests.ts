@@ -2,14 +2,13 @@ import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
-/** A user of the HTTPS API, with the data that an operator needs to tell this user that routes retire. */
+/** A user of the HTTPS API, and how an operator can reach this user. */
 export interface Asker {
   userId: string
   email: string
   institutionId: string
 }
 
-/** A user's last request to an API track, which is a group of routes that retire together. */
 export interface LastRequest extends Asker {
   track: Track
   route: string
@@ -19,10 +18,7 @@ export interface LastRequest extends Asker {
 
 const keptMs = 90 * 24 * 3600 * 1000
 
-/**
- * Remembers the last request of each user for each track, for 90 days. From these requests operators see who still uses
- * a track, and whom to write to.
- */
+/** Keeps the last request of each user to each track for 90 days. Operators learn whom to tell of a retirement. */
 export async function createLastRequests(parts: {
   store: Store
   clock: () => number

@@ -14,12 +14,11 @@ import type { RouteTraffic, Traffic } from './traffic.ts'
 
 export type Lifecycle = Awaited<ReturnType<typeof createLifecycle>>
 
-/** The state of an API track, which is a group of routes that retire together, with its measured traffic. */
 interface TrackReport extends TrackStatus {
   /** Requests of the last 7 days and today. */
   requests: number
   traffic: Omit<RouteTraffic, 'track'>[]
-  /** The users who called the track, each with the last request. The user with the newest request is first. */
+  /** The last request of each user to the track, the newest first. */
   left: Omit<LastRequest, 'track'>[]
 }
 
@@ -57,7 +56,7 @@ export async function createLifecycle(parts: {
       return inLock((held) => announce(checked, held))
     },
 
-    /** Retires a track, once its sunset has passed and it has had no requests for 7 days. */
+    /** Retires a track whose sunset has passed and that had no requests for 7 days. */
     retire: (track: Track): Promise<TrackReport | { error: string }> =>
       inLock(async (held) => {
         const before = of(track)
@@ -87,8 +86,8 @@ export async function createLifecycle(parts: {
     },
 
     /**
-     * The retirement of a track, for a part of the hub that ends with this track, such as webhooks. `onRetired`: calls
-     * the listener when any node retires the track.
+     * For a part of the hub that ends with a track, such as webhooks. `onRetired` also reports a retirement by another
+     * node.
      */
     trackOf: (track: Track) => ({
       retiredAt: (): string | undefined => {

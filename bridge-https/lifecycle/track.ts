@@ -45,7 +45,7 @@ export function checkTrack(text: string): string | undefined {
   return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
 }
 
-/** Checks an announcement. Returns its values, or an error text. The CLI also calls this, before it asks the node. */
+/** Checks an announcement, for the CLI and for the node. Returns the checked values, or an error text. */
 export function checkAnnouncement(request: AnnouncementRequest): Announcement | { error: string } {
   const { track, link } = request
   if (!isTrack(track)) return { error: checkTrack(track) ?? '' }
@@ -63,8 +63,7 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
 }
 
 /**
- * Parses a date or an instant. A date means its first instant in UTC. Undefined: there is no such date, or HTTP headers
- * cannot express it.
+ * Parses an instant, or a date as its first instant in UTC. Undefined: no such date, or HTTP headers cannot express it.
  */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =

@@ -16,17 +16,13 @@ export interface RouteTraffic {
 }
 
 const dayMs = 24 * 3600 * 1000
-/**
- * Time between two writes of changed counters, milliseconds. A crash loses at most the requests of this time, and never
- * the first request of a day.
- */
+/** Milliseconds between two writes of changed counters. A crash loses the requests in between. */
 const flushMs = 10_000
 const keptDays = 400
 
 /**
- * Counts requests per route and day. The counts survive restarts. Their sum over all nodes decides whether an API track
- * (a group of routes) may retire (design.md §9). Each node has a slot, which is a number that no other living node has.
- * The node writes only the counters of its slot, and continues those that an earlier node in this slot has left.
+ * Counts requests per route and day, across restarts and nodes. The sums decide whether a track can retire (design.md
+ * §9). A node writes the counters of its own slot and no others (`ownKey`).
  */
 export async function createTraffic(parts: {
   store: Store
@@ -44,8 +40,7 @@ export async function createTraffic(parts: {
   /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Another node writes these counters only if it was wrongly taken for dead, and this node got its slot. The larger
-    // count is right.
+    // A node that was wrongly taken for dead may still write the counters of this slot. The larger count is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })
@@ -62,7 +57,7 @@ export async function createTraffic(parts: {
       const { requests } = own.get(key) ?? stored.get(key) ?? { requests: 0 }
       own.set(key, { ...counter, requests: requests + 1 })
       changed.add(key)
-      // Stored at once: a track retires only without traffic, so a crash must not lose the first request of a day.
+      // Written at once: a crash must not turn a day with traffic into a quiet one.
       if (requests === 0) void flush()
     },
 

@@ -42,8 +42,7 @@ const busyRetry = 5
 /** Log-in with e-mail address and password, and everything about tokens (design.md §9). */
 export function authRoutes(parts: AuthParts): Route[] {
   const { users, logIn, tokens, resetMail, counted, inBackground } = parts
-  // A brown-out switches the routes of a track off for a while. These routes stay on, so that operators can log in and
-  // end it.
+  // Operators log in to end a brown-out, so log-ins stay on.
   const base = { method: 'POST', tag: 'Log-in', track: 'publish', staysOnInBrownout: true } as const
 
   return [
@@ -111,7 +110,7 @@ export function authRoutes(parts: AuthParts): Route[] {
         if ('retryAfter' in asked) return refuseUntil(429, asked.retryAfter)
         const known = users.find(email)
         if (known && isOfTrack(known)) count()
-        // The route answers before the token is stored and mailed: the time for both would reveal who has an account.
+        // In the background: the time to store and mail a token would reveal who has an account.
         if (asked.mailNow && resetMail) {
           inBackground(async () => {
             const reset = await users.issueReset(email, 'mail')
@@ -134,17 +133,14 @@ export function authRoutes(parts: AuthParts): Route[] {
   }
 }
 
-/**
- * Whether a log-in counts as a use of the API track. The log-in of an operator does not: it is no sign that publishers
- * still use the track.
- */
+/** Whether a log-in counts as a use of the track. Log-ins of operators do not: operators are no publishers. */
 function isOfTrack({ permissions }: Pick<KnownUser, 'permissions'>): boolean {
   return !permissions.includes('operate')
 }
 
 /**
- * Waits for a log-in. Resolves with the user, or with the answer that refuses the log-in. `wrong`: the answer if the
- * password or the token is wrong.
+ * Resolves with the user of a log-in, or with the answer that refuses the log-in. `wrong`: the answer to a wrong
+ * password or token.
  */
 export async function userOrRefusal(
   attempt: Promise<LogInResult>,
@@ -158,10 +154,7 @@ export async function userOrRefusal(
   return { refused: result.refused === 'busy' ? refuseUntil(503, busyRetry) : wrong }
 }
 
-/**
- * The answer to a wrong password. It has its own message, because the usual message of 401 (service.md §7) is about a
- * missing header.
- */
+/** The answer to a wrong password. The usual message of 401 is about a missing header (service.md §7). */
 export function wrongPassword(): Answer {
   const wrong = httpsError('login.wrong')
   return refuse(401, [wrong], wrong.message)

@@ -14,7 +14,7 @@ const eventNames: readonly string[] = eventKinds
   .filter((kind) => kind.class === 'track')
   .map(({ name }) => name)
 
-/** Seconds a publisher is asked to wait while there is no feed. Only the next refresh or an operator brings a feed. */
+/** Seconds a publisher is asked to wait while there is no feed. */
 const feedRetrySeconds = 60
 
 /** How often a user may publish. */
@@ -90,7 +90,7 @@ export function eventRoutes(parts: {
     },
   ]
 
-  /** Gives each topic in the services of an event the name that the topic has in the HTTPS API. */
+  /** Gives the topics in an event's services their names in the HTTPS API. */
   function named(event: Record<string, unknown>): Record<string, unknown> {
     if (!Array.isArray(event.services)) return event
     return { ...event, services: event.services.map(namedService) }

@@ -32,7 +32,7 @@ const query = {
   },
 } satisfies Record<string, QueryParameter>
 
-/** Routes to past events (design.md §9): events of a livestream, and events that the user's institution published. */
+/** Routes to past events of a livestream or of the user's institution (design.md §9). */
 export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
   const oneAtATime = createOneAtATime(rate)
   return [
@@ -71,7 +71,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
     },
     {
       method: 'GET',
-      // The parameter is named as in the publish route: a path can have only one name for it.
+      // The publish route has the same path, so this parameter has the same name.
       path: '/events/{eventName}',
       id: 'getEvent',
       summary: 'Show what became of an event of the institution',
@@ -107,7 +107,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
   ]
 }
 
-/** The text of an answer with these events. The stored payloads are JSON already, so they are not parsed again. */
+/** The stored payloads are JSON already, so they are not parsed again. */
 function pageOf(messages: readonly Entry[], next: number | null): string {
   const events = messages.map(({ position, at, payload }) => {
     const acceptedAt = new Date(at).toISOString()

@@ -5,10 +5,10 @@ import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/** Seconds after which a client may ask again. Meanwhile the node tries again to read the feed. */
+/** Seconds a client is asked to wait while there is no feed. */
 const retrySeconds = 30
 
-/** The route that lists the names of livestreams. Pages need it, because events carry only the ids of livestreams. */
+/** The route that lists the names of livestreams, for pages: events carry ids. */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
   const listOf = keptLists()
   return [
@@ -40,7 +40,7 @@ interface List {
   tag: string
 }
 
-/** The list of a feed is made once: it may have hundreds of kilobytes, and every reader gets the same bytes. */
+/** Keeps the list of each feed: a list may have hundreds of kilobytes. */
 function keptLists(): (feed: Feed) => List {
   const lists = new WeakMap<Feed, List>()
   return (feed) => {

@@ -11,9 +11,8 @@ export const tooManyQuestions = {
 }
 
 /**
- * Answers the requests of a user one after the other, over all connections of the user. Reading uses up the user's
- * publish rate, so that it cannot hold up publishers. `about`: the kind of request, such as the name of a command.
- * Requests of different kinds do not wait for each other.
+ * Answers a user's requests one after the other. Requests use up the publish rate, so that readers cannot hold up
+ * publishers. Requests of different kinds (`about`) do not wait for each other.
  */
 export function createOneAtATime(rate: EventRate) {
   const last = new Map<string, Promise<unknown>>()

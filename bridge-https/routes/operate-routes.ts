@@ -14,8 +14,8 @@ export interface OperateParts {
     Record<string, { summary: string; effect: string; args: TSchema; singleAnswerArgs?: object }>
   >
   /**
-   * Carries out a command. `who` is the person who asks, as the audit log names it. A command that changes something
-   * asks `isStillAllowed` just before it begins.
+   * Carries out a command. `who`: the user's name in the audit log. A command that changes something asks
+   * `isStillAllowed` just before it begins.
    */
   perform(
     name: string,
@@ -27,7 +27,7 @@ export interface OperateParts {
 
 type Performed = { result: unknown } | { error: { code: string; message: string } }
 
-/** Largest body in bytes, as on the admin socket. The command `check` needs this much: its body holds an event. */
+/** Largest body in bytes, as on the admin socket. The body of `check` holds an event. */
 const maxBytes = 1024 * 1024
 
 /** Routes for users with the permission `operate` (design.md §9): one for each command of `hubctl`. */
@@ -58,8 +58,8 @@ export function operateRoutes({
         const given = isRecord(call.body) && call.body
         const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
         const isChanged = effect !== 'none' && 'result' in performed
-        // The answer to a successful change is always sent, because the user may have removed itself. Any other answer
-        // is refused if the user was removed meanwhile.
+        // A successful change is always answered: the user may have removed itself. A removed user gets no other
+        // answer.
         const isForUser = isChanged || (await call.isStillUser())
         const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }

@@ -2,9 +2,7 @@ import { type Answer, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
 import type { Call, Route } from './route.ts'
 
-/**
- * The files for browsers. The directory holds HTML documents, and files whose names contain a hash of their content.
- */
+/** The files for browsers: HTML documents, `licenses.txt`, and files with a hash in their names. */
 export interface WebFiles {
   directory(): Promise<string>
 }
@@ -67,7 +65,7 @@ export function pageRoutes(parts: PageParts): Route[] {
   ]
 }
 
-/** All paths of the console get the same document. Its script shows the view that the path names. */
+/** All these paths get the same document. Its script shows the view. */
 const consolePaths = [
   { path: '/console', id: 'console', params: {} },
   { path: '/console/{view}', id: 'consoleView', params: { view: { description: 'A view' } } },
@@ -78,14 +76,14 @@ const consolePaths = [
   },
 ]
 
-/** Headers of a page, and of the 404 that the same URL has for other clients. A cache must not mix up these answers. */
+/** Headers that keep caches from mixing up a page and the 404 for other clients. */
 const pageCacheHeaders = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
 
 function noPage(): Answer {
   return { ...refuse(404), headers: pageCacheHeaders }
 }
 
-/** Whether a client asks for a page: browsers accept text/html, clients of the API do not name it. */
+/** Whether the header Accept names `text/html` and not `application/json`, as browsers send it. */
 export function wantsPage(header: Call['header']): boolean {
   const types = (header('accept') ?? '').toLowerCase().split(',')
   const named = types.map((type) => type.replace(/\s/g, '')).filter((type) => !/;q=0(\.0*)?$/.test(type))
@@ -93,7 +91,7 @@ export function wantsPage(header: Call['header']): boolean {
   return isNamed('text/html') && !isNamed('application/json')
 }
 
-/** The document of a page. Its policy lets the page load files of the hub, and cover images from any https host. */
+/** The document of a page. The policy permits files of the hub, and cover images from any https host. */
 export async function pageAnswer(name: string, { webFiles, publicUrl }: PageParts): Promise<Answer> {
   const policy = [
     "default-src 'none'",

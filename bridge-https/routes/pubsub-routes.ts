@@ -26,8 +26,8 @@ export interface PubsubParts {
     /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
     /**
-     * Sends again all events of the livestream from `since` (milliseconds since the epoch) on, delivered or
-     * not. Leaves out events that the journal no longer has. Resolves with the number of events.
+     * Sends again all events of the livestream that the journal has from `since` on, milliseconds since the epoch.
+     * Resolves with their number.
      */
     replaySince(subscription: string, since: number): Promise<number>
     /** Queues one item of plugin work. False: no plugin target is configured for it. */
@@ -36,15 +36,12 @@ export interface PubsubParts {
 }
 
 /**
- * Largest body of plugin work, bytes. The body holds the event, and one entry of the event's plugins that may be nearly
- * as large, both in base64. 64 KiB are left for the rest.
+ * Largest body of plugin work, bytes: an event and a plugin entry in base64, and 64 KiB for the rest. The entry may be
+ * nearly as large as the event.
  */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 
-/**
- * The two routes of `/pubsub` (design.md §9). One takes plugin work that the hub pushes to itself. The other one sends
- * messages of a subscription again when a user asks for it.
- */
+/** The routes of `/pubsub` (design.md §9): replays for users, and plugin work that the hub pushes to itself. */
 export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: PubsubParts): Route[] {
   const base = { path: '/pubsub', tag: 'Subscriptions', track: 'push' } as const
   return [
@@ -122,7 +119,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
 
 const readPluginWork = compileBody([PluginWork])
 
-/** Turns the path of an error in plugin work into a path within the request: the work is in the data of the message. */
+/** Turns a path within plugin work into a path within the request. */
 function belowData(error: ErrorItem): ErrorItem {
   return { ...error, path: error.path.replace('.body', '.body.message.data') }
 }

@@ -12,19 +12,16 @@ export interface Call {
   params: Record<string, string>
   /** Parameters of the query. The value of a parameter that is given twice is a list. */
   query: Record<string, unknown>
-  /** The value of a header field; if there are several of this name, the first value. */
+  /** The value of a header field. Node has joined or dropped repeated fields. */
   header: (name: string) => string | undefined
-  /** The parsed body, checked against the schemas of the route. With `rawBody`: the received bytes, unchecked. */
+  /** The parsed and checked body. With `rawBody`: the received bytes, unchecked. */
   body: unknown
   /** Address of the client, even if a load balancer is in between. */
   address: string
   /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
-  /**
-   * Whether the token is still valid. Ask after each wait: the user may have been removed meanwhile. Always true for a
-   * request without a token.
-   */
+  /** Whether the token is still valid; true without a token. Ask after each wait: the user may have been removed. */
   isStillUser(): Promise<boolean>
   /** Counts the request as a use of the route (design.md §9). A request with a valid token counts without this call. */
   count(user?: User): void
@@ -55,29 +52,29 @@ interface RouteBase {
   description?: string
   tag: string
   /**
-   * The effect of an operators' command: `none`, `change` or `loss`. The description has it as `x-effect`, so that
-   * programs can ask a person before a loss.
+   * The effect of an operators' command: `none`, `change` or `loss`. `x-effect` in the description lets programs ask a
+   * person before a loss.
    */
   effect?: string
   /** The route retires together with all routes of this API track. */
   track?: Track
-  /** A brown-out, which switches the routes of the track off for a while, leaves this route on. */
+  /** A brown-out of the track does not switch this route off. */
   staysOnInBrownout?: boolean
   body?: BodySchemas
   /** A request without a body counts as one with an empty object. */
   mayLackBody?: boolean
   /** Largest body in bytes, if 400 kB are not enough. */
   bodyBytes?: number
-  /** The handler gets the bytes unchecked. It checks them itself, by the schema and by further rules. */
+  /** The handler gets unchecked bytes, and checks them itself. */
   rawBody?: boolean
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Answers by status: successes, and errors that do not result from the other fields of the route. */
+  /** Answers by status: successes, and errors that do not follow from the other fields. */
   answers: Record<number, Described>
 }
 
-/** A route without a user. With `admits`, it needs a token that `admits` accepts. Without, everybody may call it. */
+/** A route without a user: open to everybody, or to tokens that `admits` accepts. */
 interface OpenRoute extends RouteBase {
   permission?: undefined
   /** Whether a bearer token that belongs to no user opens the route. Absent: the route needs no token. */
@@ -97,10 +94,10 @@ export interface GuardedRoute extends RouteBase {
 /** One route of the HTTPS API. The hub serves, describes and retires it by this object. */
 export type Route = OpenRoute | GuardedRoute
 
-/** Largest body without a token, bytes. Thousands of strangers may send one at once, and all bodies wait in memory. */
+/** Largest body without a token, bytes. Bodies of thousands of strangers may be in memory at once. */
 const openBodyBytes = 16 * 1024
 
-/** Largest body of a route: 400 kB (service.md §8) for requests with a token, unless the route says otherwise. */
+/** Largest body of a route, bytes: usually 400 kB with a token (service.md §8). */
 export function maxBodyBytes(route: Route): number {
   return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
 }

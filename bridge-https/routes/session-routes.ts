@@ -22,7 +22,7 @@ const path = '/auth/session'
 /** Browsers accept a cookie with the prefix `__Secure-` only over TLS. */
 const cookieName = '__Secure-hub-session'
 const everything = ['radio/#']
-/** The account of the first operator. It belongs to no broadcaster, and may look at the on-air page as well. */
+/** The first operator belongs to no broadcaster. `subscribe` opens the on-air page. */
 const firstOperatorAccount = {
   institution: 'urn:org:institution:operators',
   permissions: ['operate', 'subscribe'],
@@ -37,17 +37,14 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
   publicUrl: () => string
   isPagePublic: boolean
-  /** Undefined on a node that has its own certificates: only a node with development certificates offers the link. */
+  /** Undefined: the node has its own certificates, and prints no link. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
   /** The publish rate of a user: making a credential counts as one event. */
   rate: EventRate
 }
 
-/**
- * The routes with which pages log in. The refresh token is in a cookie that no script can read, and that browsers send
- * only to this path. The page holds the access token, which is valid for an hour.
- */
+/** The routes with which pages log in. The refresh token is in a cookie for this path, hidden from scripts. */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate } = parts
   const oneAtATime = createOneAtATime(rate)
@@ -159,10 +156,6 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
   }
 }
 
-/**
- * Makes the account of the first operator, for a person with the link that `npm start` prints. The command `users.add`
- * makes the account, as for every other user.
- */
 function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: SessionParts): Route {
   return {
     method: 'POST',
@@ -181,7 +174,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
-      // A wrong link must count as a failed log-in. A reset with the empty token always fails, and counts.
+      // A reset with the empty token always fails, so a wrong link counts as a failed log-in.
       if (!firstOperator?.take(token)) {
         const result = await userOrRefusal(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong
@@ -239,8 +232,8 @@ function cookieOf(header: Call['header']): string | undefined {
 }
 
 /**
- * Whether a request comes from elsewhere than a page of this hub. The cookie is SameSite=Strict, but another page of
- * the same site may be hostile. Such a page cannot send `x-hub-page` without permission (CORS), nor hide its origin.
+ * Whether a request comes from elsewhere than a page of this hub. SameSite=Strict does not stop a hostile page of the
+ * same site. Such a page cannot send `x-hub-page` without permission (CORS), or hide its origin.
  */
 function isForeign(header: Call['header']): boolean {
   const origin = header('origin')

@@ -59,8 +59,7 @@ export function subscriptionRoutes(parts: {
         }
         const wrong = await checkUrl(url)
         if (wrong !== undefined) return refuse(400, [httpsError('webhook.url', wrong)])
-        // The check asks a name server, which may take seconds. It is not part of the change, so that later changes of
-        // the user do not wait for it.
+        // `checkUrl` is not part of the change: a slow name server must not hold up the user's other changes.
         return oneChange(call, userId, async () => {
           const { id: topicId } = topics.stored.get(topic) ?? {}
           if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
@@ -124,8 +123,8 @@ export function subscriptionRoutes(parts: {
   ]
 
   /**
-   * Makes one change of a user at a time, for one token of the publish rate. Otherwise a user could hold up the changes
-   * of all other institutions, because all changes wait for one lock.
+   * Makes one change of a user at a time, for one token of the publish rate. All changes share one lock, in which a
+   * user could otherwise hold up other institutions.
    */
   function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
     return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))

@@ -11,15 +11,15 @@ interface Disabled {
   contact: string
 }
 
-/** Maximum number of mails per address and hour: a user may name any address in many subscriptions. */
+/** Maximum number of mails per address and hour: users can name anybody's address. */
 const mailsPerHour = 3
 
 /**
- * Returns a function that sends a mail to the contact of a subscription that was disabled. Returns undefined if there
- * is no mail server (design.md §10).
+ * Returns a function that mails the contact of a disabled subscription. Returns undefined if there is no mail server
+ * (design.md §10).
  */
 export function createContactMail(parts: {
-  /** The store through which nodes tell each other how many mails they have sent. Absent: there are no other nodes. */
+  /** For a limit that all nodes count together. Absent: there are no other nodes. */
   store?: Store
   server: MailServer | undefined
   log: Log

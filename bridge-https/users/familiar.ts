@@ -4,24 +4,18 @@ import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
-/**
- * How well a client's origin is known. `address`: some account has logged in from the client's address before.
- * `network`: only from another address of its network. `strange`: no account has logged in from there.
- */
+/** Whether any account has logged in from a client's address, or else from the client's network. `strange`: neither. */
 export type Familiarity = 'address' | 'network' | 'strange'
 
-/**
- * Maximum number of stored addresses; the oldest are dropped. One account must not push out the addresses of all
- * others.
- */
+/** Maximum number of stored addresses; the oldest are dropped. One account must not push out all others. */
 const usualLimits = { all: 10_000, perAccount: 50 }
 const dayMs = 86_400_000
 /** An address without a log-in for this long is forgotten when the next address is stored. */
 const keepMs = 90 * dayMs
 
 /**
- * Stores the addresses from which accounts have logged in, so that failed log-ins of strangers from other networks do
- * not keep the owners out. `account` in all functions: a key of the account, without a space.
+ * Stores the network addresses of log-ins: strangers who guess passwords must not lock the owners out. `account` in all
+ * functions: a key without a space.
  */
 export async function createFamiliar(parts: {
   store: Store
@@ -30,11 +24,9 @@ export async function createFamiliar(parts: {
 }) {
   const { store, clock, limits = usualLimits } = parts
   const collection = await createCollection<{ at: number }>(store, 'familiar-place')
-  /**
-   * When each account last logged in from each of its addresses, the oldest first. The keys are `<account> <address>`.
-   */
+  /** Keys are `<account> <address>`, values the time of the last log-in; the oldest first. */
   const places = new Map<string, number>()
-  /** Number of entries of `places` for each address, network, account, and pair of account and network. */
+  /** Number of entries of `places` by address, network, account, and `<account> <network>`. */
   const counts = new Map<string, number>()
   for (const [key, { at }] of [...collection.entries()].sort(([, a], [, b]) => a.at - b.at)) show(key, at)
   collection.onChanged((key, _before, after) => (after ? show(key, after.at) : drop(key)))
@@ -49,7 +41,7 @@ export async function createFamiliar(parts: {
     /** Whether this account has logged in from that network. */
     knows: (account: string, { network }: Origin): boolean => counts.has(`${account} ${network}`),
 
-    /** Stores the time of a log-in of the account from this address, at most once a day. */
+    /** Stores a log-in of the account from this address, at most once a day. */
     async remember(account: string, { address }: Origin): Promise<void> {
       const key = `${account} ${address}`
       const now = clock()

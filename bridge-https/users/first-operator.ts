@@ -6,8 +6,8 @@ export type FirstOperator = ReturnType<typeof createFirstOperator>
 const lifetimeMs = 3600 * 1000
 
 /**
- * The one-time link with which a person who has just started a node makes the account of the first operator. Its token
- * is only in memory. The link ends with the process, after an hour, when used, or as soon as there is an operator.
+ * The one-time link with which a new node gets its first operator. The token is in memory alone. The link ends with the
+ * process, after an hour, or when there is an operator.
  */
 export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: () => number }) {
   const { users, clock } = parts
@@ -19,7 +19,7 @@ export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: 
     /** The token of the link. Undefined: the link does not work any more. */
     token: (): string | undefined => (isOpen() ? token : undefined),
 
-    /** Uses up the link. False: the token is wrong, or the link does not work any more. */
+    /** Uses up the link. False: the token is wrong, or the link has ended. */
     take(given: string): boolean {
       if (!isOpen() || !timingSafeEqual(digest(given), digest(token))) return false
       isTaken = true

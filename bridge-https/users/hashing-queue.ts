@@ -15,13 +15,12 @@ interface Waiting {
 
 /** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** After this many passwords of the best known clients comes one of a less known client: a new colleague gets in. */
+/** Number of passwords of the best known clients in a row. Then a less known client gets a turn. */
 const servedInARow = 3
 
 /**
- * Decides which client's password is hashed next. Each rank has its own queue, so that strangers take no room from
- * known clients. Within a rank, addresses are served alternately. If a queue is full, a new client from an address with
- * few waiting clients takes the place of the last client from the address with the most.
+ * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately. In a full
+ * queue, the busiest address loses its last place to an address with few.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

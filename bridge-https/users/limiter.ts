@@ -14,7 +14,7 @@ export function createLimiter(
   const tellOthers = createAddedCounts(store, name, (key, count) => void limiter.penalty(key, count))
 
   return {
-    /** Takes a point and resolves with undefined. If none is left, resolves with the seconds until there is one. */
+    /** Takes a point. If none is left, resolves with the seconds to wait, else with undefined. */
     async take(key: string): Promise<number | undefined> {
       try {
         await limiter.consume(key)

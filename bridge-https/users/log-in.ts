@@ -16,9 +16,8 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Maximum number of mails for one account in an hour. A network is known if the account has logged in from there
- * before. `perPlace`: mails for each known network, and also for all unknown networks together. `known`: mails for all
- * known networks together.
+ * Maximum number of mails for an account in an hour. `perPlace`: for requests from each known network, and from all
+ * strange networks together. `known`: from all known networks together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
@@ -26,21 +25,17 @@ const mailsPerHour = { perPlace: 3, known: 10 }
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled (design.md §9). The failures from an address or a network are
- * counted for all accounts together, and for each account separately. If an account has logged in from a network
- * before, failures from other networks do not lock it out there. Accounts that do not exist are throttled in the same
- * way, so that a client sees no difference.
+ * Log-in with e-mail address and password, throttled (design.md §9). The limits: docs/decisions.md, "Failed log-ins
+ * over HTTPS are counted by address and network". Accounts that do not exist are throttled too: a client must see no
+ * difference.
  */
 export function createLogIn(parts: {
-  /** The store through which nodes tell each other of failures. Absent: there are no other nodes. */
+  /** For limits that all nodes count together. Absent: there are no other nodes. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** The addresses from which accounts have logged in before. Absent: every address is strange. */
   familiar?: Familiar
-  /**
-   * Maximum number of failures per minute from one address. Half as many are allowed for one account from there. 0: no
-   * limit.
-   */
+  /** Maximum number of failures per minute from one address. Other limits follow from this number. 0: no limit. */
   failures: number
 }) {
   const { store, users, familiar, failures } = parts
@@ -50,10 +45,7 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /**
-   * Failures of an account from all networks that are strange to it. Without this limit, clients in many networks could
-   * guess without end.
-   */
+  /** Failures of an account from all strange networks: clients in many networks must not guess without end. */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
   const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)
@@ -77,15 +69,14 @@ export function createLogIn(parts: {
       return attempt(countsOf(origin), origin, () => users.setPassword(token, password, askerOf(origin)))
     },
 
-    /** Whether a link may be mailed now, or the seconds to wait if the client has asked for too many. */
+    /** Whether a link is mailed now, or the seconds to wait after too many requests. */
     async mayAskForMail(email: string, from: string): Promise<{ retryAfter: number } | { mailNow: boolean }> {
       const origin = originOf(from)
       const asked = countsOf(origin).map(([limiter, key]): Count => [limiter, `mail ${key}`])
       const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
       keep(asked)
-      // Requests from networks where the account has not logged in before have a separate limit, so that they do not
-      // use up the mails of the owner.
+      // Strange networks have a limit of their own, so that the owner still gets mails.
       const account = keyOf(email)
       const counts: Count[] = isKnown(account, origin)
         ? [
@@ -119,8 +110,7 @@ export function createLogIn(parts: {
     origin: Origin,
     work: () => Promise<KnownUser | undefined>,
   ): Promise<LogInResult> {
-    // Takes the points before the password is checked, and gives them back after a success. Otherwise a client could
-    // try as many passwords as fit into the time of one check.
+    // Points are taken before the check. Otherwise a client could try many passwords during one check.
     const retryAfter = await take(counts)
     if (retryAfter !== undefined) return { refused: 'throttled', retryAfter }
     const user = await work().catch(async (error: unknown) => {
@@ -132,7 +122,7 @@ export function createLogIn(parts: {
       return { refused: 'wrong' }
     }
     await giveBack(counts)
-    // A log-in works without the store, so it does not wait until the address is stored.
+    // Not awaited: a log-in works even without the store.
     familiar?.remember(keyOf(user.email), origin).catch(() => undefined)
     return { user }
   }

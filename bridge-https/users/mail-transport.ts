@@ -17,7 +17,7 @@ export function createMailTransport(server: MailServer) {
   return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
     await (await transport).sendMail({
       from: server.from,
-      // As an object, so that a line break or a comma in the address cannot make several addresses.
+      // As an object: commas and line breaks in a text could make several addresses.
       to: { name: '', address: mail.to },
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),
@@ -25,7 +25,7 @@ export function createMailTransport(server: MailServer) {
   }
 }
 
-/** Loads the mail client only when there is a mail server: most nodes have none. */
+/** Loads the mail client on demand: most nodes have no mail server. */
 async function openTransport(server: MailServer) {
   const { createTransport } = await import('nodemailer')
   const { user, password } = server

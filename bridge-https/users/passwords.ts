@@ -7,19 +7,16 @@ export type Passwords = ReturnType<typeof createPasswords>
 /** Shortest and longest password a user may choose, characters. */
 export const passwordLength = { min: 10, max: 1024 }
 
-/** Work factors of new hashes: about 0.2 s and 32 MiB each. Every hash stores its factors, so that they may grow. */
+/** Work factors of new hashes: about 0.2 s and 32 MiB each. Old hashes keep the factors stored in them. */
 const defaultWork = { logN: 15, r: 8, p: 3 }
-/** The thread pool also serves the disk and DNS: hashing gets one thread of it, however many clients log in. */
+/** Hashing gets one thread of the pool, which also serves the disk and DNS. */
 const concurrency = 1
-/**
- * Maximum number of clients that wait in each rank of the queue (`hashing-queue.ts`). If more waited, the hub could not
- * answer them in time.
- */
+/** Maximum number of clients that wait in each rank (`hashing-queue.ts`). More could not be answered in time. */
 const defaultMaxWaiting = 30
-/** The asker if the caller names none. Such a call waits together with the best known clients. */
+/** The asker if the caller names none: ranked with the best known clients. */
 const inHouse: Asker = { from: '', familiarity: 'address' }
 
-/** Thrown when so many passwords wait that the hub could not check another one in time. */
+/** Thrown when too many passwords wait already. */
 export class TooBusy extends Error {
   override name = 'TooBusy'
 }
@@ -27,7 +24,7 @@ export class TooBusy extends Error {
 /** Hashes and checks passwords chosen by people, with scrypt and one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
-  /** Checked in place of a missing hash, so that the check takes as long as any other. No password fits it. */
+  /** Checked where there is no hash, so that the time reveals no accounts. No password fits. */
   const dummyHash = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 

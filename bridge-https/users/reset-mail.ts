@@ -4,10 +4,7 @@ import type { ResetToken } from './users.ts'
 
 export type ResetMail = ReturnType<typeof createResetMail>
 
-/**
- * The URL where a person chooses a password. Browsers do not send the part behind `#` to any server, so the token gets
- * into no log.
- */
+/** The URL where a person chooses a password. Browsers send nothing behind `#`, so no log gets the token. */
 export function resetUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/auth/reset#token=${token}`
 }
@@ -23,7 +20,7 @@ export function createResetMail(parts: {
   const send = createMailTransport(server)
 
   return {
-    /** Never rejects: errors go to the log, and the person who asked learns nothing of them. */
+    /** Never rejects: errors go to the log. */
     async send({ user: { email, userId }, token, expiresAt }: ResetToken): Promise<void> {
       try {
         await send({

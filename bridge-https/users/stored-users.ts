@@ -52,7 +52,7 @@ export async function openStoredUsers(store: Store) {
     },
 
     loggedOut,
-    /** Calls the listener with the id of each user that is removed, or of whom a log-in becomes void. */
+    /** Calls the listener with the id of each user who is removed or loses a log-in. */
     onLoggedOut: (listener: (userId: string) => void): void => void listeners.push(listener),
   }
 

@@ -6,13 +6,10 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/**
- * Maximum number of requests per address and minute, counted for clients without a log-in. Many people may share an
- * address, so the limit is high.
- */
+/** Maximum number of requests a minute without a log-in from one address, which many people may share. */
 const perMinute = 600
 
-/** The user that stands for every visitor of a public page. It may read, and has no account. */
+/** The user for all visitors of a public page, without an account. */
 const stranger: KnownUser = {
   userId: 'stranger',
   email: 'stranger',

@@ -26,7 +26,7 @@ const maxTokenLength = 8192
 /** Maximum number of verified tokens that are remembered; the oldest are dropped. */
 const maxVerified = 1_000
 
-/** A token whose signature was right, with the kind and the audience that it was checked for. */
+/** A token that was verified for one kind and one audience. */
 interface Verified {
   kid: string
   key: JWK
@@ -35,24 +35,24 @@ interface Verified {
   payload: JWTPayload
 }
 
-/** Makes and checks the tokens of users, and those that the hub itself shows to webhooks (service.md §5). */
+/** Makes and checks tokens of users, and tokens of the hub for webhooks (service.md §5). */
 export function createTokens(parts: {
   keys: SigningKeys
   users: Users
-  /** Public URL of the hub, as issuer and audience. A function, as the URL may hold a port that is not known yet. */
+  /** Public URL of the hub, as issuer and audience. A function, because the port may be unknown at first. */
   issuer: () => string
   /** The account that the tokens of pushes name in their claims. */
   serviceAccount: string
   clock: () => number
 }) {
   const { keys, users, issuer, serviceAccount, clock } = parts
-  /** Verified tokens by their text. A page sends the same token every few seconds: its signature is checked once. */
+  /** Verified tokens by their text. The signature of a repeated token is not checked again. */
   const verified = new Map<string, Verified>()
 
   return {
     async issue(user: KnownUser): Promise<IssuedTokens> {
       const now = Math.floor(clock() / 1000)
-      // The generation of the checked password. If the user has a newer password by now, the tokens are void.
+      // `gen` is the generation of the checked password. A newer password makes the tokens void.
       const claims = { sub: user.userId, gen: user.generation, sid: user.loginId ?? randomUUID() }
       const { email, institutionId: institution, permissions } = user
       return {
@@ -63,13 +63,13 @@ export function createTokens(parts: {
       }
     },
 
-    /** The user that an access token was made for, with its present data. Undefined for every other text. */
+    /** The user of an access token, as stored now. Undefined: the token is not valid. */
     userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
 
-    /** The user that a refresh token was made for. A log-out, a new password or the user's removal makes it void. */
+    /** The user of a refresh token, as stored now. Undefined: the token is not valid. */
     userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
 
-    /** Ends the log-in that a refresh token belongs to. Any other text has no effect. */
+    /** Ends the log-in of a refresh token. Any other text has no effect. */
     async endLogin(refreshToken: string): Promise<void> {
       const user = await holder(refreshToken, 'refresh')
       if (user) await users.endLogin(user, clock() + lifetimes.refresh * 1000)

@@ -22,10 +22,10 @@ export interface UserRequest {
   permissions?: readonly string[]
 }
 
-/** The permissions of a user for whom the operator names none. All earlier users of the HTTPS API had these. */
+/** Permissions if the operator names none. All earlier users of the HTTPS API had these. */
 const usualPermissions: readonly Permission[] = ['publish', 'subscribe']
 
-/** Checks a user request. Returns its fields, or an error text. The CLI also calls this, before it asks the node. */
+/** Checks a user request. The CLI also calls this, before it asks the node. */
 export function checkUserRequest(
   request: UserRequest,
 ): Pick<User, 'email' | 'institutionId' | 'permissions'> | { error: string } {
@@ -49,7 +49,7 @@ export function checkEmail(email: string): string | undefined {
   return `email must be an e-mail address, not ${JSON.stringify(email)}`
 }
 
-/** An address in the form in which addresses are compared: no two accounts differ only in case. */
+/** An address in lower case, as addresses are compared. */
 export function normalEmail(email: string): string {
   return email.toLowerCase()
 }

@@ -15,7 +15,7 @@ export type { KnownUser } from './stored-users.ts'
 
 export type Users = Awaited<ReturnType<typeof createUsers>>
 
-/** A one-time token that lets its bearer choose the password of a user. Shown once, stored as a hash. */
+/** A one-time token to choose a user's password, stored as a hash. */
 export interface ResetToken {
   user: User
   token: string
@@ -23,12 +23,9 @@ export interface ResetToken {
 }
 
 const hourMs = 3600 * 1000
-/** Maximum number of ended log-ins that are remembered of one user. With one more, all log-ins of the user end. */
+/** Maximum number of ended log-ins remembered per user. One more ends all log-ins of the user. */
 const mostEndedLogins = 100
-/**
- * How long a token to choose a password is valid, milliseconds. Each channel has its own token, so that a request for a
- * mail does not void an operator's token.
- */
+/** Lifetime of a token to choose a password, milliseconds. */
 const resetLifetimeMs: Record<ResetChannel, number> = { operator: 72 * hourMs, mail: hourMs }
 
 /** The users of the HTTPS API, in the store and in memory (design.md §9). */
@@ -43,14 +40,11 @@ export async function createUsers(parts: {
   const { store, passwords, clock, knownInstitution } = parts
   const users = await openStoredUsers(store)
   const { byEmail } = users
-  // One change at a time: a new password must not bring back a user that was just removed, and a token works once.
+  // One change at a time. A new password must not bring back a removed user.
   const inLock = await createLock(store, 'user')
 
   return {
-    /**
-     * Makes a user without a password. Resolves with a token to choose a password, or with an error text. Calls `first`
-     * with the user before storing it. If `first` rejects, no user is made.
-     */
+    /** Makes a user, and a token to choose a password. If `first` rejects, no user is stored. */
     async add(
       request: UserRequest,
       first?: (user: User) => Promise<void>,
@@ -74,24 +68,24 @@ export async function createUsers(parts: {
         .map((stored) => ({ ...shown(stored), hasPassword: stored.passwordHash !== undefined }))
         .sort((a, b) => (a.email < b.email ? -1 : 1)),
 
-    /** Removes a user. Its tokens are void at once. Returns the id that it had, or undefined. */
+    /** Removes a user and voids the tokens. Returns the user's id. Undefined: no such user. */
     remove: (email: string): Promise<string | undefined> =>
       inLock(async (held) => {
         const stored = byEmail(email)
         return stored && (await users.delete(stored, held)) ? stored.userId : undefined
       }),
 
-    /** A token to choose a new password. Until its use, the old password works. Undefined: there is no such user. */
+    /** A token to choose a new password. Undefined: there is no such user. */
     issueReset: (email: string, channel: ResetChannel): Promise<ResetToken | undefined> =>
       inLock(async (held) => {
         const stored = byEmail(email)
         return stored && storeReset(stored, channel, held)
       }),
 
-    /** Uses up a token and sets the password, which voids all tokens of the user. Undefined: the token is not valid. */
+    /** Uses up a token and sets the password. Undefined: the token is not valid. */
     async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
       const hash = digest(token)
-      // Looks the token up before the slow hashing, and once more under the lock, because a token works only once.
+      // An early look saves the slow hashing. The lookup under the lock decides: a token works once.
       if (!byReset(users.values(), hash, clock())) return undefined
       const passwordHash = await passwords.hash(password, asker)
       return inLock(async (held) => {
@@ -113,7 +107,7 @@ export async function createUsers(parts: {
       return known(stored)
     },
 
-    /** Ends a log-in, which voids all its tokens. They all expire before `until`, milliseconds since the epoch. */
+    /** Ends a log-in and voids its tokens, which expire before `until` (milliseconds since the epoch). */
     endLogin: ({ userId, generation, loginId }: KnownUser, until: number): Promise<void> =>
       inLock(async (held) => {
         const stored = users.get(userId)
@@ -123,7 +117,7 @@ export async function createUsers(parts: {
         users.loggedOut(changed)
       }),
 
-    /** Calls the listener with the id of each user that is removed, or of whom a log-in becomes void. */
+    /** Calls the listener with the id of each user of whom a log-in becomes void. */
     onLoggedOut: users.onLoggedOut,
 
     find(email: string): User | undefined {
@@ -131,7 +125,7 @@ export async function createUsers(parts: {
       return stored && shown(stored)
     },
 
-    /** The user with this id. Undefined if it was removed, has another generation by now, or has ended this log-in. */
+    /** The user of a token, by what the token claims. Undefined: the token is void. */
     current(userId: string, generation: number, loginId?: string): KnownUser | undefined {
       const stored = users.get(userId)
       if (stored?.generation !== generation) return undefined
@@ -162,7 +156,7 @@ function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>,
   }
 }
 
-/** Gives a user a token to choose a password. The token replaces the user's last token of the same channel. */
+/** Makes a token that replaces the channel's last one. A mail must not void an operator's token. */
 function withReset(
   user: StoredUser,
   channel: ResetChannel,

@@ -2,18 +2,18 @@ import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
 import type { ArrivedPublish } from './connection-events.ts'
 
-/** The broker's state for one connection: its client object in Aedes, its session, its will and its PUBLISHes. */
+/** The broker's state for one connection. */
 export interface Client {
   readonly connection: MqttConnection
   aedes: { close(done: () => void): void } | undefined
   session: Session | undefined
-  /** Releases the lock on the client id: the next log-in with this id may begin. A second call changes nothing. */
+  /** Lets the next log-in with this client id begin. A second call changes nothing. */
   endLogIn: () => void
-  /** Gives back the bytes that the client's will takes from its credential's limit. A second call changes nothing. */
+  /** Gives back the room that the client's will takes (`createWillRoom`). A second call changes nothing. */
   freeWillRoom: () => void
   /** The key of the client's will in the store. Undefined: no will is stored. */
   willKey: string | undefined
-  /** The PUBLISHes for which Aedes has not asked the broker for a decision yet, in the order of arrival. */
+  /** PUBLISHes that Aedes has not asked about yet, in the order of arrival. */
   readonly arrived: ArrivedPublish[]
   /** Resolves when the broker has finished all PUBLISHes so far. False: the last one must not be acknowledged. */
   lastPublishSettled: Promise<boolean>
@@ -21,10 +21,7 @@ export interface Client {
 
 export type Clients = ReturnType<typeof createClients>
 
-/**
- * All clients of this node. `open` contains the clients whose connection is open. `byConnection` also finds a client whose
- * connection has ended, because its will may still have to be published.
- */
+/** All clients of this node. `byConnection` also finds a client whose connection is closed: its will may be due. */
 export function createClients() {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()

@@ -1,7 +1,7 @@
 import { encodeLength, type Frame, readBytes, readText } from './frames.ts'
 import { connackCode, packetType, type Qos } from './protocol.ts'
 
-/** The fields of a CONNECT that this broker itself uses. It reads them before Aedes gets the packet. */
+/** The fields of a CONNECT that this broker itself uses. */
 export interface ConnectPacket {
   clientId: string
   clean: boolean
@@ -10,7 +10,7 @@ export interface ConnectPacket {
   /** Offset of the keep alive in the body of the frame, bytes. */
   keepAliveAt: number
   will: Will | undefined
-  /** Offsets in the body of the frame, bytes: the will topic begins at `from`, the will message ends before `to`. */
+  /** Offsets of the will (topic and message) in the body of the frame, bytes. `to` is excluded. */
   willAt: { from: number; to: number } | undefined
 }
 
@@ -30,9 +30,8 @@ export interface Refusal {
 }
 
 /**
- * Encodes the CONNECT that Aedes gets. Its keep alive is 0, because the connection watches the keep alive. Aedes
- * cannot: acknowledgements of deliveries also count as signs of life [MQTT-3.1.2-24], and Aedes does not see them. Its
- * will is a placeholder: with the real will, Aedes would keep a second copy of the payload.
+ * Encodes the CONNECT for Aedes without keep alive: Aedes does not see all signs of life [MQTT-3.1.2-24]. A placeholder
+ * replaces the will, or Aedes would keep a second copy of the payload.
  */
 export function encodeForAedes(
   { type, body }: Frame,
@@ -48,7 +47,7 @@ export function encodeForAedes(
 /** The placeholder for a will: the topic `x` and an empty message. */
 const someWill = Buffer.of(0, 1, 0x78, 0, 0)
 
-/** Reads the first packet of a connection, which must be a valid CONNECT. Returns its fields or a refusal. */
+/** Reads the first packet of a connection, which must be a valid CONNECT. */
 export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPacket | { refusal: Refusal } {
   if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
   const request = readConnect(frame)
@@ -72,8 +71,8 @@ function refused(reason: Refusal['reason'], detail: string, returnCode?: number)
 }
 
 /**
- * Reads a CONNECT, and checks every field (MQTT 3.1.1 §3.1). `refuse`: the hub must answer with this CONNACK return
- * code, and close the connection. `violation`: the hub must close the connection without a CONNACK.
+ * Reads and checks a CONNECT (MQTT 3.1.1 §3.1). `refuse`: the return code of the CONNACK. `violation`: there must be no
+ * CONNACK.
  */
 function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { violation: string } {
   const { body } = frame

@@ -9,21 +9,21 @@ export interface ConnectionLimits {
   maxConnectBytes: number
   /** Longest client identifier, bytes. */
   maxClientIdBytes: number
-  /** Size of one client's outgoing buffer, bytes. If it is full, the client loses QoS 0 messages or is cut off. */
+  /** Size of one client's outgoing buffer, bytes. A full buffer drops QoS 0 messages, or cuts the client off. */
   outgoingBuffer: number
   /** Maximum number of topic filters of one session, and of one SUBSCRIBE or UNSUBSCRIBE packet. */
   maxSubscriptions: number
 }
 
-/** The calls with which a connection reports events to the broker, or asks the broker for decisions. */
+/** What a connection tells or asks the broker. */
 export interface ConnectionEvents {
-  /** Begins to collect an unfinished packet. The broker calls `end` if it drops the packet for lack of room. */
+  /** Begins to collect an unfinished packet. The broker calls `end` if the packet must make room. */
   collect(isBeforeLogIn: boolean, end: () => void): Collected
-  /** Counts the bytes of a waiting packet. The broker calls `end` if it drops the packet for lack of room. */
+  /** Counts the bytes of a waiting packet. The broker calls `end` if the packet must make room. */
   countBytes(end: () => void): Held
-  /** The client has sent PUBACK, PUBREC or PUBCOMP for a message that the broker had sent to it. */
+  /** The client has sent PUBACK, PUBREC or PUBCOMP for a delivery. */
   deliveryAcknowledged(type: number, packetId: number): void
-  /** The connection is about to pass a PUBLISH to Aedes. Aedes then asks the broker for the decision. */
+  /** Notes a PUBLISH before Aedes gets the packet and asks for the decision. */
   publish(publish: ArrivedPublish): void
   /** Carries out a SUBSCRIBE, sends SUBACK, and then resolves. Never rejects. */
   subscribe(request: FiltersFrame): Promise<void>
@@ -35,9 +35,9 @@ export interface ConnectionEvents {
   dropped(): void
   /** Whether the client may publish anything at all. */
   publishes(): boolean
-  /** Whether a PUBLISH with this many bytes may go on now. If not, the broker calls `resume` later. */
+  /** False: a PUBLISH with this many bytes must wait until the broker calls `resume`. */
   publishing(bytes: number, resume: Resume): boolean
-  /** Whether a SUBSCRIBE or UNSUBSCRIBE of this many filters may go on. If not, the broker calls `resume` later. */
+  /** False: a packet with this many filters must wait until the broker calls `resume`. */
   requesting(filters: number, resume: Resume): boolean
 }
 
@@ -56,8 +56,8 @@ export type CutReason =
   | 'error'
 
 /**
- * A PUBLISH that the client has sent. `started` is a time of `performance.now()`: when the last byte arrived or, if the
- * PUBLISH waited for the publish rate, when that wait ended.
+ * A PUBLISH that the client has sent. `started`: when its last byte arrived, or when its wait for the publish rate
+ * ended (`performance.now()`).
  */
 export interface ArrivedPublish extends PublishFrame {
   started: number

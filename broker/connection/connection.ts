@@ -20,14 +20,10 @@ import { OutgoingBuffer, takePubacksAhead } from './socket.ts'
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024
 const packetCostBytes = 256
-/** Maximum number of packets that one connection handles in a turn of the event loop. One read may bring thousands. */
+/** Maximum number of packets per connection and turn of the event loop. One read may bring thousands. */
 const packetsPerTurn = 128
 
-/**
- * The stream that Aedes gets instead of the socket. Passes on only whole, well-formed packets. Keep alive, PINGREQ,
- * SUBSCRIBE, UNSUBSCRIBE and acknowledgements of deliveries are handled without Aedes. The class also bounds the
- * outgoing buffer, and cuts off a peer that stops reading.
- */
+/** The stream of checked packets that Aedes gets instead of the socket. `#dispatch` says which packets bypass Aedes. */
 export class MqttConnection extends Duplex {
   /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
@@ -51,13 +47,13 @@ export class MqttConnection extends Duplex {
   readonly #fitsTurn = countPerTurn(packetsPerTurn)
   readonly #resumeWaiting: Resume = (waitedFor) => this.#takeWaiting(waitedFor)
   #lastHeard = performance.now()
-  /** `started` of the next PUBLISH: when its last bytes arrived, or when its wait for the publish rate ended. */
+  /** `started` of the next PUBLISH. */
   #arrivedAt = this.#lastHeard
   #stopKeepAlive = () => {}
   /** Bytes of received packets that are not answered yet, with `packetCostBytes` for each packet. */
   #unfinishedBytes = 0
   #stopped = false
-  /** A packet that waits for pacing or the publish rate. Until it goes on, no later packet is read (design.md §8). */
+  /** A packet that waits for pacing or the publish rate. Later packets wait behind this packet (design.md §8). */
   #waiting: { take: () => void; free: () => void } | undefined
   #peerEnded = false
 
@@ -90,7 +86,7 @@ export class MqttConnection extends Duplex {
     })
     socket.on('error', () => this.destroy())
     socket.on('close', () => {
-      // If the peer has ended its side properly, Aedes first gets all packets of the peer, and then closes this stream.
+      // If the peer has ended properly, Aedes first gets all packets, and then closes this stream.
       if (!this.#peerEnded || this.#state !== 'open') this.destroy()
     })
   }
@@ -99,12 +95,12 @@ export class MqttConnection extends Duplex {
     return this.#state === 'open'
   }
 
-  /** Call this when the broker has finished a PUBLISH. Its bytes no longer count, so the hub may read more. */
+  /** Call this when the broker has finished a PUBLISH. Then the hub may read on. */
   finished({ payload }: ArrivedPublish): void {
     this.#uncountBytes(payload.length)
   }
 
-  /** Call this after the CONNACK. Takes the packets that came after the CONNECT. `inFlight` belongs to the session. */
+  /** Call this after the CONNACK, to take the packets behind the CONNECT. `inFlight`: that of the session. */
   open(inFlight: InFlight): void {
     if (this.#state !== 'handshake') return
     this.#state = 'open'
@@ -124,7 +120,7 @@ export class MqttConnection extends Duplex {
     else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
   }
 
-  /** Call this if the buffer has no room for a message. QoS 0: drops the message. QoS 1 and 2: cuts off the peer. */
+  /** Call this if the outgoing buffer has no room for a message. */
   overflow(qos: Qos): void {
     if (this.#state === 'closed') return
     if (qos === 0) this.#events.dropped()
@@ -141,18 +137,18 @@ export class MqttConnection extends Duplex {
     if (this.#state === 'closed') return
     this.cutReason = reason
     this.#events.cut(reason, detail)
-    // Destroy the socket at once: a peer that does not read would not read the last bytes either.
+    // A peer that does not read would not read the last bytes either.
     if (reason === 'slow') this.#socket.destroy()
     this.destroy()
   }
 
-  /** For shutdown: stops reading from the socket. The hub still answers the packets that it has received. */
+  /** For shutdown: stops reading. Received packets are still answered. */
   stopReading(): void {
     this.#stopped = true
     this.#socket.pause()
   }
 
-  /** The client gets all bytes that Aedes writes. A packet of several chunks is sent as one. */
+  /** Sends what Aedes writes. A packet of several chunks is sent as one. */
   override _writev(chunks: { chunk: Buffer }[], done: () => void): void {
     this.send(Buffer.concat(chunks.map(({ chunk }) => chunk)))
     done()
@@ -178,7 +174,7 @@ export class MqttConnection extends Duplex {
     if (!this.#isPaused()) this.#socket.resume()
   }
 
-  /** Whether the hub has stopped reading from the client. Until it reads again, the keep alive is suspended. */
+  /** Whether the hub has stopped reading. Meanwhile the keep alive is suspended. */
   #isPaused(): boolean {
     return this.#hasMore() || this.#unfinishedBytes > maxUnfinishedBytes
   }
@@ -199,7 +195,7 @@ export class MqttConnection extends Duplex {
     this.#resume()
   }
 
-  /** Tells Aedes that the input has ended, once the peer has ended its side and all its packets are dispatched. */
+  /** Ends the input of Aedes, once the peer has ended and no packet is left. */
   #endInward(): void {
     if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
@@ -212,7 +208,7 @@ export class MqttConnection extends Duplex {
     this.#proceed()
   }
 
-  /** Takes received packets until none is left, or the next one must wait. If none is left, reads on. */
+  /** Takes received packets until one must wait. If none is left, reads on. */
   #proceed(): void {
     try {
       while (this.#frames.hasRest() && this.#mayTake()) {
@@ -222,7 +218,7 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // `cut` alone reads on for a moment: too much work for costly packets, and of no use to a peer before CONNECT.
+      // Without this, `cut` would read on for a moment: too costly, or useless before CONNECT.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
@@ -238,7 +234,7 @@ export class MqttConnection extends Duplex {
     return false
   }
 
-  /** Takes a PUBACK early. False: an earlier packet waits or is half received, or the client is not logged in. */
+  /** Takes a PUBACK ahead of the stream (`takePubacksAhead`). False: the PUBACK must take the usual way. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.hasSentDisconnect || isBehind) return false
@@ -320,7 +316,7 @@ export class MqttConnection extends Duplex {
   #takeWaiting(waitedFor: 'pacing' | 'rate'): boolean {
     if (this.#state !== 'open') return false
     this.#lastHeard = performance.now()
-    // The latency of a PUBLISH includes the wait for pacing, which the hub causes, but not that for the publish rate.
+    // A wait for the publish rate does not count as latency of the hub.
     if (waitedFor === 'rate') this.#arrivedAt = this.#lastHeard
     const take = this.#waiting?.take
     this.#stopWaiting()

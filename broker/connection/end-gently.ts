@@ -4,15 +4,12 @@ import type { Duplex } from 'node:stream'
 const patienceMs = 1000
 /** Maximum number of bytes that the peer may still send in this time. The hub discards them. */
 const lastBytes = 64 * 1024
-/**
- * Maximum number of pieces in which the `lastBytes` may arrive. A piece of one byte costs the node as much as a piece
- * of a kilobyte.
- */
+/** Maximum number of pieces in `lastBytes`. A tiny piece costs the node as much as a kilobyte. */
 const lastPieces = 128
 
 /**
- * Ends a socket, and goes on reading for a moment. Closing a socket with unread input would reset the TCP connection,
- * and the peer could lose the last packets that the hub sent.
+ * Ends a socket, and reads on for a moment. Unread input would reset the TCP connection, and the peer could lose the
+ * last packets.
  */
 export function endGently(socket: Duplex): void {
   let bytes = 0

@@ -13,13 +13,11 @@ export interface Frame {
 }
 
 /**
- * Cuts a byte stream into control packets. Refuses packets that MQTT 3.1.1 forbids, before other code parses or buffers
- * them.
+ * Cuts a byte stream into control packets, and checks each packet. `next` throws a `ProtocolViolation` for a packet
+ * that must close the connection [MQTT-4.8.0-1].
  *
- * `next` returns the packets of the pushed bytes, one by one. It throws a `ProtocolViolation` for a packet that must
- * close the connection [MQTT-4.8.0-1]. `maxBytes` returns the largest size of a packet. It is called for each packet,
- * because a log-in changes the limit. A larger packet is refused as soon as its header is read, and not buffered.
- * `collect` begins to collect an unfinished packet. A SUBSCRIBE or UNSUBSCRIBE has at most `maxFilters` filters.
+ * `maxBytes` is asked for each packet, because a log-in changes the limit. A larger packet is refused before the hub
+ * buffers it. `maxFilters`: of one SUBSCRIBE or UNSUBSCRIBE.
  */
 export function createFrameReader(
   maxBytes: () => number,
@@ -33,7 +31,7 @@ export function createFrameReader(
   let rest: Buffer = empty
 
   return {
-    /** False: `next` has read the beginning of a packet, and the rest has not arrived yet. */
+    /** False: the rest of a packet has not arrived yet. */
     isBetweenPackets: () => unfinished === undefined,
 
     /** Whether there are bytes that `next` has not read. */
@@ -49,11 +47,7 @@ export function createFrameReader(
       return unfinished ? proceed(unfinished, rest) : begin(rest)
     },
 
-    /**
-     * Bytes of memory that stay in use until the next call of `next`, if the caller keeps `part` of the last packet.
-     * Counts whole buffers, that of `part` and that of the unread bytes, because a slice keeps its whole buffer in
-     * memory.
-     */
+    /** Bytes of memory that the unread bytes and `part` of the last packet keep. A slice keeps its whole buffer. */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
       return part.buffer.byteLength + behind
@@ -67,7 +61,7 @@ export function createFrameReader(
     },
   }
 
-  /** Reads a packet from its first byte. An unfinished packet is copied: a slice would keep the chunk in memory. */
+  /** An unfinished packet is copied: a slice would keep the chunk in memory. */
   function begin(chunk: Buffer): Frame | undefined {
     const header = readFixedHeader(chunk)
     if (header) checkSize(chunk, header.total)
@@ -101,13 +95,12 @@ export function createFrameReader(
     return toFrame(bytes, readFixedHeader(bytes)?.bodyAt ?? 2, maxFilters)
   }
 
-  /** Keeps the unread end of a chunk. If none is left, keeps `empty`: an empty slice would keep the chunk in memory. */
+  /** Keeps the unread end of a chunk. Even an empty slice would keep the chunk in memory. */
   function keepRest(chunk: Buffer, from: number): void {
     rest = from < chunk.length ? chunk.subarray(from) : empty
   }
 
   function checkSize(start: Buffer, total: number): void {
-    // Check the first byte before the length: a type that only servers send is refused, whatever its length.
     checkFixedHeader(start[0] ?? 0)
     const limit = maxBytes()
     if (total > limit) throw new ProtocolViolation(`packet of ${total} bytes, at most ${limit} allowed`)
@@ -195,9 +188,8 @@ export interface PublishFrame {
 }
 
 /**
- * Reads a PUBLISH that `createFrameReader` has checked. `isAllowed` false: the client may not publish at all, and must
- * not fill memory. The result then has no payload, and only as much of the topic as the log shows. The packet for Aedes
- * is shortened in the same way.
+ * Reads a PUBLISH that `createFrameReader` has checked. `isAllowed` false: drops the payload and cuts the topic. A
+ * client without permission to publish must not fill memory.
  */
 export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): PublishFrame {
   const bits = (flags >> 1) & 3
@@ -263,8 +255,8 @@ export function lowerQos(a: Qos, b: Qos): Qos {
 /** A message as PUBLISH packets. All subscribers with the same QoS and flags share one encoding. */
 export interface Publish {
   /**
-   * The encoded packet. `packetId` is required at QoS 1 and 2. The caller must use or copy the bytes before the next
-   * call, which may write another packet identifier into the same buffer.
+   * The encoded packet. QoS 1 and 2 need a `packetId`. Use or copy the bytes at once: the next call may overwrite the
+   * identifier.
    */
   packet(qos: Qos, flags: PublishFlags, packetId?: number): Buffer
 }
@@ -276,7 +268,6 @@ export interface PublishFlags {
 
 /** Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. */
 export function preparePublish(topic: string, payload: Buffer): Publish {
-  /** The encodings made so far. The index is the flags of the fixed header (DUP, QoS, RETAIN). */
   const encodings: (Encoding | undefined)[] = []
   return {
     packet(qos, flags, packetId = 0) {

@@ -1,7 +1,6 @@
 /**
- * Calls `silent` when a client has sent nothing for one and a half times its keep alive of `seconds` [MQTT-3.1.2-24].
- * `lastHeard` returns the time at which the client was last heard (`performance.now()`), or undefined while the hub
- * does not read from the client. Returns a function that ends the watch.
+ * Calls `silent` after one and a half keep alives of `seconds` without a packet [MQTT-3.1.2-24]. `lastHeard`: a time of
+ * `performance.now()`. Undefined: the hub does not read now. Returns a function that ends the watch.
  */
 export function watchKeepAlive(
   seconds: number,

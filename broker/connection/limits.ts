@@ -5,8 +5,8 @@ import type { Store } from '../../store/store.ts'
 export type LoginLimit = ReturnType<typeof createLoginLimit>
 
 /**
- * Counts failed log-ins per IP address, on all nodes that share the store. After `failures` in a minute, the address is
- * blocked for a minute (design.md §3). `failures` 0: no limit.
+ * Counts failed log-ins per IP address, on all nodes together. After `failures` in a minute, the address is blocked for
+ * a minute (design.md §3). `failures` 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
   // The limiter blocks an address that takes more points than these.
@@ -30,7 +30,7 @@ export function createLoginLimit(failures: number, store: Store) {
   }
 
   async function consume(address: string, count: number): Promise<void> {
-    // The limiter rejects if the address is over the limit. Here this is not an error.
+    // The limiter rejects above the limit. Here this is no error.
     await limiter.consume(address, count).catch(() => undefined)
   }
 }

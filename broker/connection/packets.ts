@@ -2,8 +2,8 @@ import { encodeLength, type Frame } from './frames.ts'
 import { packetType, type Qos } from './protocol.ts'
 
 /*
- * The control packets other than PUBLISH (`frames.ts`) and CONNECT (`connect-packet.ts`). Those with filters are read
- * here, the others are written.
+ * Reads packets with topic filters, and encodes answers to clients. PUBLISH is in `frames.ts`, CONNECT in
+ * `connect-packet.ts`.
  */
 
 export const pingresp = Buffer.of(packetType.pingresp << 4, 0)
@@ -23,7 +23,7 @@ export function encodeUnsuback(packetId: number): Buffer {
   return Buffer.of(packetType.unsuback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-/** CONNACK for a CONNECT that the connection refuses without asking Aedes. The session present flag is 0. */
+/** CONNACK for a CONNECT that Aedes does not get. The session present flag is 0. */
 export function encodeConnackRefusal(returnCode: number): Buffer {
   return Buffer.of(packetType.connack << 4, 2, 0, returnCode)
 }
@@ -31,7 +31,7 @@ export function encodeConnackRefusal(returnCode: number): Buffer {
 /** The fields of a SUBSCRIBE or UNSUBSCRIBE that `createFrameReader` has checked. */
 export interface FiltersFrame {
   packetId: number
-  /** The filters, in the order of the packet. A filter may occur several times. `qos` is 0 in an UNSUBSCRIBE. */
+  /** In the order of the packet, perhaps with repetitions. `qos` is 0 in an UNSUBSCRIBE. */
   filters: { filter: string; qos: Qos }[]
 }
 

@@ -17,8 +17,8 @@ export const packetType = {
 } as const
 
 /**
- * The packet types that a client may send, with their reserved flags (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. `own`: the
- * flags of this type have meanings (DUP, QoS, RETAIN).
+ * Reserved flags of the packet types that clients send (MQTT 3.1.1 §2.2.2) [MQTT-2.2.2-1]. `own`: the flags have
+ * meanings (DUP, QoS, RETAIN).
  */
 export const reservedFlags: Record<number, number | 'own'> = {
   [packetType.connect]: 0,
@@ -47,7 +47,7 @@ export type Qos = 0 | 1 | 2
 
 /** The client has sent a packet that MQTT or a limit forbids. The hub must close the connection. */
 export class ProtocolViolation extends Error {
-  /** The packet came in so many tiny pieces that reading costs too much. The hub must not read any further bytes. */
+  /** The packet came in too many tiny pieces: the hub must not read on. */
   readonly isCostly: boolean
 
   constructor(message: string, isCostly = false) {

@@ -4,43 +4,38 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * Time after which a peer counts as stuck, milliseconds. A peer whose buffer is more than half full has this time to
- * bring it down to `paceBytes`. While messages wait in `paced`, the peer must also take a packet now and then: within
- * `frozenMs` for every `paceBytes` in its buffer.
+ * Time in which a buffer that was over half full must fall to `paceBytes`, milliseconds. `paced` allows this time for
+ * every `paceBytes` in the buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
 /**
- * The memory that a write takes besides its bytes. A packet of fewer bytes than this counts for its length plus this
- * number: a million answers of two bytes take more than two megabytes.
+ * Bytes of memory that a write takes besides its content. They are counted for packets shorter than this, or millions
+ * of tiny answers could fill memory.
  */
 const writeCostBytes = 64
 const pubackBytes = 4
 
 /**
- * The bounded buffer of the bytes for one peer. `write` never waits. The socket sends the first packet at once. Until
- * the network has taken that packet, the socket collects further packets, and then writes them together. No packet
- * needs a timer. Only a small packet, and a packet that raises the buffer above `paceBytes`, needs a callback. Calls
- * `stuck` with a reason if the peer has stopped reading.
+ * The bounded buffer of the bytes for one peer. `write` never waits. Calls `stuck` with a reason if the peer has
+ * stopped reading.
  *
- * Does not use the event `drain`: a stream emits it only if its high-water mark was reached, and this mark differs
- * between Node versions and kinds of streams.
+ * Does not use `drain`, which depends on a high-water mark. The mark differs between Node versions and kinds of
+ * streams.
  *
- * A class, not a closure: one message to thousands of peers uses thousands of instances. The fields of an object lie
- * together in memory. The variables of a closure may lie apart, and fetching them would take longer than the work.
+ * A class, because the fields of an object lie together in memory. One message uses thousands of buffers.
  */
 export class OutgoingBuffer {
-  /** `paced` waits while more bytes than this are buffered: messages that can wait must not fill a small buffer. */
+  /** `paced` waits above this number: messages that can wait must not fill a small buffer. */
   readonly paceBytes: number
   readonly #socket: Duplex
   readonly #limitBytes: number
   readonly #stuck: (detail: string) => void
-  /** True for a TLS socket: if its buffer is empty, it encrypts before `write` returns, so lent bytes need no copy. */
+  /** A TLS socket with an empty buffer encrypts before `write` returns: lent bytes need no copy. */
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
-  /** The calls of `paced` that wait. Each checks the buffer again when the network has taken a packet. */
   #waitingForRoom: (() => void)[] | undefined
 
   constructor(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
@@ -64,7 +59,7 @@ export class OutgoingBuffer {
     return waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes
   }
 
-  /** Writes one packet. Call it only if `hasRoom` is true. `isLent`: the caller may change the bytes after the call. */
+  /** Writes a packet for which `hasRoom` is true. `isLent`: the caller may change the bytes afterwards. */
   write(bytes: Buffer, isLent = false): void {
     const socket = this.#socket
     if (!socket.writable) return // the peer is gone, but the hub still answers its earlier packets
@@ -88,15 +83,13 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // Each packet that leaves more than `paceBytes` in the buffer has a callback. The callback of the last such packet
-    // ends the timer.
+    // The last packet above `paceBytes` always has a callback, so the timer ends.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 
   /**
-   * Resolves, perhaps at once, when at most `paceBytes` are in the buffer or the connection is not open. Calls `stuck`
-   * if the network takes no packet for too long: `frozenMs` for every `paceBytes` in the buffer, so that a slow peer
-   * has time for a large message.
+   * Resolves when at most `paceBytes` are buffered, or the connection is not open. Calls `stuck` if the network takes
+   * no packet for too long: a slow peer gets `frozenMs` for every `paceBytes`.
    */
   async paced(isOpen: () => boolean): Promise<void> {
     while (isOpen() && this.#socket.writableLength > this.paceBytes) {
@@ -113,7 +106,7 @@ export class OutgoingBuffer {
     return setTimeout(this.#stuck, ms, `not read for ${ms} ms`).unref()
   }
 
-  /** Call this when the connection ends. Ends the waits of `paced` and the timer for `stuck`. */
+  /** Call this when the connection ends, to end waits and timers. */
   endWaits(): void {
     this.#endPauses()
     this.#endFrozen()
@@ -132,9 +125,8 @@ export class OutgoingBuffer {
 }
 
 /**
- * Takes the PUBACKs at the front of the bytes that a socket has read, before the bytes enter the socket's stream. This
- * saves CPU time, because subscribers send hardly anything else. Calls `take` for each PUBACK. If `take` returns false,
- * this PUBACK and all bytes after it enter the stream.
+ * Takes the PUBACKs at the front of received bytes before they enter the stream, to save CPU time. If `take` returns
+ * false, that PUBACK and the rest enter the stream.
  */
 export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
   replacePush(socket, (push) => (chunk, encoding) => {

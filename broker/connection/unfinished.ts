@@ -4,14 +4,14 @@ import { createPublishRate } from '../../listener/pacing.ts'
 import type { ConnectionEvents } from './connection-events.ts'
 
 /**
- * Limits before log-in and after it. `bytes`: for the unfinished and waiting packets of all connections together.
- * `pieces`: this many pieces of one packet may have any size, however small.
+ * Limits before and after log-in. `bytes`: for the packets of all connections together. `pieces`: how many pieces of
+ * one packet may be tiny.
  */
 const limitsBeforeLogIn = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const limitsAfterLogIn = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /**
- * Maximum number of pieces smaller than 64 bytes that a credential may send in a second: `perEvent` times the publish
- * rate (events per second), but at least `perSecond`.
+ * Maximum rate of pieces below 64 bytes, per second and credential: `perEvent` times the publish rate, at least
+ * `perSecond`.
  */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
 
@@ -20,7 +20,7 @@ export function createUnfinished(publishRate: number) {
   const beforeLogIn = createHalfReceived(limitsBeforeLogIn.bytes, limitsBeforeLogIn.pieces)
   const afterLogIn = createHalfReceived(limitsAfterLogIn.bytes, limitsAfterLogIn.pieces)
   const tinyRate = Math.max(tinyPieces.perSecond, tinyPieces.perEvent * publishRate)
-  // A publish rate of 0 means no limit. Then tiny pieces are not limited either.
+  // A publish rate of 0 means no limit, also for tiny pieces.
   const pieceRate = createPublishRate(publishRate === 0 ? 0 : tinyRate)
 
   return {

@@ -30,7 +30,7 @@ export function createAcknowledging(parts: {
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
       if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
-      // Waits until half of the window is free. Otherwise each acknowledgement would cause a read of one message.
+      // Half of the window must be free: otherwise each acknowledgement would read one message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2
       if (!session.clean && !session.isLive && hasRoom) void catchingUp.read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)
@@ -41,8 +41,8 @@ export function createAcknowledging(parts: {
   }
 
   /**
-   * Stores that the client has the message, then sends PUBREL. After PUBREL the client forgets the packet identifier,
-   * and would take the same PUBLISH for a new one [MQTT-4.3.3-1].
+   * Stores the release, then sends PUBREL. After PUBREL, the client would take a repeated PUBLISH for a new one
+   * [MQTT-4.3.3-1].
    */
   async function release(session: Session, owed: Owed, packetId: number): Promise<void> {
     const { connection } = session

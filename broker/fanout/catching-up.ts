@@ -16,8 +16,8 @@ const pageSize = 50
 export type CatchingUp = ReturnType<typeof createCatchingUp>
 
 /**
- * Sends a connected persistent session its backlog, and then the messages of the journal that come after the session's
- * position `upTo`, as fast as the client acknowledges them.
+ * Sends a persistent session its backlog, and then the journal after `upTo`. The client's acknowledgements set the
+ * pace.
  */
 export function createCatchingUp(parts: {
   journal: Journal
@@ -43,7 +43,7 @@ export function createCatchingUp(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // There is no `await` between this check and the return: so no message is missed when the session becomes live.
+        // An `await` before the return would let the session miss messages.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =
@@ -57,7 +57,7 @@ export function createCatchingUp(parts: {
     }
   }
 
-  /** Sends messages of the backlog. False: `read` must stop, and `acknowledge` calls it again later. */
+  /** Sends messages of the backlog. False: `read` must stop. */
   async function sendBacklog(session: Session, connection: MqttConnection): Promise<boolean> {
     const waiting = session.backlog.slice(0, inFlightWindow - session.inFlight.size)
     const found = await sending.insist(session, connection, () =>
@@ -76,8 +76,7 @@ export function createCatchingUp(parts: {
         if (!message) lose(session, 'superseded', 1)
         if (owed.stored) outgoing.finished(session, owed.position)
       }
-      // A message at QoS 2 is stored before it is sent. During this wait, a SUBSCRIBE may have replaced the message in
-      // the backlog by a newer value of its topic. Then the first message of the backlog is another one, and stays.
+      // During `send`, a SUBSCRIBE may have put another message first. That message must stay.
       if (session.backlog[0]?.position === owed.position) session.backlog.shift()
     }
     return true
@@ -93,10 +92,9 @@ export function createCatchingUp(parts: {
     const end = replay ? replay.upTo : journal.head()
     const found = await sending.insist(session, connection, () => journal.read(session.upTo, end, pageSize))
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
-    // The journal has all messages only from its `floor` on. The check comes after the read, because the floor may have
-    // risen during the read.
+    // The journal lacks messages below its `floor`. Check after the read, because the floor may rise meanwhile.
     if (session.upTo + 1 < journal.floor()) {
-      // Messages that the journal no longer has cannot be counted. Together they count as one lost message.
+      // Nobody can count the messages that are gone: together they count as one.
       lose(session, 'superseded', 1 + chooseUpTo(session, Math.min(journal.floor() - 1, end)))
       return true
     }
@@ -117,7 +115,7 @@ export function createCatchingUp(parts: {
     return true
   }
 
-  /** Fills the backlog up to a position, as if the client had just come back. Returns the number of lost messages. */
+  /** Fills the backlog up to a position, as for a returning client. Returns the number of lost messages. */
   function chooseUpTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { replay } = session
@@ -140,7 +138,7 @@ export function createCatchingUp(parts: {
   }
 }
 
-/** Reads the first waiting messages, at most one page. Undefined stands for a message that is no longer kept. */
+/** Reads the first page of the waiting messages. Undefined: the message is no longer kept. */
 async function messagesOf(
   session: Session,
   waiting: readonly Owed[],

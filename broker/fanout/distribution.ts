@@ -26,14 +26,13 @@ interface Batch extends BatchToStore {
   readonly now: number
   /** Time of acceptance: `now`, but not before the time of the newest message (`journal.timeOf`). */
   readonly at: number
-  /** The first position of the batch, if this node sent the events of the batch before they were stored. */
+  /** The first position, if the events were sent before they were stored. */
   early?: number
 }
 
 /**
- * Sends accepted messages to all connected subscribers that may receive them, and waits for no subscriber. The messages
- * of one commit are a batch: `prepare` makes the batch, the caller commits its `changes`, `deliver` sends its messages.
- * Persistent sessions that do not keep up read the messages from the journal later.
+ * Sends accepted messages to all connected subscribers, and waits for none. Persistent sessions that do not keep up
+ * read the journal later.
  */
 export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
@@ -44,21 +43,21 @@ export function createDistribution(
   const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)
   /**
-   * Batches of which no message was sent yet, in the order of their commits. An array, not a set: a set that grows and
-   * shrinks with each event leaves old tables behind, and the garbage collector takes all batches in them for alive.
+   * Batches of which no message was sent yet, in the order of their commits. An array: docs/decisions.md, "Nothing that
+   * comes and goes with each event lies in a set or a map".
    */
   const waiting: Batch[] = []
-  /** Messages that other nodes have appended to the journal, and that this node has not delivered yet. */
+  /** Messages of other nodes that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
-    // Delivers the entry only when this node has applied the whole commit, in particular its retained value.
+    // When the microtask runs, this node has applied the whole commit, also the retained value.
     if (ofOthers.push(entry) === 1) queueMicrotask(deliverOfOthers)
   })
 
   return {
     /**
-     * Makes a batch of messages. Its commit also has the changes `alongside`. The caller commits the `changes` of the
-     * batch at once, with `underway` as callback, and then calls exactly one of `deliver` and `takeBack`.
+     * Makes a batch, with the changes `alongside`. The caller commits all `changes` of the batch at once with the
+     * callback `underway`, then calls `deliver` or `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
@@ -89,13 +88,13 @@ export function createDistribution(
         if (!isOut) rest.push(deliveries.live(entry, publishes[nth], entry.position))
       }
       await Promise.all([
-        // Called even if `rest` is empty, because the call waits until the early messages of the batch are sent.
+        // Even with an empty `rest`, this waits until the early messages are sent.
         live.deliver(rest),
         persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth]))),
       ])
     },
 
-    /** Call it when the commit has failed: the batch is not stored, or the outcome is unknown. */
+    /** Call it when the commit has failed, or its outcome is unknown. */
     takeBack(batch: Batch): void {
       removeFrom(waiting, batch)
       if (batch.early === undefined) return
@@ -103,7 +102,7 @@ export function createDistribution(
         retained.settle(message, batch.early + nth, false)
     },
 
-    /** Sends messages only to connected clients, at QoS 0: for messages that need not, or cannot, be stored. */
+    /** Sends messages that are not stored. Connected clients get these messages at QoS 0. */
     announce(messages: readonly Message[]): void {
       void live.deliver(messages.map((message) => deliveries.live({ ...message, qos: 0 })))
     },
@@ -118,9 +117,8 @@ export function createDistribution(
   }
 
   /**
-   * Sends the events of a batch to live subscribers (QoS 0, or clean session) while the disk still writes the commit.
-   * To keep the order of the commits, does so only for the first waiting batch. Reports wait for the commit, because
-   * they say that the event is stored.
+   * Sends events to live subscribers while the disk writes: docs/decisions.md, "Delivered during the commit,
+   * acknowledged last". A later batch waits, to keep the order of the commits.
    */
   function deliverEarly(batch: Batch, first: number): void {
     if (waiting[0] !== batch) return
@@ -155,7 +153,7 @@ interface DeliveryParts {
   reading: Reading
   routes: Routes
   handedOut: HandedOut
-  /** Checks the ACL again at delivery, as at SUBSCRIBE. Called once per message and set of permissions. */
+  /** Checks the ACL again at delivery, once per message and set of permissions. */
   mayReceive: Access['mayReceive']
   metrics: Metrics
 }
@@ -163,11 +161,11 @@ interface DeliveryParts {
 /** Makes the deliveries of a message: one to live subscribers, one to persistent sessions. */
 function createDeliveries(parts: DeliveryParts) {
   const { retained, reading, routes, handedOut, mayReceive, metrics } = parts
-  /** Messages that this node is sending, or is about to send, to live subscribers. Oldest first. */
+  /** Messages on their way to live subscribers, oldest first. */
   const sending: { topic: string; position: number }[] = []
 
   return {
-    /** Makes the delivery to clients that are connected and subscribed when it is sent. `position` 0: not stored. */
+    /** Makes the delivery to live subscribers. `position` 0: the message is not stored. */
     live(
       message: Pick<Message, 'topic' | 'payload' | 'qos'>,
       publish: Publish = prepared(message),
@@ -200,7 +198,7 @@ function createDeliveries(parts: DeliveryParts) {
       return { bytes: entry.payload.length, send }
     },
 
-    /** Positions of the messages on a topic that this node is sending, or about to send, live. Oldest first. */
+    /** Positions of a topic's messages on their way to live subscribers, oldest first. */
     sending: (topic: string): readonly number[] =>
       sending.filter((each) => each.topic === topic).map(({ position }) => position),
   }
@@ -217,26 +215,22 @@ function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publi
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/**
- * A break lets the node do other work, such as reading from publishers, but delays messages. If more than this many
- * calls of `deliver` are waiting, they make a break only where a buffer may overflow.
- */
+/** If more calls of `deliver` wait, they make a break only where a buffer may overflow: a break delays messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */
 export interface Delivery {
   bytes: number
-  /** Sends the message. At each `yield` the caller may make a break: wait for the next turn of the event loop. */
+  /** Sends the message. At each `yield` the caller may wait for the next turn of the event loop. */
   send: () => Iterable<void>
 }
 
 /**
- * Makes deliveries in the order of the calls. Most calls of `deliver` end in the same turn of the event loop. Large
- * messages, and messages for thousands of subscribers, take several turns. In between, the network can work, so the
- * buffer of a fast reader does not overflow. Later messages do not overtake earlier ones.
+ * Makes deliveries in the order of the calls, with breaks: docs/decisions.md, "An event for many goes out in several
+ * turns". Without breaks, the buffers of fast readers would overflow.
  */
 export function createDeliveryQueue() {
-  /** The last unfinished call of `deliver`. The next call waits for it. Undefined: all calls have ended. */
+  /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
   let last: Promise<void> | undefined
   let waiting = 0
 
@@ -268,7 +262,7 @@ export function createDeliveryQueue() {
   }
 }
 
-/** Makes the deliveries. Yields where a break is possible. True: without this break, buffers may overflow. */
+/** Makes the deliveries, and yields for breaks. True: without this break, buffers may overflow. */
 function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
   let sent = 0
   for (const { bytes, send } of deliveries) {
@@ -286,19 +280,14 @@ const noFlags = {}
 const groupSize = 16
 /** This many subscribers get a message before the first break. */
 const withoutBreak = 128
-/** Maximum number of messages in flight to a clean session. If there is one more, the hub closes the connection. */
+/** Maximum number of messages in flight to a clean session. One more closes the connection. */
 const maxInFlight = 10_000
 
 /**
- * Sends a live message to its recipients, at the granted QoS but not above `highest`. Live means that the hub stores
- * nothing for the recipient: at QoS 0, or for a clean session.
+ * Sends a message to live subscribers, at the granted QoS, at most `highest`.
  *
- * Works in groups: makes all subscribers of a group ready, then writes to all of them. `makeReady` reads fields that
- * lie far apart in memory. If no write comes in between, the processor fetches the fields of a whole group at once.
- *
- * After the first `withoutBreak` subscribers, makes a break before each group: in it, Node.js ends the writes of the
- * previous group, whose data are still in the cache of the processor. Makes no break before a group with QoS 1 and 2
- * only: the hub would handle acknowledgements in the break, and the other subscribers would wait longer.
+ * Groups and breaks save CPU time: docs/decisions.md, "An event for many goes out in several turns". A whole group is
+ * made ready before the first write: the processor then fetches the group's fields together.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],
@@ -330,7 +319,7 @@ export function sendToGroup(
   }
 }
 
-/** Prepares a write. Returns the packet identifier (0 at QoS 0), or undefined if the message cannot be sent. */
+/** Returns the packet identifier (0 at QoS 0). Undefined: the message cannot be sent. */
 function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
   if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
     session.connection?.overflow(qos)

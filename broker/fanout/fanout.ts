@@ -16,10 +16,7 @@ export type FanOut = Awaited<ReturnType<typeof openFanOut>>
 
 export type FanOutLimits = KeepingLimits & Partial<typeof defaultBounds>
 
-/**
- * Opens the journal, and all parts that bring its messages to connected clients. The pipeline (`validator/pipeline.ts`)
- * decides about events, and hands accepted events to the fan-out. The broker connects clients to the fan-out.
- */
+/** Opens the journal, and the parts that bring its messages to connected clients. */
 export async function openFanOut(
   parts: Parameters<typeof openJournalAndViews>[0] & {
     access: Pick<Access, 'mayReceive'>

@@ -17,9 +17,8 @@ export interface HandedOut {
 export type Reading = ReturnType<typeof createReading>
 
 /**
- * Brings the messages of the journal to the connected persistent sessions. A session that keeps up gets each message as
- * soon as the message is stored. A session that falls behind reads messages from the journal, as fast as its client
- * acknowledges them.
+ * Brings the messages of the journal to connected persistent sessions. A session that keeps up gets messages from
+ * memory, any other reads the journal.
  */
 export function createReading(parts: {
   handedOut: Readonly<HandedOut>
@@ -34,11 +33,11 @@ export function createReading(parts: {
   const { maxOwed } = parts.bounds
 
   return {
-    /** Sends a message to the recipients that keep up. Returns their number. The others read it from the journal. */
+    /** Sends a message to the recipients that keep up, and returns their number. The others read the journal. */
     deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): number {
       if (entry.qos === 0) return 0
       let count = 0
-      // All recipients share this object, so that a delivery to one of them makes no object.
+      // One object for all recipients, to save memory.
       const owed: Owed = { position: entry.position, qos: 1, retain: false, dup: false }
       for (const [session, granted] of recipients) {
         if (!session.isLive || entry.position <= session.upTo) continue
@@ -51,12 +50,11 @@ export function createReading(parts: {
       return count
     },
 
-    /** Position of the last message that this node has handed to the sessions that keep up. */
     delivered: (): number => handedOut.upTo,
 
     /**
      * Call it when the session has got its connection. Repeats PUBREL for released messages, then sends waiting
-     * messages. Never rejects.
+     * messages.
      */
     begin(session: Session): void {
       for (const { position, released } of session.inFlight.owed()) {
@@ -66,9 +64,8 @@ export function createReading(parts: {
     },
 
     /**
-     * Adds to the backlog the retained values that the session is owed because of new filters. A value replaces an
-     * older value of the same topic, if the older one waits only because of an earlier SUBSCRIBE. Without this, the
-     * backlog of a client that subscribes again and again, and does not keep up, would grow without end.
+     * Adds retained values for new filters to the backlog. A newer value of a topic replaces an older one that waits
+     * only because of a SUBSCRIBE. Otherwise SUBSCRIBEs could fill the backlog without end.
      */
     owe(session: Session, owed: readonly Owed[]): void {
       const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
@@ -102,7 +99,7 @@ export function createReading(parts: {
       metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
     },
 
-    /** Returns how far a session has got, without QoS 2 messages in flight, which the store has separately. */
+    /** How far a session has got, without messages in flight that the store has separately (QoS 2). */
     placeOf(session: Session): { upTo: number; owed: Owed[] } {
       const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored)
       return {

@@ -17,15 +17,14 @@ import { unacknowledgedMs } from './sending.ts'
 
 export type RetainedSending = ReturnType<typeof createRetainedSending>
 
-/** Maximum number of values that are looked up in one turn of the event loop. Then other work goes on. */
+/** Maximum number of retained values to look up in one turn of the event loop. */
 const burst = 50
 const { inFlightWindow } = defaultBounds
 
 /**
- * Sends a client the retained messages of newly granted filters [MQTT-3.3.1-6], as fast as the client reads. Looks a
- * value up at the moment of sending, so that the client gets no older value after a live message. Does not repeat a
- * value that the client has got live after its SUBSCRIBE. For a persistent session, values above QoS 0 go into the
- * backlog, and the session gets them in the order of the journal.
+ * Sends clients the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of each client. Looks up
+ * each value just before sending: an older value must never follow a newer live message (docs/decisions.md, "Retained
+ * or live, not both"). A persistent session gets values above QoS 0 through its backlog (`owedFor`).
  */
 export function createRetainedSending(parts: {
   retained: RetainedMessages
@@ -35,7 +34,7 @@ export function createRetainedSending(parts: {
   metrics: Metrics
 }) {
   const { retained, mayReceive, live, log, metrics } = parts
-  /** Filters whose values are sent next. A map by filter: a client that repeats a SUBSCRIBE must not make it longer. */
+  /** Filters whose values are sent next. A list would grow without end under repeated SUBSCRIBEs. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   const gotLive = createGotLive(retained)
 
@@ -43,11 +42,11 @@ export function createRetainedSending(parts: {
     granting: gotLive.granting,
     dropped: gotLive.dropped,
 
-    /** Returns the values that a persistent session has to get because of filters that were just granted. */
+    /** Returns the values above QoS 0 that newly granted filters bring to a persistent session. */
     owedFor: (session: Session, filters: ReadonlySet<string>): Owed[] =>
       retainedOwed(session, filters, parts),
 
-    /** Sends the retained messages of filters. Call it when the filters are granted and, if necessary, stored. */
+    /** Sends the retained messages of granted filters. For a persistent session, the filters must be stored first. */
     start(session: Session, filters: ReadonlySet<string>, grant: Grant): void {
       const { connection } = session
       if (!connection || filters.size === 0) return
@@ -62,7 +61,7 @@ export function createRetainedSending(parts: {
   async function run(session: Session, connection: MqttConnection): Promise<void> {
     try {
       for (;;) {
-        // Waits one turn of the event loop: then a value whose commit was under way at the SUBACK can be found.
+        // In the next turn, values whose commit was under way at the SUBACK can be found.
         await nextTurn()
         const filters = asked.get(connection)
         if (!filters || filters.size === 0 || session.connection !== connection) return
@@ -101,7 +100,7 @@ export function createRetainedSending(parts: {
     for (let next = 0; next < due.length; ) {
       await nextTurn()
       await connection.paced()
-      // A persistent session gets no value above QoS 0 here, so it has nothing to acknowledge first.
+      // Here, values above QoS 0 go to clean sessions only.
       if (session.clean) await roomInFlight(session.inFlight, connection)
       if (session.connection !== connection || !connection.isOpen) return
       next += send(session, connection, asking, due.slice(next, next + burst), underway)
@@ -109,10 +108,9 @@ export function createRetainedSending(parts: {
   }
 
   /**
-   * Sends the values of the first topics, as many as the connection should take at once, and returns how many topics
-   * are done. `asking`: the new filters. If `underway` is given, topics on which this node is sending a live message
-   * now are added to it, and skipped. The second pass of `sendAll` sends their values: by then the node knows whether
-   * the client got the live message, and sends no older value after it.
+   * Sends the values of the first topics, up to the pace of the connection. Returns how many topics are done. Skips
+   * topics whose live message is going out, and adds them to `underway`: whether the client gets that message is not
+   * known yet.
    */
   function send(
     session: Session,
@@ -148,7 +146,7 @@ export function createRetainedSending(parts: {
   }
 }
 
-/** Waits until the client has acknowledged enough. Cuts it off if it acknowledges nothing for `unacknowledgedMs`. */
+/** Waits until the client has acknowledged enough, or is cut off. */
 async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Promise<void> {
   const cut = () => connection.cut('slow', `no message acknowledged for ${unacknowledgedMs} ms`)
   while (inFlight.size > inFlightWindow - burst && connection.isOpen) {
@@ -157,9 +155,8 @@ async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Pro
 }
 
 /**
- * Returns the topics whose values these new filters bring, except for values that a persistent session gets from its
- * backlog (`owedFor`). Returns only the topics, not their values, to save memory: thousands of values may wait for a
- * client that does not read.
+ * Returns the topics to send, without those that `owedFor` covers. Values would fill the memory while a client does not
+ * read.
  */
 function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMessages): string[] {
   const due = new Set<string>()
@@ -172,10 +169,7 @@ function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMe
   return [...due]
 }
 
-/**
- * The highest QoS that these filters grant. Undefined: the client has unsubscribed all of them meanwhile, so they bring no
- * more values [MQTT-3.10.4-2].
- */
+/** The highest QoS that these filters grant. Undefined: all of them were unsubscribed meanwhile [MQTT-3.10.4-2]. */
 function grantedNow(session: Session, filters: readonly NewFilter[]): Qos | undefined {
   return filters
     .map(({ filter }) => session.subscriptions.get(filter)?.qos)
@@ -200,19 +194,19 @@ function createGotLive(retained: RetainedMessages) {
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
-    /** Call it just before filters are granted. The client gets values live if the node sends them after `granted`. */
+    /** Call it just before filters are granted: the client gets later values live. */
     granting: (session: Session): Grant => ({
       granted: retained.moment(),
       lost: lostOf(session, session.connection),
     }),
 
-    /** Call it when a live message did not fit into the outgoing buffer of the connection. */
+    /** Call it when a connection drops a live message. */
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 
     /**
-     * Whether the client has got the value as a live message after the last of these new filters was granted. False if
-     * the client has lost any message since the first of them was granted.
+     * Whether the client has got the value live since all these filters were granted. False if the client has lost a
+     * message since the first grant: perhaps this value.
      */
     has(
       session: Session,
@@ -234,16 +228,12 @@ function createGotLive(retained: RetainedMessages) {
   }
 }
 
-/**
- * Whether the session gets the message with this value from the journal. A persistent session does so if the message is
- * above QoS 0, and matches a filter above QoS 0.
- */
+/** Whether the session gets the message with this value from the journal. */
 function isRead({ clean, subscriptions }: Session, { topic, qos }: RetainedValue): boolean {
   if (clean || qos === 0) return false
   return [...subscriptions].some(([filter, granted]) => granted.qos > 0 && filterMatches(filter, topic))
 }
 
-/** Returns the retained values above QoS 0 that a persistent session has to get because of filters just granted. */
 function retainedOwed(
   session: Session,
   filters: ReadonlySet<string>,
@@ -251,7 +241,7 @@ function retainedOwed(
 ): Owed[] {
   const owed: Owed[] = []
   for (const [topic, granted] of topicsOf(filters, session, retained)) {
-    // Leaves out a value whose commit is under way: the session gets the message when the commit has ended.
+    // `stored` leaves out a value whose commit is under way: this value comes live.
     const value = retained.stored(topic)
     if (!value || !mayReceive(session.principal, topic)) continue
     const qos = lowerQos(granted, value.qos)

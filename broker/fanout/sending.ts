@@ -10,10 +10,7 @@ import { packetIdOf, type Session } from '../session/session.ts'
 
 /** Pause between two tries to read or store a message for a connected client, milliseconds. */
 const retryMs = 500
-/**
- * The node cuts off a client that does not acknowledge a message within this time while other messages wait behind that
- * message; milliseconds.
- */
+/** Time after which a client is cut off if its unacknowledged message holds up others, milliseconds. */
 export const unacknowledgedMs = 10_000
 
 /** The parts of a message that the node needs to send it. */
@@ -21,7 +18,7 @@ export type Sendable = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 export type Sending = ReturnType<typeof createSending>
 
-/** Sends messages to connected persistent sessions. Each is in flight until the client acknowledges it. */
+/** Sends messages to connected persistent sessions. */
 export function createSending(parts: {
   outgoing: Outgoing
   /** Maximum number of messages in flight to one client. */
@@ -58,7 +55,7 @@ export function createSending(parts: {
     return inFlight.size < maxInFlight && !inFlight.has(packetIdOf(position))
   }
 
-  /** Writes a message. False: the connection is gone, or the node has cut it off because the client does not read. */
+  /** Writes a message. False: the connection is gone, or was cut off as too slow. */
   function write(session: Session, publish: Publish, owed: Owed): boolean {
     const { connection } = session
     if (!connection?.isOpen) return false
@@ -82,8 +79,8 @@ export function createSending(parts: {
   }
 
   /**
-   * Repeats an attempt until it succeeds, as long as the client is connected. Does not cut the client off after a
-   * failure, because the client would only come back and wait again. Undefined: the client has gone. Never rejects.
+   * Repeats an attempt until it succeeds. A client that was cut off instead would come back and wait again. Undefined:
+   * the client has gone. Never rejects.
    */
   function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
     const failed = (err: unknown) => {

@@ -1,12 +1,11 @@
 import type { Principal } from '../../acl/principal.ts'
 
-/** Decides who may connect, and what each client may do. In the hub, `acl/` implements it. */
+/** The access rules of the broker. In the hub, `acl/` implements them. */
 export interface Access {
   /** The principal of a user name and password. Undefined: the log-in is refused. */
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
   /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
-  /** Whether the credential of the principal is still valid. It may have ended since the log-in. */
   isValid(principal: Principal): boolean
   /** Whether the principal may publish on any topic at all. */
   publishes(principal: Principal): boolean

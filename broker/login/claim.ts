@@ -10,16 +10,13 @@ import type { StoredSessions } from '../session/stored-sessions.ts'
 
 export type Claims = ReturnType<typeof createClaims>
 
-/**
- * Maximum number of tries of one log-in to claim its session. A try fails if another commit changes the stored session.
- */
+/** Maximum number of times that a log-in tries to claim its session. */
 const maxTries = 5
 
 /**
- * Claims the session of a client that logs in: this node takes over the stored session, or makes a new one. A session
- * belongs to the permissions that it was made with (design.md §5): another principal with the same permissions may
- * resume it. While the session exists, a principal with other permissions is refused. If two nodes claim a session at
- * the same time, the store decides which of them gets it.
+ * Claims the session of a client that logs in: takes over the stored session, or makes a new one. A session belongs to
+ * permissions (design.md §5): any principal with the same permissions can resume the session, and all others are
+ * refused while the session exists. If two nodes claim a session at once, the store decides.
  */
 export function createClaims(parts: {
   known: KnownSessions
@@ -34,8 +31,8 @@ export function createClaims(parts: {
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. Call it only after `admits` has returned true, and while no
-     * other connection owns the session. Rejects with one of the errors below, or if the session cannot be stored.
+     * Resumes the session of a client, or makes a new one. Call it after `admits` has returned true, while no other
+     * connection owns the session. Rejects with an error class of this file, or if the session is not stored.
      */
     async claim(
       clientId: string,
@@ -44,7 +41,7 @@ export function createClaims(parts: {
       owner: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       for (let tries = 1; ; tries++) {
-        // Another node may have logged in a client with this client id since the caller asked.
+        // Another node may have let this client id in since the caller called `admits`.
         if (!admits(clientId, principal)) throw new ForeignSession()
         if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
         try {
@@ -56,8 +53,7 @@ export function createClaims(parts: {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         } finally {
           if (claiming.get(clientId)?.owner === owner) claiming.delete(clientId)
-          // If the record names this node, but the client is not connected here, the store may have applied a commit
-          // of this node without answering.
+          // The store may have applied a commit without answering: then the record wrongly names this node.
           if (records.isOwn(known.get(clientId)) && !connected.has(clientId)) stored.repair(clientId)
         }
       }
@@ -94,8 +90,8 @@ export function createClaims(parts: {
       await stored.claim(session, before, removed)
     } catch (error) {
       if (!(error instanceof ConditionFailed)) {
-        // The store may still apply the commit. The record would then name this node, although the client is not
-        // connected. Keep the session as one whose client has gone: `repair` then stores that the client is offline.
+        // The store may still apply the commit, and name this node for an absent client. So the session counts as
+        // leaving: `repair` then stores that the client is offline.
         noteLosses?.()
         if (record) here.leave(session)
       }
@@ -114,9 +110,8 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential may have this session beside its other persistent sessions. A session that the credential
-   * already has needs no room. A session of another credential needs room, or else two credentials with the
-   * same permissions could pass sessions to each other without a limit. `foreseen`: number of other sessions
+   * Whether the credential has room for this persistent session. A session of another credential needs room too:
+   * otherwise two credentials could pass sessions to each other without a limit. `foreseen`: number of further sessions
    * that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
@@ -138,7 +133,7 @@ export function createClaims(parts: {
 /** Another node has logged in a client with this client id and other permissions. */
 export class ForeignSession extends Error {}
 
-/** The connection was closed during its log-in. The client may have logged in on another node by now. */
+/** The connection was closed during its log-in. */
 export class ClientGone extends Error {}
 
 /** The credential has as many persistent sessions as it may have. */

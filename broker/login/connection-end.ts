@@ -11,16 +11,13 @@ import type { Wills } from './wills.ts'
 
 export type ConnectionEnd = ReturnType<typeof createConnectionEnd>
 
-/**
- * What one node asks of another: a client logs in on the asking node, and the other node must end its older connection
- * with the same client id. `permission`: that of the client that logs in.
- */
+/** Asks another node to end the older connection of a client id. `permission`: that of the client that logs in now. */
 interface TakeOver {
   clientId: string
   permission: string
 }
 
-/** Handles the end of a connection: it ends by itself, or because a newer connection takes over its client id. */
+/** Handles the end of a connection, also when a newer connection takes over its client id. */
 export function createConnectionEnd(parts: {
   sessions: Sessions
   wills: Wills
@@ -34,11 +31,11 @@ export function createConnectionEnd(parts: {
   calls.serve('take-over', async (asked) => {
     const { clientId, permission } = asked as TakeOver
     const session = sessions.get(clientId)
-    // The asking node may not know yet that a client with other permissions uses this client id (design.md §5).
+    // The asking node may not know this client and its permissions yet (design.md §5).
     if (session?.owner && session.permission !== permission) return 'foreign'
     const processing = [...(session?.processing.values() ?? [])]
     await takeOverHere(clientId)
-    // Wait until the received QoS 2 messages are stored. If the client sends one again, the asking node recognises it.
+    // If the client sends a QoS 2 message again, the asking node must find the message stored.
     await Promise.allSettled(processing)
     return 'taken over'
   })
@@ -47,8 +44,8 @@ export function createConnectionEnd(parts: {
     end,
 
     /**
-     * Call this when a connection has ended, for any reason. Ends its log-in, and cleans up its session and will.
-     * Resolves when its PUBLISHes are settled too.
+     * Call this when a connection has ended. Cleans up its log-in, session and will. Resolves when its PUBLISHes are
+     * settled.
      */
     async closed(connection: MqttConnection): Promise<void> {
       const client = clients.byConnection.get(connection)
@@ -62,8 +59,8 @@ export function createConnectionEnd(parts: {
     },
 
     /**
-     * Ends the older connection of a client id, on whatever node, before the hub accepts the new one [MQTT-3.1.4-2]. If
-     * that node does not answer, the log-in goes on: the claim of this node then takes the session from that node.
+     * Ends the older connection of a client id, on whatever node [MQTT-3.1.4-2]. If that node does not answer, the
+     * log-in goes on, and its claim takes over the session.
      */
     async takeOver(clientId: string, principal: Principal): Promise<void> {
       await takeOverHere(clientId)
@@ -91,7 +88,7 @@ export function createConnectionEnd(parts: {
     const isVoid = when !== undefined || connection.hasSentDisconnect || connection.cutReason === 'revoked'
     const discarded = willKey && isVoid && wills.discard(willKey)
     try {
-      // A new session whose client got no CONNACK must end: the next CONNACK must not say that a session is present.
+      // A new session must end if its client got no CONNACK: otherwise the next CONNACK would say "session present".
       const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
       if (session && isUnknown) await sessions.giveUp(session)
       else if (session) await sessions.release(session, connection)

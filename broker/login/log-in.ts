@@ -81,10 +81,9 @@ export function createLogIn(parts: {
     if (isTemporary(principal) && !isPageId(connection.request?.clientId ?? clientId)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
-    // From here on, `disconnectUser` closes the connection if the credential is revoked, even while the log-in waits.
+    // `disconnectUser` must find this connection if the credential is revoked while the log-in waits.
     connection.principal = principal
-    // One log-in per client id at a time: a second log-in waits until the first is done, and then takes over its
-    // session. If the first client has gone, the second log-in still waits until the first is undone in the store.
+    // One log-in per client id at a time. The next one waits until this one is done, or undone in the store.
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
@@ -99,8 +98,8 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.endLogIn = logInDone
       else {
-        // If the connection closed while the store worked, `connectionEnd.closed` found no session to clean up. So this
-        // call undoes the log-in. Without CONNACK, neither the session nor the will of the client may stay.
+        // Undoes the log-in: without a CONNACK, its will and its new session must go. `connectionEnd.closed` may have
+        // run before they existed.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
@@ -122,7 +121,7 @@ export function createLogIn(parts: {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
     const { clean = true } = connection.request ?? {}
-    // A temporary credential ends within an hour. After that, its client could not resume a persistent session.
+    // A temporary credential ends within an hour: afterwards nobody could resume its persistent session.
     if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)
     }
@@ -136,7 +135,7 @@ export function createLogIn(parts: {
     connection.sessionPresent = resumed
     const { will } = connection.request ?? {}
     if (will) {
-      // Set before the commit: a failed commit may still be applied, and `connectionEnd.end` then removes the will.
+      // The key comes first: a failed commit may still be applied, and `connectionEnd.end` must remove the will.
       client.willKey = wills.newKey(clientId)
       await wills.store(client.willKey, session, will)
     }
@@ -145,24 +144,19 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential may use this client id. Anybody may get such a credential from a public web page.
- * While a client is connected, clients with other permissions cannot use its id. So strangers must not take the ids of
- * publishers and subscribers.
+ * Whether a temporary credential is allowed this client id. Strangers have such credentials, and must not block the
+ * client ids of publishers and subscribers.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')
 }
 
-/** Refuses log-ins: counts and logs each refusal, and returns the return code for the CONNACK. */
 function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; metrics: Metrics }) {
   const warnOfRefused = createRareWarning(log, 'log-in refused')
   const tooManySessions = createRareWarning(log, 'too many persistent sessions of one credential')
   return { refuse, refuseTooManySessions }
 
-  /**
-   * Refuses a log-in because its credential has too many persistent sessions. Warns rarely: a client that uses a new
-   * client id at each start must not fill the log.
-   */
+  /** Warns rarely: a client with a new client id at each start must not fill the log. */
   function refuseTooManySessions({ connection }: Client, { username }: Principal): number {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection
@@ -187,7 +181,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
   }
 }
 
-/** A text that a stranger has sent, for a line of the log: strangers must not fill the disk. */
+/** Shortens a text for the log: strangers must not fill the disk. */
 function shortened(text: string | undefined): string | undefined {
   return text?.slice(0, maxLogged)
 }

@@ -31,17 +31,17 @@ interface StoredWill extends SentWill {
 
 export type Wills = Awaited<ReturnType<typeof createWills>>
 
-/** Maximum number of bytes (topics and payloads) in the wills of one credential's connected clients. */
+/** Maximum bytes of topics and payloads in the wills of one credential's connected clients. */
 const maxWillBytes = 16 * 1024 * 1024
 /**
- * Maximum number of wills of one credential that wait for its publish rate. If this many wait, the hub refuses a log-in
- * with a will, because it must publish every will that it has accepted.
+ * Maximum number of wills of one credential that wait for its publish rate. At this number, log-ins with a will are
+ * refused: an accepted will must be published.
  */
 const maxWaitingWills = 1_000
-/** Thrown if a will is not stored. Not logged here: `validator/pipeline.ts` has already logged the cause. */
+/** Thrown if a will is not stored. `validator/pipeline.ts` has already logged the cause. */
 const notStored = new Error('the will is not stored')
 
-/** Publishes the will of each connection that ends without DISCONNECT. If its node is gone, another node does so. */
+/** Publishes the will of each connection that ends without DISCONNECT, also for nodes that are gone. */
 export async function createWills(parts: {
   store: Store
   nodes: Nodes
@@ -74,8 +74,8 @@ export async function createWills(parts: {
       stored.put(key, { clientId, principal, ...will }),
 
     /**
-     * Removes a will that must not be published. If the store fails, tries again until the will is removed: otherwise
-     * the next start of this node would publish the will. Never rejects.
+     * Removes a will that must not be published. If the store fails, tries again: a will that stays would be published
+     * later. Never rejects.
      */
     discard: (key: string): Promise<void> =>
       keepTrying(() => store.commit([{ del: key }]), 'will not removed yet'),
@@ -101,7 +101,7 @@ export async function createWills(parts: {
     /** How many wills of a credential wait for its publish rate. */
     waiting: waiting.of,
 
-    /** Stops publishing. Wills that wait or have failed stay in the store, for another node or the next start. */
+    /** Stops publishing. Unpublished wills stay stored for another node or the next start. */
     close(): void {
       state = 'closed'
     },
@@ -124,15 +124,15 @@ export async function createWills(parts: {
     )
   }
 
-  /** Publishes a left-over will. One node at a time: if two nodes try, the second finds that the will is gone. */
+  /** In a lock: if two nodes try, the second finds that the will is gone. */
   async function publishLeftOver(will: SentWill, key: string): Promise<void> {
     await inLock((held) => publishOnce(will, key, held))
     begun.delete(key)
   }
 
   /**
-   * Calls `publish` for a will when the publish rate allows it. The will waits in one queue with the PUBLISHes of its
-   * credential. Resolves after the first try, or at once if the will has to wait.
+   * Calls `publish` when the publish rate of the credential allows it. Resolves after the first try, or at once if the
+   * will has to wait.
    */
   async function atPublishRate({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
@@ -152,7 +152,7 @@ export async function createWills(parts: {
   ): Promise<void> {
     if (key && !(await stored.isDue(key))) return
     const alongside = key ? [{ del: key }, ...held] : []
-    // The credential has ended since the log-in: remove the will, and do not publish it.
+    // A will is void after the end of its credential.
     if (!isValid(will.principal)) {
       await store.commit(alongside)
       return
@@ -163,8 +163,8 @@ export async function createWills(parts: {
 }
 
 /**
- * Returns a function that makes an attempt, and resolves after it. If the attempt fails, the function repeats it in the
- * background until it succeeds, or until `isClosed`.
+ * Returns a function that resolves after its first attempt. A failed attempt is repeated in the background until it
+ * succeeds, or until `isClosed`.
  */
 function createTrying(
   { running, log, metrics }: { running: ReturnType<typeof createRunningWork>; log: Log; metrics: Metrics },
@@ -186,8 +186,8 @@ function createTrying(
 }
 
 /**
- * The wills in the store. Each connection has its own key, not each client: if a client connects again, the end of its
- * older connection must not remove the will of the newer one.
+ * The wills in the store. Each connection has a key: the end of an older connection must not remove the client's newer
+ * will.
  */
 function createStoredWills(store: Store, nodes: Nodes) {
   return {
@@ -197,7 +197,7 @@ function createStoredWills(store: Store, nodes: Nodes) {
       await store.commit([{ put: key, value: encodeValue({ node: nodes.self, ...will }, payload) }])
     },
 
-    /** The wills of connections whose node is gone. Empty on every node except the leader, which publishes them. */
+    /** The wills of connections whose node is gone, for the leader to publish. */
     async leftOver(): Promise<StoredWill[]> {
       if (!nodes.isLeader()) return []
       const wills: StoredWill[] = []
@@ -208,7 +208,7 @@ function createStoredWills(store: Store, nodes: Nodes) {
       return wills
     },
 
-    /** Whether a will is still stored. A node that took this node for dead may have published and removed it. */
+    /** Whether a will is still stored. A node that took this node for dead may have published the will. */
     async isDue(key: string): Promise<boolean> {
       // An earlier commit that got no answer may still take effect, but not after this commit.
       await store.commit([{ tell: 'settled', value: '' }])
@@ -217,14 +217,14 @@ function createStoredWills(store: Store, nodes: Nodes) {
   }
 }
 
-/** Bounds the wills of a credential: the bytes for its connected clients, and the number that wait for its rate. */
+/** Limits the wills of each credential: `maxWillBytes` and `maxWaitingWills`. */
 export function createWillRoom(wills: Pick<Wills, 'waiting'>, mayPublish: Access['mayPublish']) {
   const kept = createSums()
 
   return {
     /**
-     * Takes room for the will of a connection, if it has one. False: there is no room. If the principal may not publish
-     * on the topic of the will, drops the payload at once, because the will is going to be denied.
+     * Takes room for the will of a connection, if any. False: there is no room. Drops the payload of a will that is
+     * going to be denied.
      */
     take(client: Client, principal: Principal): boolean {
       const { request } = client.connection

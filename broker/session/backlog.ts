@@ -8,7 +8,7 @@ import type { Session, SessionBounds } from './session.ts'
 /** Maximum number of messages that the node reads from the journal in one call. */
 const pageSize = 200
 
-/** The messages that a session still has to get: those of the journal after `upTo`, and those in `owed`. */
+/** What a session still has to get: `owed`, and the messages of the journal after `upTo`. */
 interface OwedPlace {
   upTo: number
   owed: readonly Owed[]
@@ -25,7 +25,10 @@ interface Backlog {
   missing: number
 }
 
-/** Chooses the messages of a session whose client comes back: those that it is owed, and newer ones of the journal. */
+/**
+ * Chooses the backlogs of sessions whose clients come back (docs/decisions.md, "The choice for a returning session is
+ * made once, at its log-in").
+ */
 export function createBacklogs(parts: {
   journal: Journal
   returnable: Returnable
@@ -36,8 +39,8 @@ export function createBacklogs(parts: {
 
   return {
     /**
-     * Chooses the backlog of a session. After a crash, messages after `upTo`, up to `replay`, may have been sent, and
-     * are sent again. They go into the backlog until it has `mostAgain` messages. The session reads the others later.
+     * Chooses the backlog of a session. After a crash, the messages after `upTo`, up to `replay`, are sent again. They
+     * fill the backlog up to `mostAgain` messages, and the session reads the others later.
      */
     async choose(
       subscriptions: Session['subscriptions'],
@@ -50,7 +53,7 @@ export function createBacklogs(parts: {
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = moveToFloor(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
-      // `isCut`: not all messages to repeat fit into the backlog. The session reads those after `first.upTo` later.
+      // Whether messages to repeat are left, after `first.upTo`. The session reads them later.
       const isCut = first.upTo < replay
       const again = isCut ? await dropReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
@@ -70,8 +73,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Leaves out owed messages that the session no longer gets (`isWanted`), so that these do not count for the limits.
-   * Reads the messages from the journal only if a limit may be reached.
+   * Drops owed messages that the session no longer gets, if these could take room from others. Reads the journal in
+   * that case only.
    */
   async function dropUnwanted(
     filters: readonly string[],
@@ -88,9 +91,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session up to `floor`, because the journal no longer has all messages after the old place. Of
-   * the messages between the two places, keeps those that the session would also get if it came back without a crash
-   * (`choose`). These get DUP, because they may have been sent.
+   * Moves the place of a session up to `floor`: the journal no longer has all messages before. Chooses from the
+   * messages in between as for an ordinary return. The chosen ones get DUP: they may have been sent.
    */
   function moveToFloor(
     filters: readonly string[],
@@ -100,7 +102,7 @@ export function createBacklogs(parts: {
   ): { upTo: number; owed: Owed[]; dropped: number } {
     if (place.upTo >= floor) return { ...place, dropped: 0 }
     const known = new Set(place.owed)
-    // The queue limit does not apply, because some of these messages may be in flight.
+    // `queueLimit` does not apply: some of these messages may be in flight.
     const limits = { waiting: maxOwed, owed: maxOwed }
     const candidates = returnable.since(place.upTo, filters, floor)
     const { owed, dropped } = choose(place, candidates, terms, limits)
@@ -111,7 +113,7 @@ export function createBacklogs(parts: {
     }
   }
 
-  /** Adds to `owed` the messages to repeat: after `before.upTo`, up to `to`. Stops when `most` messages are owed. */
+  /** Adds the messages to repeat up to position `to`, until `most` messages are owed. */
   async function sentAgain(before: OwedPlace, to: number, terms: Terms, most: number): Promise<OwedPlace> {
     const owed = [...before.owed]
     const known = new Set(owed.map(({ position }) => position))
@@ -153,10 +155,7 @@ async function stillWanted(
   return { wanted, missing }
 }
 
-/**
- * Leaves out retained values of a SUBSCRIBE that the session will read from the journal later, after `upTo`. So the
- * client gets each value once.
- */
+/** Drops retained values of a SUBSCRIBE that the session reads from the journal later: no value must come twice. */
 async function dropReadLater(
   journal: Pick<Journal, 'getFirst'>,
   { upTo, owed }: OwedPlace,
@@ -164,9 +163,8 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // Removes every message that `stillWanted` returns. Counts no message as expired, because a session that reads the
-  // journal gets the value of a data topic whatever its age. So expired control events are removed too, which no
-  // session would get anyway.
+  // `-Infinity`: sessions that read the journal get data of any age. Expired control events are dropped here too,
+  // because no session gets them.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -7,10 +7,10 @@ import type { Owed } from './in-flight.ts'
 import type { Session, Subscription } from './session.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
-/** Returns the highest QoS of the filters of a session that match a message; 0 if no filter above QoS 0 matches. */
+/** The highest QoS of a session's filters that match a message; 0 if none matches. */
 export type Asks = (topic: string, position: number) => Qos
 
-/** The conditions under which a session gets a message: its filters, its permissions, and the time. */
+/** What decides whether a session gets a message: filters, permissions and time. */
 export interface Terms {
   asks: Asks
   mayReceive: (topic: string) => boolean
@@ -18,9 +18,8 @@ export interface Terms {
 }
 
 /**
- * Chooses the messages of a session that was away: messages that it was already owed, and newer candidates that match
- * its filters (docs/decisions.md, "Sessions and returns"). Above the limits, drops messages that were never sent, as
- * `withinLimits` says. `dropped` is the number of dropped messages.
+ * Chooses the messages of a session that was away: owed ones, and candidates that match its filters (docs/decisions.md,
+ * "The choice for a returning session is made once, at its log-in"). `dropped`: number of messages above the limits.
  */
 export function choose(
   place: { upTo: number; owed: readonly Owed[] },
@@ -38,7 +37,6 @@ export function choose(
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
   const owed = place.owed.map((each) =>
-    // The session gets this retained value because of a SUBSCRIBE. It would also get the value without the SUBSCRIBE.
     each.retain && chosen.has(each.position) ? { ...each, isWantedAnyway: true } : each,
   )
   const added = [...chosen.values()].filter(({ position }) => !known.has(position))
@@ -48,10 +46,7 @@ export function choose(
   )
 }
 
-/**
- * Returns the object for a candidate at a QoS. All sessions share the object, to save memory: thousands of sessions may
- * come back at once, and each is owed hundreds of messages.
- */
+/** Sessions share the object to save memory: thousands may return at once, each with hundreds of messages. */
 function owedOf(candidate: Candidate, qos: Qos): Owed {
   const known = owedAt[qos].get(candidate)
   if (known) return known
@@ -64,15 +59,15 @@ function owedOf(candidate: Candidate, qos: Qos): Owed {
 const owedAt: Record<Qos, WeakMap<Candidate, Owed>> = { 0: new WeakMap(), 1: new WeakMap(), 2: new WeakMap() }
 
 /**
- * Whether the client still gets a message that it is owed: a filter matches, the permissions allow it, and the message
- * has not expired. A message that may have been sent before needs no matching filter.
+ * Whether the client still gets an owed message. A message that may have been sent needs no matching filter
+ * [MQTT-3.10.4-3].
  */
 export function isWanted(
   owed: Owed,
   { topic, queue }: Pick<Entry, 'topic' | 'queue'>,
   { asks, mayReceive, now }: Terms,
 ): boolean {
-  // If a SUBSCRIBE brings the message, only a control event expires: the value of a data topic may be of any age.
+  // A SUBSCRIBE brings data values of any age, but no expired control event.
   const isOver = owed.retain ? isControlOver(queue, now) : isPast(queue.expires, now)
   const isAsked = owed.dup || asks(topic, owed.retain ? Infinity : owed.position) > 0
   return !isOver && isAsked && mayReceive(topic)
@@ -87,19 +82,15 @@ function isPast(time: number | undefined, now: number): boolean {
   return time !== undefined && time <= now
 }
 
-/**
- * Maximum number of messages that a session may be owed: `waiting` counts those that were never sent, `owed` counts
- * all.
- */
+/** Maximum numbers of owed messages: `waiting` for those never sent, `owed` for all. */
 export interface Limits {
   waiting: number
   owed: number
 }
 
 /**
- * Keeps all messages that may have been sent, and puts them first. If there are too many others, first drops retained
- * values of a SUBSCRIBE, because the next SUBSCRIBE brings them again. Then drops the oldest messages. `dropped` is the
- * number of dropped messages.
+ * Keeps all messages that may have been sent, and puts them first. Above the limits, drops others: first values that
+ * the next SUBSCRIBE brings again, then the oldest messages. `dropped`: their number.
  */
 export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
   const sent = all.filter(({ dup }) => dup)
@@ -115,8 +106,8 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
 }
 
 /**
- * Makes the `Asks` of a session. A filter matches only messages that were accepted after the filter was granted. If a
- * filter ends while the caller still uses this `Asks`, the filter stops matching at once.
+ * Makes the `Asks` of a session. A filter matches messages accepted after its grant. A filter that ends later stops
+ * matching at once.
  */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<string>()

@@ -18,7 +18,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
     claiming,
     /** Persistent sessions whose clients have gone. This node has not stored that yet. */
     leaving,
-    /** Sessions whose clients have gone, while this node still stores QoS 2 messages that the clients published. */
+    /** Sessions of gone clients whose QoS 2 messages this node is still storing. */
     storingIncoming: storingIncoming as ReadonlyMap<string, Session>,
     isConnected,
     /** All sessions whose progress this node knows and stores. */
@@ -38,7 +38,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
       for (const [filter, { qos }] of session.subscriptions) routes.remove(filter, session, qos)
     },
 
-    /** Call it when the client has gone: notes the time, and that this node still has to store the session. */
+    /** Call it when the client has gone. */
     leave(session: Session): void {
       Object.assign(session, hubTime.gone())
       if (!session.clean) leaving.set(session.clientId, session)
@@ -54,8 +54,8 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
   }
 
   /**
-   * Keeps a session in `storingIncoming` until the QoS 2 messages of its client are stored. If the client resumes the
-   * session meanwhile, this node must recognise messages that the client sends again.
+   * Keeps the session until its QoS 2 messages are stored. If the client comes back and repeats one, this node must
+   * recognise the message.
    */
   async function keepReceiving(session: Session): Promise<void> {
     if (session.processing.size === 0) return

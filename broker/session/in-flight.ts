@@ -14,13 +14,13 @@ export interface Owed {
   readonly topic?: string
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */
   stored?: boolean
-  /** QoS 2: the client has acknowledged the message by PUBREC, but not yet by PUBCOMP. */
+  /** QoS 2: the client has sent PUBREC, and not yet PUBCOMP. */
   released?: boolean
 }
 
 /**
- * A message in flight. For a clean session, the node keeps only a word for the packet that it expects next: `qos1` for
- * PUBACK, `qos2` for PUBREC, `released` for PUBCOMP.
+ * A message in flight. A clean session has a word for the packet that comes next: `qos1` for PUBACK, `qos2` for PUBREC,
+ * `released` for PUBCOMP.
  */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 
@@ -30,10 +30,9 @@ const lastId = 65_535
 /**
  * The messages in flight to one client, by packet identifier.
  *
- * Nearly all are QoS 1 messages to clean sessions. Their identifiers form a row without gaps (7, 8, 9, …), and clients
- * acknowledge them in order [MQTT-4.6.0-2]. So this class keeps only the first identifier and the length of
- * the row. With a map for each client, the node would fill and empty thousands of maps at every event. Only
- * messages outside the row go to a map.
+ * Clean sessions acknowledge QoS 1 messages in order [MQTT-4.6.0-2]: the identifiers form a row (7, 8, 9, …), kept as a
+ * start and a length. Messages outside the row are in a map. With maps alone, each event would fill and empty thousands
+ * of them.
  */
 export class InFlight {
   #first = 0
@@ -70,7 +69,7 @@ export class InFlight {
       this.#shrunk()
       return
     }
-    // The client acknowledges out of order: the messages before this one move from the row to the map.
+    // Out of order: the messages before this one move to the map.
     while (this.#first !== id) {
       this.#others ??= new Map()
       this.#others.set(this.#first, 'qos1')
@@ -79,7 +78,7 @@ export class InFlight {
     this.#shift()
   }
 
-  /** Removes the message that clients usually acknowledge: the first of the row. False: `id` is not that message. */
+  /** Removes the first message of the row. False: `id` is another message. */
   endFirst(id: number): boolean {
     if (this.#count === 0 || this.#first !== id) return false
     this.#shift()
@@ -93,9 +92,8 @@ export class InFlight {
   }
 
   /**
-   * Resolves when at most `count` messages are in flight. A call of `endWait` resolves the promise earlier, so the
-   * caller must check whether it still has to wait. Looks every `silentMs`, and calls `silent` if no message has ended
-   * since.
+   * Resolves when at most `count` messages are in flight. `endWait` resolves the promise earlier: the caller must
+   * check. Calls `silent` after each `silentMs` in which no message has ended.
    */
   fallsTo(count: number, silentMs: number, silent: () => void): Promise<void> {
     this.endWait()
@@ -111,7 +109,7 @@ export class InFlight {
     })
   }
 
-  /** Ends the wait in `fallsTo`, because the connection is closed or another caller has begun to wait. */
+  /** Ends the wait in `fallsTo`, for example when the connection is closed. */
   endWait(): void {
     clearInterval(this.#waiting?.timer)
     this.#waiting?.resolve()

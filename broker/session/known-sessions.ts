@@ -6,7 +6,7 @@ import { clientIdOf, readRecord, recordPrefix, type SessionRecord } from './sess
 
 export type KnownSessions = Awaited<ReturnType<typeof openKnownSessions>>
 
-/** The summary of a session that every node has in memory. A node reads the rest from the store when necessary. */
+/** The summary of a session that every node has in memory. The store has the rest. */
 export interface KnownSession {
   readonly clientId: string
   readonly clean: boolean
@@ -15,7 +15,7 @@ export interface KnownSession {
   readonly createdAt: number
   /** Version of the record in the store. */
   readonly version: number
-  /** The node that the client was connected to when the record was stored. A node gets a new id at each start. */
+  /** Id of the client's node when the record was stored. A node gets a new id at each start. */
   readonly node: string | undefined
   readonly disconnectedAt: number | undefined
   readonly offlineAt: number | undefined
@@ -29,14 +29,14 @@ export async function openKnownSessions(parts: {
   /** The hub removes a session that has been offline for this time, milliseconds. */
   expiryMs: number
   clock: () => number
-  /** Takes the id of a node that is gone. Returns the hub time of its end, milliseconds. Undefined: not known. */
+  /** The hub time at which a node ended, milliseconds. Undefined: not known. */
   endOf: (node: string) => number | undefined
 }) {
   const { store, nodes, hubTime, expiryMs, clock, endOf } = parts
   const known = new Map<string, KnownSession>()
   /** Client ids of the persistent sessions, by the user name that last used each session. */
   const persistent = new Map<string, Set<string>>()
-  /** Permission digests. Sessions with equal permissions share one string object, so V8 compares only two addresses. */
+  /** Permission digests. Equal ones share one string, so that V8 compares addresses instead of texts. */
   const permissions = new Map<string, string>()
   const listeners: ((clientId: string, record: SessionRecord | undefined) => void)[] = []
   for await (const [, value] of store.range(recordPrefix)) set(readRecord(value))
@@ -59,7 +59,7 @@ export async function openKnownSessions(parts: {
     set,
     remove,
 
-    /** Notes in memory that the connection of a session has ended. The caller stores that afterwards. */
+    /** Notes in memory that a session is offline. The caller stores that afterwards. */
     goOffline({
       clientId,
       disconnectedAt,
@@ -73,7 +73,7 @@ export async function openKnownSessions(parts: {
     onChanged: (listener: (clientId: string, record: SessionRecord | undefined) => void): void =>
       void listeners.push(listener),
 
-    /** Returns the other living node that the client is connected to. Undefined: there is no such node. */
+    /** The other living node that the client is connected to, if any. */
     nodeOf(clientId: string): string | undefined {
       const node = known.get(clientId)?.node
       return node !== undefined && node !== nodes.self && nodes.isLiving(node) ? node : undefined
@@ -86,7 +86,7 @@ export async function openKnownSessions(parts: {
     /** Whether this node has learnt that the other nodes take it for dead. */
     isTakenForDead: (): boolean => !nodes.isLiving(nodes.self),
 
-    /** Whether a session has been offline for `expiryMs` or longer. The next sweep of the leader removes it. */
+    /** Whether a session has been offline for `expiryMs`. The next sweep removes such a session. */
     hasExpired(session: KnownSession): boolean {
       const since = offlineSince(session)
       return since !== undefined && hubTime.now() - since >= expiryMs
@@ -125,8 +125,8 @@ export async function openKnownSessions(parts: {
   function permission(text: string): string {
     const own = permissions.get(text)
     if (own !== undefined) return own
-    // Each temporary credential may have new permissions, so the map would grow without end. Clearing it costs only
-    // memory: equal texts may then be there twice.
+    // Temporary credentials bring new permissions without end. Clearing the map costs memory only: equal texts may be
+    // there twice.
     if (permissions.size >= mostPermissions) permissions.clear()
     permissions.set(text, text)
     return text

@@ -11,7 +11,7 @@ export interface Finished {
   putBack(): void
 }
 
-/** The parts of a message that the node needs to send it again when the journal no longer keeps it. */
+/** What the node needs to repeat a message that the journal no longer keeps. */
 type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
 interface Stored {
@@ -23,10 +23,9 @@ interface Stored {
 }
 
 /**
- * Stores the QoS 2 messages that go to persistent sessions: each message before PUBLISH, and its release before PUBREL
- * [MQTT-4.3.3-1]. The commit that removes a finished message also stores the progress of its session. So a sent message
- * stays in the store as long as the hub owes it to its session.
- * The hub publishes at QoS 1, so only tests, which run the broker alone, have such messages.
+ * Stores QoS 2 messages to persistent sessions: each message before PUBLISH, and its release before PUBREL
+ * [MQTT-4.3.3-1]. A finished message is removed together with the stored progress: a crash in between would send the
+ * message anew. The hub publishes at QoS 1: only tests have such messages.
  */
 export function createOutgoing(store: Store) {
   /** Changes that remove finished messages, by client id. The next commit of progress contains them. */
@@ -64,7 +63,7 @@ export function createOutgoing(store: Store) {
       removals.set(clientId, [...(removals.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** Takes out the removals of one session, or of all. The caller commits them with the progress of the sessions. */
+    /** Takes out the removals of one session, or of all. The caller commits them with the progress. */
     takeFinished(of?: Session): Finished {
       const taken = of ? new Map([[of.clientId, removals.get(of.clientId) ?? []]]) : new Map(removals)
       for (const clientId of taken.keys()) removals.delete(clientId)
@@ -77,7 +76,7 @@ export function createOutgoing(store: Store) {
       }
     },
 
-    /** Reads the messages that were sent in a session, and that the client has not confirmed by PUBCOMP. */
+    /** Reads the messages that were sent in a session and have no PUBCOMP yet. */
     async read(clientId: string, createdAt: number): Promise<Owed[]> {
       const prefix = outgoingPrefix(clientId)
       const found = new Map<number, Owed>()
@@ -104,5 +103,5 @@ function keyOf(clientId: string, position: number): string {
   return outgoingPrefix(clientId) + padded(position)
 }
 
-/** An entry with this suffix in its key says that a message is released. The message itself is not written again. */
+/** A key with this suffix says that the message is released. */
 const releasedMark = '/released'

@@ -20,21 +20,20 @@ const prefix = 'progress/'
 /** How far the sessions have got, by client id. Null: the record of the session says how far. */
 type Unsettled = Record<string, (StoredPlace & { createdAt: number }) | null>
 
-/** The stored progress of one run of a node (from its start to its end): how far the sessions on this node have got. */
+/** The progress of the sessions on one node in one run, from its start to its end. */
 interface Value {
   /** A session record with a higher version is later than this value. */
   version: number
-  /** The clients have acknowledged all messages up to this position, except for the sessions in `unsettled`. */
+  /** All clients have acknowledged the messages up to this position; exceptions are in `unsettled`. */
   upTo: number
   unsettled: Unsettled
-  /** Set when the run has ended. `head`: the end of the journal then. `ran`: when the run ended, in hub time (ms). */
+  /** Set at the end of the run. `head`: the end of the journal then. `ran`: the hub time then, milliseconds. */
   end?: { head: number; ran: number }
 }
 
 /**
- * Stores the progress of the persistent sessions on this node, as one value each second. To store a record at each
- * acknowledgement would cost too many commits. After a crash, the hub repeats the messages that it accepted after the
- * last stored value.
+ * Stores the progress of the persistent sessions on this node, as one value each second. After a crash, the hub repeats
+ * the messages accepted since (docs/decisions.md, "A node stores the places of its sessions once a second").
  */
 export async function openProgress(parts: {
   store: Store
@@ -52,7 +51,7 @@ export async function openProgress(parts: {
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this node for gone and ended its run. So this node stores its next value in any case.
+    // Another node took this node for gone, and ended its run: the next value must be stored.
     if (run === nodes.self) last = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
@@ -76,8 +75,7 @@ export async function openProgress(parts: {
     },
 
     /**
-     * Returns how far a session had got at the end of the run that its record names. Messages after `upTo`, up to
-     * `replay`, may have been sent in that run, and must be sent again.
+     * Returns how far a session had got. After a crash, the messages after `upTo`, up to `replay`, must be sent again.
      */
     placeOf(record: SessionRecord): StoredPlace & { replay: number } {
       const { node, clientId, createdAt, version } = record
@@ -92,7 +90,6 @@ export async function openProgress(parts: {
       return { upTo, owed, ...(lost !== undefined && { lost }), replay }
     },
 
-    /** Stores that a run has ended, with the present end of the journal and the present hub time. */
     async endRun(run: string): Promise<void> {
       const value = values.get(run) ?? { version: 0, upTo: 0, unsettled: {} }
       if (value.end) return
@@ -136,16 +133,15 @@ export async function openProgress(parts: {
 }
 
 /**
- * Returns how far these sessions have got. Leaves out a session that keeps up (`isLive`) and has no message in flight.
- * The result lists about `maxInValue` messages at most. A session whose messages do not fit in has the value null:
- * after a crash, the hub uses the stored record of the session, and repeats more messages. A session is listed even
- * above the maximum if its `upTo` differs from that in the record, or if the node has sent it QoS 2 messages.
+ * Returns how far these sessions have got, without sessions that keep up and have nothing in flight. Beyond
+ * `maxInValue` messages, a session has null: after a crash, the hub goes by the stored record, and repeats more. Never
+ * null: sessions whose record has another `upTo`, and sessions with QoS 2 messages.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,
   placeOf: (session: Session) => StoredPlace,
 ): Unsettled {
-  // Without a prototype, because a client id may be any text, even the name of an inherited property.
+  // Without a prototype: a client id can be the name of an inherited property.
   const unsettled: Unsettled = Object.create(null)
   let room = maxInValue
   for (const session of sessions) {

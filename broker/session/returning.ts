@@ -24,10 +24,7 @@ interface Login {
   owner: MqttConnection
 }
 
-/**
- * Restores a session from its record, and chooses the messages that the session gets. The log-in stores this choice, so
- * the hub chooses only once.
- */
+/** Restores a session from its record, and chooses the messages to send. The log-in stores this choice. */
 export function createReturning(parts: {
   store: Store
   journal: Journal
@@ -44,24 +41,18 @@ export function createReturning(parts: {
   const backlogs = createBacklogs(parts)
 
   return {
-    /**
-     * Makes the session of a client that logs in. `left`: the session object of its last connection to this node, if
-     * the node is still storing QoS 2 messages that the client published on that connection.
-     */
+    /** Makes the session of a client that logs in. `left`: the client's entry in `storingIncoming` of `here.ts`. */
     open(login: Login, record: SessionRecord | undefined, left: Session | undefined): Session {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // If this node stores the progress before `bringBack` has ended, it must store the place from the record.
+      // Until `bringBack` ends, the stored progress must be the place of the record.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session
     },
 
-    /**
-     * Fills in a session from its record. Returns a function that counts lost messages and reports denied filters: call
-     * it after the commit.
-     */
+    /** Fills in a session from its record. Call the returned function after the commit. */
     async bringBack(session: Session, record: SessionRecord): Promise<() => void> {
       const { dropped, superseded, denials } = await fillIn(session, record, bounds.maxOwed)
       return () => {
@@ -72,8 +63,8 @@ export function createReturning(parts: {
     },
 
     /**
-     * Counts messages of a session whose client is away. `queued`: messages that the client would get now. `inFlight`:
-     * how many of these may have been sent before. `dropped`: lost messages.
+     * Counts the messages of a session whose client is away. `queued` includes `inFlight`, the messages that may have
+     * been sent.
      */
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
       const session = createSession({ ...record, owner: undefined })
@@ -86,8 +77,8 @@ export function createReturning(parts: {
   }
 
   /**
-   * Fills in filters, messages and place. `mostAgain`: after a crash, messages to repeat go into the backlog until the
-   * backlog has this length. The session reads the others from the journal later.
+   * Fills in filters, messages and place. `mostAgain`: length of the backlog above which messages to repeat stay in the
+   * journal.
    */
   async function fillIn(
     session: Session,
@@ -103,13 +94,12 @@ export function createReturning(parts: {
     const owed = [
       ...sentQos2,
       ...place.owed.map(fromStored).filter(({ position }) => position <= latestHead),
-      // A record that names a node is left by a crash: that node may have sent any of these messages.
+      // If the record names a node, that node may have sent these messages.
     ].map((each) => (record.node === undefined ? each : { ...each, dup: true }))
     const chosen = await backlogs.choose(
       session.subscriptions,
       { owed, upTo: Math.min(place.upTo, latestHead), replay: Math.min(place.replay, latestHead) },
-      // If QoS 2 messages were sent, all messages to repeat go into the backlog. If the session found such a message in
-      // the journal later, the node would send it as a new one.
+      // The session must not find a sent QoS 2 message in the journal again.
       session.hasSentQos2 ? Infinity : mostAgain,
       termsOf(session, mayReceive, clock()),
     )
@@ -122,7 +112,6 @@ export function createReturning(parts: {
     return { dropped, superseded: chosen.missing, denials }
   }
 
-  /** Reads the packet identifiers of the QoS 2 messages that the client has published, and not released by PUBREL. */
   async function readIncoming({ clientId, createdAt, incoming }: Session): Promise<void> {
     const prefix = incomingPrefix(clientId)
     for await (const [key, value] of store.range(prefix)) {
@@ -130,11 +119,10 @@ export function createReturning(parts: {
     }
   }
 
-  /** Grants the filters of the record again. Returns the filters that the session may no longer have. */
   function grantAgain(session: Session, { subscriptions }: SessionRecord, latestHead: number): Denial[] {
     const denials: Denial[] = []
     for (const [filter, qos, since] of subscriptions) {
-      // If the store was restored from a backup, `since` may be a position after the end of the journal.
+      // In a restored store, `since` may lie after the end of the journal.
       const subscription = { qos, since: Math.min(since, latestHead) }
       const reason = rules.denialOf(session, filter)
       if (reason === undefined) session.subscriptions.set(filter, subscription)

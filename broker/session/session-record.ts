@@ -11,9 +11,9 @@ import type { Session, SessionBounds } from './session.ts'
 
 /*
  * The keys of a session in the store:
- * `session/{clientId}`: the record of the session.
- * `incoming/{clientId}/{packetId}`: the client has published a QoS 2 message with this packet identifier.
- * `outgoing/{clientId}/{position}`: a QoS 2 message that the hub has sent to the client.
+ * - `session/{clientId}`: the record.
+ * - `incoming/{clientId}/{packetId}`: a QoS 2 message from the client, which waits for PUBREL.
+ * - `outgoing/{clientId}/{position}`: a QoS 2 message to the client.
  */
 
 export const recordPrefix = 'session/'
@@ -29,7 +29,7 @@ export interface SessionRecord extends StoredPlace {
   node?: string
   disconnectedAt?: number
   offlineAt?: number
-  /** The topic filters of a persistent session. Each applies to messages after its position `since`. */
+  /** Each filter applies to messages after its position `since`. */
   subscriptions: [filter: string, qos: Qos, since: number][]
   dropped: number
 }
@@ -38,15 +38,14 @@ export interface SessionRecord extends StoredPlace {
 export interface StoredPlace {
   /** The session still has to get the messages after this position. */
   upTo: number
-  /** Other messages that the session still has to get or to acknowledge: earlier ones, and retained values. */
+  /** Earlier messages and retained values that the client has not acknowledged. */
   owed: StoredOwed[]
-  /** Number of owed messages that the record has no room for (`maxOwed`). They are lost only if the node crashes. */
+  /** Number of owed messages above `maxOwed`. A crash would lose these messages. */
   lost?: number
-  /** After a crash: the session must get the messages up to this position again, because they may have been sent. */
+  /** After a crash, the hub repeats the messages up to this position. */
   replay?: number
 }
 
-/** An owed message in a record. `flags` is the sum of 1 (`retain`), 2 (`dup`) and 4 (`isWantedAnyway`). */
 type StoredOwed = [position: number, qos: Qos, flags: number]
 
 export function toStored({ position, qos, retain, dup, isWantedAnyway }: Owed): StoredOwed {
@@ -65,9 +64,8 @@ export function fromStored([position, qos, flags]: StoredOwed): Owed {
 }
 
 /**
- * Returns the changes that store a record. If nodes share the store, the commit applies only while the store has the
- * record of version `storedVersion`. So a node that lost contact for a while cannot overwrite a later record, nor bring
- * back a session that has ended.
+ * Returns the changes that store a record. In a shared store, the stored version must be `storedVersion` (undefined: no
+ * record). Otherwise a stale node could overwrite a later record, or revive an ended session.
  */
 export function recordChanges(
   record: SessionRecord,
@@ -85,7 +83,7 @@ export function recordChanges(
   ]
 }
 
-/** Returns the change that removes a record, unless the store has a later version of the record. */
+/** Returns the change that removes a record. A shared store refuses to remove a later record. */
 export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
   const del = recordKey(clientId)
   return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
@@ -105,14 +103,14 @@ export function clientIdOf(key: string): string {
 }
 
 /**
- * Prefix of the keys that hold received QoS 2 packet identifiers of a client. Each value is the `createdAt` of the
- * session: a later session with the same client id ignores the entry.
+ * Prefix of the received QoS 2 packet identifiers of a client. Each value is `createdAt` of the session: a later
+ * session ignores the entry.
  */
 export function incomingPrefix(clientId: string): string {
   return `incoming/${encodeURIComponent(clientId)}/`
 }
 
-/** Returns the change that stores a received QoS 2 packet identifier. The hub keeps it until PUBREL [MQTT-4.3.3-2]. */
+/** Returns the change that stores a received QoS 2 packet identifier, until PUBREL [MQTT-4.3.3-2]. */
 export function incomingChange({ clientId, createdAt }: Session, packetId: number): Change {
   return { put: incomingPrefix(clientId) + packetId, value: String(createdAt) }
 }
@@ -134,7 +132,7 @@ export function createRecords(parts: {
     isStored,
     recordOf,
     placeOf,
-    /** Whether the store refuses a change if the stored record is not the one that this node knows. */
+    /** Whether the store refuses changes of a node that knows an older record. */
     areChecked: nodes.isShared,
 
     /** Whether a record says that its client is connected to this node. */
@@ -145,28 +143,26 @@ export function createRecords(parts: {
       return stored && readRecord(stored)
     },
 
-    /** Gives the session its next version. Returns the changes that store the session in its present state. */
+    /** Gives the session its next version. Returns the changes that store the session. */
     changesOf(session: Session): Change[] {
       session.version = versionAfter(session.storedVersion)
       return recordChanges(recordOf(session), session.storedVersion, nodes.isShared)
     },
 
-    /** Returns the changes that store a record in place of the stored record of version `storedVersion`. */
     replacement: (record: SessionRecord, storedVersion: number): Change[] =>
       recordChanges(record, storedVersion, nodes.isShared),
 
-    /** Returns the next record of a session, which says that the client is offline from now on. */
+    /** Returns the next record of a session whose client is now offline. */
     offline({ node: _given, ...record }: SessionRecord): SessionRecord {
       return { ...record, version: versionAfter(record.version), ...hubTime.gone() }
     },
 
-    /** Returns the changes that remove the record of a session, unless the store has a later version of the record. */
     removalOf(session: Pick<SessionRecord, 'clientId' | 'clean' | 'version'> | undefined): Change[] {
       if (!session || !isStored(session)) return []
       return [recordRemoval(session.clientId, session.version, nodes.isShared)]
     },
 
-    /** Returns the changes that remove the QoS 2 entries of a session (`incoming/…` and `outgoing/…`). */
+    /** Returns the changes that remove the QoS 2 entries of a session. */
     async leftovers(clientId: string): Promise<Change[]> {
       const changes: Change[] = []
       for (const prefix of [incomingPrefix(clientId), outgoingPrefix(clientId)]) {
@@ -177,27 +173,23 @@ export function createRecords(parts: {
   }
 
   /**
-   * Returns a version greater than `before`, and less than the version of the progress that this node stores next. So
-   * the greater of two versions is the later one, even if the clocks of nodes disagree or a clock was set back.
+   * Returns a version between `before` and the version of the next stored progress. The later version is the greater
+   * one, even if the clocks of nodes disagree.
    */
   function versionAfter(before = 0): number {
     sequences.heard(before)
     return sequences.next()
   }
 
-  /** A clean session is stored only if nodes share the store: each node must know every client id that is in use. */
+  /** Nodes that share a store must know all client ids, also of clean sessions. */
   function isStored({ clean }: { clean: boolean }): boolean {
     return !clean || nodes.isShared
   }
 
-  /**
-   * Returns how far a session has got. Lists all owed messages if QoS 2 messages were sent. Otherwise lists the first
-   * `maxOwed`: the others are lost if the node crashes before it stores the progress again. `lost`: number of the
-   * others.
-   */
+  /** Returns how far a session has got, with at most `maxOwed` owed messages. */
   function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)
-    // Keeps all if QoS 2 messages were sent: the session must not find a sent message in the journal again.
+    // The session must not find a sent QoS 2 message in the journal again.
     const most = session.hasSentQos2 ? Infinity : maxOwed
     const lost = Math.max(0, owed.length - most)
     return {

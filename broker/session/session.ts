@@ -5,25 +5,25 @@ import type { OutgoingBuffer } from '../connection/socket.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * A session (MQTT 3.1.1 §3.1.2.4) whose client is connected to this node, is logging in, or has just left. All other
- * sessions are records in the store, with a summary in the memory of this node (`KnownSession` in `known-sessions.ts`).
+ * A session (MQTT 3.1.1 §3.1.2.4) whose client is here, logs in, or has just left. Of other sessions, a node has only
+ * the `KnownSession`.
  */
 export interface Session {
   readonly clientId: string
   readonly clean: boolean
-  /** Digest of the permissions under which the session was made. A client needs the same permissions to resume it. */
+  /** Digest of the permissions that a client needs to resume the session. */
   readonly permission: string
   readonly createdAt: number
   principal: Principal
   /** The subscriptions that the hub has granted, by topic filter. */
   readonly subscriptions: Map<string, Subscription>
-  /** Version of the record that this node last tried to store. Each record has a higher version than the former one. */
+  /** Version of the record that this node last tried to store. Each new record gets a higher version. */
   version: number
-  /** Version of the stored record that this node has read or written last. Undefined: the store has no record. */
+  /** Version of the stored record that this node knows. Undefined: the store has none. */
   storedVersion: number | undefined
   /** `upTo` in the last record that this node has certainly stored. */
   storedUpTo: number | undefined
-  /** The connection that has logged in under this client id. Set before the node sends CONNACK. */
+  /** The connection that has logged in with this client id. Set before CONNACK. */
   owner: MqttConnection | undefined
   /** The same connection as `owner`. Set after CONNACK, when the client may receive messages. */
   connection: MqttConnection | undefined
@@ -31,40 +31,35 @@ export interface Session {
   outgoing: OutgoingBuffer | undefined
   /** The messages in flight to the client, by packet identifier. */
   readonly inFlight: InFlight
-  /** Packet identifiers of QoS 2 messages that the client has published, and not yet released by PUBREL. */
+  /** Packet identifiers of received QoS 2 messages that wait for PUBREL. */
   readonly incoming: Set<number>
   /**
-   * QoS 2 messages of the client that this node is storing, by packet identifier. If the client reconnects meanwhile
-   * and sends such a message again, the node does not store the message twice.
+   * Received QoS 2 messages that this node is storing, by packet identifier. A repetition after a reconnect must not be
+   * stored as a second message.
    */
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
   /**
-   * Position in the journal. Of the messages up to this position, the persistent session still has to get or to
-   * acknowledge only those in `inFlight` and in `backlog`. While `isLive` is true, `HandedOut.upTo`
-   * (`fanout/reading.ts`) replaces this position if it is higher.
+   * Position in the journal. Up to here, the session is owed only `inFlight` and `backlog`. While `isLive` is true, a
+   * higher `HandedOut.upTo` (`fanout/reading.ts`) replaces this position.
    */
   upTo: number
-  /**
-   * True: the node sends each message as soon as the hub has accepted it. False: the node first sends the backlog, then
-   * the messages of the journal after `upTo`.
-   */
+  /** True: the session gets each new message immediately. False: first the backlog, then the journal after `upTo`. */
   isLive: boolean
-  /** Messages that the session has to get and that were not yet sent on this connection, in the order of sending. */
+  /** Owed messages that were not yet sent on this connection, in order of sending. */
   backlog: Owed[]
   /**
-   * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the session reads the
-   * journal, and gets again every message that may have been sent. From there to `replay.head` (the end of the journal
-   * at log-in) it gets only the messages that any returning session gets.
+   * Set if a crash left more messages to repeat than the backlog may hold. Up to `upTo`, the messages of the journal
+   * are sent again. From there to `head` (the end at log-in), messages are chosen as on any return.
    */
   replay: { upTo: number; head: number } | undefined
-  /** Whether the node has sent QoS 2 messages to the client. The hub publishes at QoS 1, so only tests send any. */
+  /** True only in tests: the hub publishes at QoS 1. */
   hasSentQos2: boolean
-  /** Identifies the call of `read` (`fanout/catching-up.ts`) that sends to this session now. Undefined: none runs. */
+  /** Identifies the running call of `read` (`fanout/catching-up.ts`). Undefined: none runs. */
   currentRead: object | undefined
-  /** Number of messages that the session lost: to the queue limit, or because the journal no longer keeps them. */
+  /** Number of messages lost to the queue limit, or missing in the journal. */
   dropped: number
-  /** When the connection ended: in milliseconds since the epoch, and in hub time (`offlineAt`, see `hub-time.ts`). */
+  /** When the connection ended, milliseconds: since the epoch, and in hub time (`offlineAt`). */
   disconnectedAt: number | undefined
   offlineAt: number | undefined
 }
@@ -78,22 +73,15 @@ export interface Subscription {
   isEnding?: boolean
 }
 
-/** Limits for the number of messages that a persistent session still has to get, or to acknowledge. */
+/** Limits for the messages that a persistent session is owed. */
 export interface SessionBounds {
   /** Maximum number of waiting messages that were never sent. */
   queueLimit: number
-  /**
-   * Maximum number of messages that the session is owed while its client is away, whether they were sent before or not.
-   */
+  /** Maximum number of messages in flight, at most `maxOwed`. Further messages are read later from the journal. */
   maxOwed: number
-  /**
-   * Maximum number of messages in flight while the node sends messages from the backlog or from the journal.
-   */
+  /** Maximum number of owed messages while the client is away, sent before or not. */
   inFlightWindow: number
-  /**
-   * Maximum number of messages in flight. At this number, further messages stay in the journal, and the
-   * session reads them later. Must not be greater than `maxOwed`.
-   */
+  /** Maximum number in flight while the session reads its backlog or the journal. */
   maxInFlight: number
 }
 
@@ -107,11 +95,11 @@ export function createSession(of: {
   principal: Principal
   createdAt: number
   owner: MqttConnection | undefined
-  /** QoS 2 messages of the client's last connection to this node, if this node is still storing some of them. */
+  /** The client's entry in `storingIncoming` of `here.ts`, if there is one. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
-  // Each field is named here, so V8 gives all sessions the same hidden class, whichever code made the argument. The
-  // fields that each delivery reads come first, because they then lie together in memory.
+  // All fields in one order give all sessions one hidden class in V8. The fields that each delivery reads come first,
+  // together in memory.
   return {
     outgoing: undefined,
     permission: of.permission,
@@ -141,7 +129,7 @@ export function createSession(of: {
   }
 }
 
-/** Gives a session its connection after CONNACK. From now on the node may send messages to the client. */
+/** Call it after CONNACK: from now on the client gets messages. */
 export function attach(session: Session, connection: MqttConnection): void {
   session.connection = connection
   session.outgoing = connection.outgoing
@@ -163,8 +151,8 @@ export function nextPacketId(session: Session): number {
 }
 
 /**
- * Returns the packet identifier of a message to a persistent session. The identifier follows from the position of the
- * message, so it is the same after a crash and on another node.
+ * Returns the packet identifier of a message to a persistent session. After a crash, a repetition has the same
+ * identifier [MQTT-4.4.0-1].
  */
 export function packetIdOf(position: number): number {
   return 1 + ((position - 1) % 65_535)

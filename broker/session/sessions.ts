@@ -10,12 +10,12 @@ import { eachOf, type StoredSessions } from './stored-sessions.ts'
 
 export type Sessions = ReturnType<typeof createSessions>
 
-/** Maximum number of tries of one removal. `drop` tries again if another commit has stored the session meanwhile. */
+/** Maximum number of tries of one removal: another commit may store the session meanwhile. */
 const maxTries = 5
 
 /**
- * The sessions of the clients that are connected to this node. A session begins with a log-in (`login/claim.ts`). Later
- * this node ends the session, or another node claims it. If both happen at once, the store decides.
+ * The sessions of the clients that are connected to this node. If another node claims a session that ends here, the
+ * store decides.
  */
 export function createSessions(parts: {
   known: KnownSessions
@@ -33,7 +33,7 @@ export function createSessions(parts: {
     if (claiming.has(clientId)) return
     if (session) changedElsewhere(session, record)
     else if (record && records.isOwn(record)) {
-      // The store applied a commit of this node, but the answer got lost: this node has to correct the record.
+      // A commit without an answer was applied after all: the record must be corrected.
       const left = leaving.get(clientId)
       if (left) left.storedVersion = record.version
       else stored.repair(clientId)
@@ -47,8 +47,7 @@ export function createSessions(parts: {
     ...ended,
 
     /**
-     * Call it when the connection has ended. A clean session then ends as well [MQTT-3.1.2-6]. A persistent session is
-     * stored, and waits for its client.
+     * Call it when the connection has ended. A clean session then ends [MQTT-3.1.2-6], a persistent session is stored.
      */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
@@ -72,7 +71,7 @@ export function createSessions(parts: {
       }
     },
 
-    /** Claims the sessions of this node again, after the other nodes took this node for dead. */
+    /** Stores the sessions again, after other nodes took this node for dead. */
     async claimAgain(): Promise<void> {
       await eachOf([...connected.values()].filter(records.isStored), stored.store)
     },
@@ -93,7 +92,7 @@ export function createSessions(parts: {
         return true
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
-        // Another commit has stored the session after `record` was read. A client that has logged in keeps its session.
+        // A client that has logged in meanwhile keeps its session.
         if (connected.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
       }
@@ -105,14 +104,13 @@ export function createSessions(parts: {
     session.storedVersion = record?.version
     // The store has applied a commit of this node that seemed to have failed.
     if (records.isOwn(record)) return
-    // Another node took this node for dead and removed its clean sessions. `claimAgain` stores the sessions again.
+    // Another node has removed the clean sessions of this node: `claimAgain` stores them again.
     if (!record && session.clean && known.isTakenForDead()) return
     const { owner } = session
     detachClient(session)
     owner?.cut('takeover', 'another connection with the same client id')
   }
 
-  /** Removes the session from the connected ones, and notes how far the session has got. */
   function detachClient(session: Session): void {
     reading.stop(session)
     here.exit(session)
@@ -121,7 +119,7 @@ export function createSessions(parts: {
 
 export type EndedSessions = ReturnType<typeof createEndedSessions>
 
-/** Ends expired sessions, and sessions whose node is gone. The leader does this for all nodes. */
+/** On the leader: ends expired sessions, and sessions whose node is gone. */
 export function createEndedSessions(parts: {
   store: Store
   isLeader: () => boolean
@@ -137,7 +135,7 @@ export function createEndedSessions(parts: {
     /** Removes sessions that have been offline for too long, and returns their number. */
     async sweep(): Promise<number> {
       if (!isLeader()) return 0
-      // Repeats `endGone`: the call that the hub made when a node went away may have failed.
+      // `endGone` may have failed when the node went away.
       await endGone()
       const all = [...known.values()]
       const expired = all.filter(known.hasExpired)
@@ -150,7 +148,6 @@ export function createEndedSessions(parts: {
     },
   }
 
-  /** For nodes that are gone: stores how far their persistent sessions have got, and removes their clean sessions. */
   async function endGone(): Promise<void> {
     if (!isLeader()) return
     const gone = known.gone()

@@ -11,9 +11,8 @@ export type StoredSessions = ReturnType<typeof createStoredSessions>
 type Removable = Pick<KnownSession, 'clientId' | 'clean' | 'version'>
 
 /**
- * Stores and removes the records of this node's sessions. Each commit names the version of the record that it replaces.
- * If another node has changed the record meanwhile, the store refuses the commit with `ConditionFailed`. If a commit
- * fails in another way, this node does not know whether it was applied, and corrects the record later.
+ * Stores and removes the records of this node's sessions. `ConditionFailed`: another node has changed the record. After
+ * other failures the commit may have been applied: `repair` corrects the record later.
  */
 export function createStoredSessions(parts: {
   store: Store
@@ -31,7 +30,7 @@ export function createStoredSessions(parts: {
     /** Stores a session in its present state. */
     store: storeRecord,
 
-    /** Call it at a log-in. Stores the session instead of `before`, and adds it to the connected sessions. */
+    /** For a log-in: replaces `before` by the session, and lists the session as connected. */
     async claim(session: Session, before: Removable | undefined, removed: readonly Change[]): Promise<void> {
       const changes = changesOf(session)
       const record = recordOf(session)
@@ -47,7 +46,7 @@ export function createStoredSessions(parts: {
       here.enter(session)
     },
 
-    /** Resolves when this node has heard of all commits that the other nodes made before the call. */
+    /** Resolves when this node knows all earlier commits of the other nodes. */
     async catchUp(): Promise<void> {
       await store.commit([{ tell: 'caught up', value: '' }])
     },
@@ -71,8 +70,7 @@ export function createStoredSessions(parts: {
       await store.commit([...changes, ...finished.changes])
     } catch (error) {
       finished.putBack()
-      // If the outcome of the commit is unknown, or the record of a leaving session still names this node, the store
-      // may name this node for a client that has gone. `repair` corrects that.
+      // Without `repair`, the record could name this node although the client has gone.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
       throw error
@@ -83,10 +81,7 @@ export function createStoredSessions(parts: {
     if (isLeaving && here.leaving.get(clientId) === session) here.leaving.delete(clientId)
   }
 
-  /**
-   * Whether the store still names this node for a leaving session. If so, the store has applied an earlier commit
-   * that seemed to have failed. If not, another node has claimed the session, and now stores its progress.
-   */
+  /** Whether the store still names this node for a leaving session. Otherwise another node has claimed the session. */
   async function isStillOwn(session: Session): Promise<boolean> {
     try {
       const record = await records.read(session.clientId)
@@ -99,7 +94,7 @@ export function createStoredSessions(parts: {
     }
   }
 
-  /** Corrects the stored record of a client id. If the client is connected to another node, that node does it. */
+  /** Corrects the stored record of a client id. The record of another node stays. */
   async function settle(clientId: string): Promise<void> {
     if (here.claiming.has(clientId)) return repair.add(clientId)
     const session = here.connected.get(clientId) ?? here.leaving.get(clientId)
@@ -136,8 +131,8 @@ export function createStoredSessions(parts: {
 }
 
 /**
- * Makes the commits of one holder (a session) one after another, because each names the record that it replaces. Calls
- * during a commit share the next commit.
+ * The commits of a session follow each other: each commit names the former record. Calls during a commit share the next
+ * commit.
  */
 function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) {
   const storing = new Map<Holder, { current: Promise<void>; next?: Promise<void> }>()
@@ -161,15 +156,11 @@ function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) 
   }
 }
 
-/**
- * Maximum number of calls of `work` that `eachOf` has under way. Each call reads and commits: 20,000 at once stopped the
- * node for seconds, and took 1 GB.
- */
+/** Maximum number of calls at the same time. 20,000 calls stopped the node for seconds, and took 1 GB. */
 const atOnce = 100
 
 /**
- * Calls `work` for all items; each call makes a separate commit. Ignores calls that the store refuses with
- * `ConditionFailed`. Rejects with the first other error, when all calls have ended.
+ * Calls `work` for all items. Ignores `ConditionFailed`. When all calls have ended, rejects with the first other error.
  */
 export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const isFailure = (result: PromiseSettledResult<void>): result is PromiseRejectedResult =>
@@ -182,10 +173,7 @@ export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => P
   if (failed) throw failed.reason
 }
 
-/**
- * Corrects records that may differ from the memory of this node, because the store did not answer. Calls `settle` for
- * their client ids every second, until each call has succeeded.
- */
+/** Calls `settle` for each added client id, every second until the call succeeds. */
 function createRepair(settle: (clientId: string) => Promise<void>) {
   const due = new Set<string>()
   const closing = new AbortController()

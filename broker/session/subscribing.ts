@@ -16,22 +16,20 @@ import type { Routes } from './subscriptions.ts'
 /** The return code of a refused filter [MQTT-3.9.3-2]. */
 const refused = 0x80
 
-/** A packet with more filters than this is paced like a large PUBLISH: each filter costs some microseconds. */
+/** Packets with more filters are paced like a large PUBLISH: each filter costs microseconds. */
 const manyFilters = 10
 
 export type Subscribing = ReturnType<typeof createSubscribing>
 
 /**
- * Answers SUBSCRIBE and UNSUBSCRIBE. Decides about each filter of a SUBSCRIBE separately, and stores the granted
- * filters. Then sends one SUBACK with a return code for every filter of the packet, also for repeated filters
- * [MQTT-3.8.4-5].
+ * Answers SUBSCRIBE and UNSUBSCRIBE. A persistent session is stored before the answer. SUBACK has a return code for
+ * every filter, even a repeated one [MQTT-3.8.4-5].
  */
 export function createSubscribing(parts: {
   grants: Grants
   reading: Reading
   retainedSending: RetainedSending
   rules: FilterRules
-  /** Limits how many packets are taken per turn of the event loop: `large` is for packets with many filters. */
   pacing: Record<'small' | 'large', Pacing>
   log: Log
   metrics: Metrics
@@ -76,14 +74,14 @@ export function createSubscribing(parts: {
     })
     rules.report(session, denials)
     if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
-    // For a clean session there is no `await`: SUBACK must go out before the first message of the subscription.
+    // No `await` for a clean session: SUBACK must go out before the first message.
     const granting = grants.store(session)
     if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
     connection?.send(encodeSuback(packetId, returnCodes))
     retainedSending.start(session, granted, since)
   }
 
-  /** Never rejects: if the end of the subscription cannot be stored, closes the connection without an answer. */
+  /** Never rejects: if the store fails, closes the connection without an answer. */
   async function unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
     const { connection } = session
     const names = filters.map(({ filter }) => filter)
@@ -95,7 +93,6 @@ export function createSubscribing(parts: {
     connection?.send(encodeUnsuback(packetId))
   }
 
-  /** Grants the filter in memory. If the rules deny it, removes the filter instead, and returns the reason. */
   function grant(session: Session, filter: string, qos: Qos): string | undefined {
     const reason = rules.denialOf(session, filter)
     if (reason === undefined) grants.add(session, filter, qos)

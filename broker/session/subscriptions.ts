@@ -3,10 +3,7 @@ import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
 import type { Session } from './session.ts'
 
-/**
- * Topic filters and their holders, as a tree of topic levels. So the time to find the holders of a topic depends on the
- * depth of the topic, not on the number of filters.
- */
+/** Topic filters and their holders, as a tree of topic levels. The number of filters does not slow down `match`. */
 export function createSubscriptions<Holder>() {
   const nobody: ReadonlyMap<Holder, Qos> = new Map()
   const root: Node<Holder> = { children: undefined, holders: undefined }
@@ -31,7 +28,7 @@ export function createSubscriptions<Holder>() {
       removeBelow(root, filter.split('/'), 0, holder)
     },
 
-    /** Returns each holder with a matching filter once, with the highest QoS of its matching filters [MQTT-3.3.5-1]. */
+    /** Returns each holder of a matching filter, with the highest QoS [MQTT-3.3.5-1]. */
     match(topic: string): ReadonlyMap<Holder, Qos> {
       if (!root.children?.size) return nobody
       const found: Map<Holder, Qos>[] = []
@@ -71,31 +68,31 @@ export function createRoutes() {
   }
 }
 
-/** A session that gets a message, and the highest QoS that its matching filters grant. */
+/** A session that gets a message. `granted`: the highest QoS of the matching filters. */
 export type Recipient = readonly [session: Session, granted: Qos]
 
-/** The clients that get a message live: each once, at the highest QoS of its matching filters [MQTT-3.3.5-1]. */
+/** The clients that get a message live, each once [MQTT-3.3.5-1]. */
 export function recipientsOf(
   { topic, qos }: Pick<Message, 'topic' | 'qos'>,
   routes: Routes,
   mayReceive: Access['mayReceive'],
 ): Recipient[] {
   const permitted = createPermittedCheck(topic, mayReceive)
-  // Compares with undefined, because V8 would have to fetch the object to see whether it is truthy.
+  // Compares with undefined: to test truthiness, V8 would have to fetch the object.
   const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
   const holders = routes.live.match(topic)
   const persistent = routes.persistent.match(topic)
-  // A persistent session that has another matching filter above QoS 0 gets the message by the `persistent` delivery.
+  // A session that also matches in `persistent` gets the message by `persistentRecipientsOf`.
   const recipients = [...holders].filter(
     ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
   )
   if (qos > 0) return recipients
-  // The `persistent` delivery skips messages of QoS 0. So persistent sessions get these messages live.
+  // At QoS 0, persistent sessions get the message live too.
   const others = [...persistent]
   return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
 }
 
-/** The persistent sessions with a matching filter above QoS 0 that may receive a message on this topic. */
+/** The permitted persistent sessions with a matching filter above QoS 0. */
 export function persistentRecipientsOf(
   topic: string,
   routes: Routes,
@@ -107,7 +104,7 @@ export function persistentRecipientsOf(
   return [...holders].filter(([session]) => permitted(session))
 }
 
-/** Returns a check that asks `mayReceive` once per set of permissions, because many sessions share a set. */
+/** Asks `mayReceive` once per set of permissions: many sessions share a set. */
 function createPermittedCheck(
   topic: string,
   mayReceive: Access['mayReceive'],
@@ -128,7 +125,7 @@ function createPermittedCheck(
   }
 }
 
-/** A node of the tree. Its maps are made when needed: an empty map takes more memory than the rest of the node. */
+/** A node of the tree. Maps are made when needed, to save memory. */
 interface Node<Holder> {
   children: Map<string, Node<Holder>> | undefined
   holders: Map<Holder, Qos> | undefined

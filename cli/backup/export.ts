@@ -12,7 +12,7 @@ import { sizeText, valueAt } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** `hubctl export FILE`. Writes a draft, reads it back to check it, and only then gives it the name FILE. */
+/** `hubctl export FILE`. Writes and checks a draft, then renames the draft to FILE. */
 export const exportCommand: LocalCommand = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
@@ -30,7 +30,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: unknown 
   const file = await fileAt(named)
   const draft = `${file}.part`
   const ended = new AbortController()
-  // The draft holds keys and password hashes, so an interrupted export removes it as well.
+  // The draft holds keys and password hashes: an interruption must remove it.
   for (const name of ['SIGINT', 'SIGTERM'] as const) {
     process.once(name, () => ended.abort(new Error(`ended by ${name}`)))
   }
@@ -61,7 +61,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: unknown 
   }
 }
 
-/** The file behind a name, also behind a symbolic link. Throws a `usage` error if a device or pipe has the name. */
+/** The file behind a name or symbolic link. Throws a `usage` error for a directory, device or pipe. */
 async function fileAt(name: string): Promise<string> {
   const path = await realpath(name).catch(() => name)
   const found = await stat(path).catch(() => undefined)
@@ -69,7 +69,7 @@ async function fileAt(name: string): Promise<string> {
   throw usage(`FILE must be a file, or a name that is still free: ${name} is neither`)
 }
 
-/** Reads the store without a node. Loads the code for this only here, so that other commands start sooner. */
+/** Imports the code here: other commands start sooner without it. */
 async function linesOfStopped() {
   const { openStopped } = await import('../../admin/backup/stopped.ts')
   const { lines, close } = await openStopped(process.env, process.cwd())

@@ -15,7 +15,7 @@ import { progress } from './progress.ts'
 
 /** Pause between two requests that ask whether the node is back, milliseconds. */
 const askEveryMs = 200
-/** Longest wait for the node to start again, milliseconds. Then `hubctl` refers to the log of the node. */
+/** Longest wait for the node to start again, milliseconds. */
 const patienceMs = 30 * 60_000
 
 type Done = { result: unknown } | { error: CallFailure }
@@ -43,7 +43,7 @@ async function importFrom(file: string, place: Place): Promise<Done> {
   const found = await stat(file).catch(() => undefined)
   if (found && !found.isFile()) throw usage(`FILE must be a file of hubctl export: ${file} is no file`)
   try {
-    // Checks the file before asking the node, because the node would restart even for a file that it cannot use.
+    // The node would restart even for an unusable file.
     const about = await checkFile(file)
     return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
   } catch (error) {
@@ -69,7 +69,7 @@ function waiting(file: string, about: About, dataDir: string): Done {
   return { result: { ...shown(file, about), waits: true, waitsIn: join(dataDir, waitingName) } }
 }
 
-/** Hands the file to a running node, and waits until the node has restarted and imported the file. */
+/** Hands the file to a running node, and waits until the import ends. */
 async function offer(file: string, about: About, { socketPath, who }: Place): Promise<Done> {
   const dataDir = dirname(socketPath)
   // First asks whether there is a node.
@@ -103,19 +103,18 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
   return { error: { code: 'node.unreachable', message } }
 }
 
-/** Copies the file into the data directory. The copy belongs to the user of the node, and is on disk at the end. */
+/** Copies the file durably into the data directory, for the user of the node. */
 async function copyInto(dataDir: string, file: string): Promise<void> {
   const path = join(dataDir, offeredName)
   await rm(path, { force: true })
   const copy = await open(path, 'wx', 0o600)
   try {
-    // Changes the owner through the file handle and not by name: another user may write in the directory, and could put
-    // another file under the name.
+    // Changes the owner by handle: another user could swap the file under the name.
     const { uid, gid } = await stat(dataDir)
     if (process.getuid?.() === 0) await copy.chown(uid, gid)
     await pipeline(createReadStream(file), progress('copied'), copy.createWriteStream({ flush: true }))
   } catch (error) {
-    // On a full disk, half a copy would take the room that the node needs.
+    // Half a copy must not fill the disk of the node.
     await rm(path, { force: true })
     throw error
   }

@@ -1,6 +1,6 @@
 import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
 
-/** Where an export or import happens: through the socket of a node, or in the store of nodes that are stopped. */
+/** Where to export or import: through a socket, or (`stopped`) in the store itself. */
 export interface Place {
   socketPath: string
   stopped: boolean
@@ -14,8 +14,7 @@ export const stoppedOption: CommandOption = {
 }
 
 /**
- * Returns where to export or import. Refuses a URL, because an export holds keys and password hashes, which must not be
- * sent over the network.
+ * Returns where to export or import. Refuses a URL (`usage` error): the network must not see keys and password hashes.
  */
 export function atSocket({ url, socketPath, isSocketNamed, who }: LocalHow, input: Input): Place {
   if (url !== undefined) throw usage('this works on the machine of a node only, without --url and HUBCTL_URL')

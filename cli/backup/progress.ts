@@ -3,7 +3,7 @@ import { sizeText } from '../print.ts'
 
 const everyMs = 1_000
 
-/** A stream that passes all bytes on. On a terminal it shows once a second how many bytes have passed. */
+/** A stream that passes all bytes on, and counts them on a terminal. */
 export function progress(done: string): Transform {
   let bytes = 0
   let isSaid = false

@@ -11,7 +11,7 @@ const pollMs = 1_000
 /** A token that ends within this time is exchanged before it is used, milliseconds. */
 const marginMs = 30_000
 
-/** Sends commands to a hub over HTTPS, as the user who logged in there. `ca` replaces the CA of the log-in. */
+/** Sends commands over HTTPS, as the user who logged in. `ca` replaces the CA of the log-in. */
 export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
@@ -35,7 +35,7 @@ export function openRemote(url: string, ca: string | undefined) {
       const page = resultOf(answer, url)
       if ('error' in page) return page.error
       const { events, next, leftOut } = Object(page.result)
-      // Printed first: the events that were left out are older than the events of this page.
+      // The number of left-out events comes first: these events are older than this page.
       if (leftOut !== 0) print({ leftOut })
       for (const event of Array.isArray(events) ? events : []) print(event)
       after = next
@@ -43,7 +43,7 @@ export function openRemote(url: string, ca: string | undefined) {
     }
   }
 
-  /** Sends a command with a valid token. Exchanges the token shortly before it ends, or when the hub refuses it. */
+  /** Sends a command. Exchanges the token shortly before its end, or if it is refused. */
   async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
     const kept = await readLogIn(url)
     if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
@@ -65,7 +65,7 @@ export function openRemote(url: string, ca: string | undefined) {
       return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
     }
     const renewed = { ...kept, ...answer.session }
-    // If the new token cannot be kept (read-only directory), the next command exchanges the old one again.
+    // In a read-only directory, the next command exchanges the old token again.
     await keepLogIn(renewed).catch(() => undefined)
     return renewed
   }
@@ -89,12 +89,12 @@ export function resultOf(answer: Answer, url: string): Result {
     : { error: failureOf(answer, url) }
 }
 
-/** The reason why a hub did not carry out a command, in the words of the hub if it gave a reason. */
+/** Why a hub did not carry out a command, preferably in the hub's words. */
 export function failureOf(answer: Answer, url: string): CallFailure {
   const { status, body, retryAfter } = answer
   const { message } = Object(body)
   if (typeof message !== 'string') {
-    // This answer is from the proxy in front of the hub: the proxy does not reach the hub.
+    // A proxy answers, because the proxy does not reach the hub.
     if ([502, 503, 504].includes(status)) {
       return { code: 'node.unreachable', message: `no hub answers at ${url}: status ${status}` }
     }

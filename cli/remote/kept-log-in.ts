@@ -15,10 +15,7 @@ export interface KeptLogIn {
   ca?: string
 }
 
-/**
- * Reads the log-in to a hub; undefined if there is none. Each hub has a file of its own, so that commands for different
- * hubs do not write to the same file.
- */
+/** Reads the log-in to a hub; undefined if there is none. Commands for different hubs never write to the same file. */
 export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   try {
     const kept: unknown = JSON.parse(await readFile(pathOf(url), 'utf8'))
@@ -29,7 +26,7 @@ export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   }
 }
 
-/** Stores a log-in so that only its owner can read it. The file appears only when it is whole. */
+/** Stores a log-in that other users cannot read. No command ever reads half a file. */
 export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   const path = pathOf(kept.url)
   const draft = `${path}.${process.pid}`
@@ -51,7 +48,7 @@ export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   }
 }
 
-/** Removes the log-in to a hub, and drafts of it that a killed command has left. Resolves with whether there was one. */
+/** Removes the log-in to a hub, and drafts that killed commands left. Resolves with false if there was no log-in. */
 export async function forgetLogIn(url: string): Promise<boolean> {
   const drafts = `${basename(pathOf(url))}.`
   const names = await readdir(directory()).catch(() => [])
@@ -69,7 +66,7 @@ function pathOf(url: string): string {
   return join(directory(), `${encodeURIComponent(new URL(url).host)}.json`)
 }
 
-/** The directory of the log-ins. A relative path in XDG_CONFIG_HOME is ignored (XDG Base Directory Specification). */
+/** Ignores a relative path in XDG_CONFIG_HOME (XDG Base Directory Specification). */
 function directory(): string {
   const { XDG_CONFIG_HOME: base = '' } = process.env
   return join(isAbsolute(base) ? base : join(homedir(), '.config'), 'hubctl')

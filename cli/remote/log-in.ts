@@ -15,8 +15,8 @@ interface LoggedIn {
 }
 
 /**
- * Logs in with e-mail address and password, and keeps the tokens if the user is an operator. Without a terminal, reads
- * lines of the standard input: the e-mail address, if `--email` is not given, and then the password.
+ * Logs in, and keeps the tokens if the user is an operator. Without a terminal, reads the missing e-mail address and
+ * the password from lines of the standard input.
  */
 export async function logIn(
   url: string,
@@ -76,7 +76,7 @@ async function readPassword(given: string | undefined): Promise<{ email: string;
   return { email, password }
 }
 
-/** The text without all before its last `@`: a mistyped URL may have its password anywhere there. */
+/** Hides all before the last `@`, where a mistyped URL may have a password. */
 function withoutPassword(text: string): string {
   return text.replace(/^.*@/s, '…@')
 }

@@ -11,7 +11,7 @@ export interface Answer {
   cookie: string | undefined
 }
 
-/** Longest wait for an answer, milliseconds: only a refresh of the feed may take long. */
+/** Longest wait for an answer, milliseconds. A refresh of the feed takes the longest. */
 const timeoutMs = 60_000
 /** Longest answer, bytes. The answer of a hub with 100,000 sessions is shorter. */
 const maxBytes = 256 * 1024 * 1024
@@ -71,10 +71,7 @@ export async function send(
   }
 }
 
-/**
- * The seconds in a `Retry-After` header, within bounds: if the value is nonsense, hubctl must neither ask without a
- * pause nor wait for ever.
- */
+/** The seconds in a `Retry-After` header. The bounds prevent a busy loop and an endless wait. */
 function secondsIn(retryAfter: string | undefined): number {
   const seconds = Number(retryAfter)
   return seconds >= 1 ? Math.min(seconds, maxRetryAfter) : 1
@@ -101,5 +98,5 @@ function describe(url: string, error: unknown): CallFailure {
   return { code: 'node.unreachable', message: `no hub answers at ${url}: ${reason}` }
 }
 
-/** Error codes of OpenSSL's checks, and of the check of the name in the certificate. */
+/** Error codes of OpenSSL, and of the check of the host name. */
 const aboutCertificate = /CERT|SELF_SIGNED|UNABLE_TO|ISSUER|ALTNAME|CRL/

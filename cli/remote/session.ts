@@ -13,10 +13,10 @@ type Outcome = { session: Session } | { refused: Answer } | { error: CallFailure
 
 const path = '/auth/session'
 const cookieName = '__Secure-hub-session'
-/** Without this header the hub refuses the request, because a page of another site may have sent it. */
+/** The hub refuses requests without this header: a page of another site may have sent them. */
 const asPage = { 'x-hub-page': 'hubctl' }
 
-/** Logs in as the web pages do. `/auth/login` will be retired with the HTTPS API of publishers, so it is not used. */
+/** Logs in as the web pages do: `/auth/login` will be retired with the HTTPS API of publishers. */
 export async function beginSession(hub: Hub, body: { email: string; password: string }): Promise<Outcome> {
   return outcomeOf(await send(hub, ['POST', path], { body, headers: asPage }))
 }

@@ -10,7 +10,7 @@ export function localTime(value: unknown): unknown {
   return `${local}${fraction}${offsetOf(ahead)}`
 }
 
-/** Whether the value at a path is a time. Looks only at the path: an id that a publisher chose may look like a time. */
+/** Whether the field at a path is a time. Ignores the value, because an id of a publisher may look like a time. */
 export function isTime(path: string): boolean {
   return timePaths.test(path)
 }

@@ -8,7 +8,7 @@ interface Words {
   valued: string[]
 }
 
-/** The words that may come after `typed`. `isWhole`: it is a whole command, and arguments may come as well. */
+/** The words that can follow `typed`. `isWhole`: `typed` is a whole command, and arguments can follow, too. */
 interface Next {
   typed: string
   words: string[]
@@ -101,7 +101,7 @@ ${next.map(({ words, ...typed }) => `    ${patternOf(typed)}) compadd -- ${words
 if [[ \${funcstack[1]} == _hubctl ]]; then _hubctl; else compdef _hubctl hubctl; fi`
 }
 
-/** The end of the loop in bash and zsh that collects the words before the cursor, without options and their values. */
+/** End of the loop for bash and zsh: collects the typed words, without options and their values. */
 function typedSoFar(valued: readonly string[]): string {
   return `    if [[ $word == -* ]]; then
       [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))
@@ -137,7 +137,6 @@ end
 ${lines.join('\n')}`
 }
 
-/** Shell pattern for the words typed so far. After a whole command it also matches arguments. */
 function patternOf({ typed, isWhole }: Omit<Next, 'words'>): string {
   return isWhole ? `'${typed}' | '${typed} '*` : `'${typed}'`
 }

@@ -14,12 +14,12 @@ export interface Question {
 }
 
 /**
- * Asks a person on the terminal. Resolves with the answers. An answer that was pasted together with an earlier one
- * answers the next question: a password manager may type address and password at once.
+ * Asks a person on the terminal. Resolves with the answers, one for each line: a password manager may type address and
+ * password at once.
  */
 export async function askPerson(questions: readonly Question[]): Promise<string[]> {
   let isHidden = false
-  // With `terminal: true`, readline echoes the typed text, in place of the terminal. `output` drops a secret.
+  // With `terminal: true`, readline echoes the typed text to `output`, which drops secrets.
   const output = new Writable({
     write(chunk, _encoding, done) {
       if (!isHidden) process.stderr.write(chunk)
@@ -42,8 +42,7 @@ export async function askPerson(questions: readonly Question[]): Promise<string[
       function ask(): void {
         const { text = '', isSecret = false } = questions[answers.length] ?? {}
         isHidden = isSecret
-        // Prints the question for a secret after `output` has begun to drop typed text, because the person may type as
-        // soon as the question is there.
+        // `isHidden` must be set before the question appears, because the person may type at once.
         if (isSecret) process.stderr.write(text)
         lines.setPrompt(isSecret ? '' : text)
         lines.prompt()
@@ -54,9 +53,7 @@ export async function askPerson(questions: readonly Question[]): Promise<string[
   }
 }
 
-/**
- * Reads the first `count` lines of the standard input, for scripts. At a terminal, `askPerson` asks a person instead.
- */
+/** Reads the first `count` lines of the standard input, for scripts. `askPerson` asks at a terminal. */
 export async function readInput(count: number): Promise<string[]> {
   const chunks: Buffer[] = []
   let length = 0

@@ -17,19 +17,19 @@ export const programOptions: readonly CommandOption[] = [
   { flags: '--yes', summary: 'do not ask before something is taken away for good' },
 ]
 
-/** The values of the program options: which hub to ask, and how to print its answer. */
+/** The values of the program options: which hub to ask, and how. */
 export interface GlobalOptions {
   socketPath: string
   /** Whether the person named the socket, with --socket. */
   isSocketNamed: boolean
-  /** Address of the hub, if the command goes over HTTPS instead of through the socket. */
+  /** URL of the hub. Undefined: the command goes through the socket. */
   url: string | undefined
   caPath: string | undefined
   watch: boolean
   yes: boolean
 }
 
-/** Commands that work without a node, or that do more than send one command to it. */
+/** Commands that need no node, or ask a node more than once. */
 const withoutTable = [exportCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
   ...withoutTable,
@@ -65,13 +65,12 @@ export function createProgram(
   }
 }
 
-/** The command to run. A command with `without` is replaced if the named option is not given. */
 function chosen(command: Command | LocalCommand, input: Input): Command | LocalCommand {
   const without = 'operation' in command ? command.without : undefined
   return without && input.optional(without.option) === undefined ? without.run : command
 }
 
-/** The summary of a command for the help: its own, or else the summary of the operation that it asks for. */
+/** The summary of a command for the help: its own, or else that of its operation. */
 export function summaryOfCommand(command: Command | LocalCommand): string {
   return 'run' in command ? command.summary : (command.summary ?? operations[command.operation].summary)
 }

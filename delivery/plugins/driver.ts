@@ -28,9 +28,9 @@ interface DeliveryContext {
 /** Delivers items to one plugin target. */
 export interface PluginDriver {
   /**
-   * Tries once to deliver an item. Resolves with undefined when the target has taken the item. Rejects if the hub is to
-   * try again, after a pause that grows with each failure. An `Outcome` says more, for example that the target refuses
-   * this item, or how long the hub is to wait.
+   * Tries once to deliver an item. Undefined: the target has taken the item. If the promise rejects, the hub tries
+   * again, after growing pauses. An `Outcome` says more: for example, that the target refuses the item, or how long to
+   * wait.
    */
   deliver(item: PluginItem, context: DeliveryContext): Promise<Outcome | undefined>
   /** Called when the hub stops. */

@@ -8,7 +8,7 @@ import { type PluginTarget, queueOf } from './targets.ts'
 export const attemptMs = 20_000
 /** Longest time that the hub waits for a driver to close, milliseconds. */
 const closeMs = 2_000
-/** Maximum number of characters of the reason why an attempt failed. The rest is cut off. */
+/** Longest reason of a failed attempt, characters. The rest is cut off. */
 const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
@@ -35,7 +35,7 @@ export async function createPlugins(parts: {
       return queue !== action && drivers.has(queue) ? queue : undefined
     },
 
-    /** Undefined: the target is not configured any more. Its items wait until it is configured again. */
+    /** Undefined: the target is no longer configured, and the items wait. */
     targetOf(queue: string): Target | undefined {
       const driver = drivers.get(queue)
       if (!driver) return undefined
@@ -47,7 +47,7 @@ export async function createPlugins(parts: {
       }
     },
 
-    /** Closes the drivers. Never rejects, and does not wait for a driver that takes longer than `closeMs`. */
+    /** Closes the drivers. Never rejects, and waits for `closeMs` at most. */
     async close(): Promise<void> {
       const closing = [...drivers].map(([queue, driver]) =>
         close(driver).catch((err: unknown) => log.error({ err, queue }, 'plugin driver not closed')),
@@ -69,10 +69,7 @@ async function close(driver: PluginDriver): Promise<void> {
   }
 }
 
-/**
- * Makes one attempt. Third parties write drivers, so this resolves whatever a driver does, at the latest at the
- * deadline.
- */
+/** Makes one attempt. Resolves at the deadline at the latest, whatever the driver of a third party does. */
 async function attempt(
   driver: PluginDriver,
   pluginItem: PluginItem,
@@ -108,7 +105,6 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   })
 }
 
-/** Turns the value that a driver returned into an outcome. The value may be anything. */
 function readOutcome(returned: unknown): Outcome {
   const { result, status, reason, retryAfterMs } = Object(returned ?? {})
   const code = Number.isInteger(status) ? status : null

@@ -3,7 +3,7 @@ import { isRecord } from '../../event/json.ts'
 import type { EventKind } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
 
-/** A plugin target, as the operator configures it. The fields that are not listed here belong to its driver. */
+/** A plugin target, as the operator configures it. Further fields belong to its driver. */
 export interface PluginTarget {
   type: string
   autoEnable?: boolean
@@ -15,16 +15,16 @@ export interface PluginTarget {
 
 const maxWarnings = 20
 
-/** A target that gets an event. `plugin` is the entry for this target in the event's `plugins`. */
+/** A target that gets an event. `plugin`: see `PluginItem`. */
 interface Enabled {
   type: string
   plugin: Record<string, unknown>
 }
 
 /**
- * The targets that get an event, each once (service.md §4.2, design.md §10). They are the targets that the event's
- * `plugins` name. Music on the playing topic also goes to targets with `autoEnable`. One entry with `isDeactivated` is
- * enough to exclude its target.
+ * The targets that get an event, each once (service.md §4.2, design.md §10): those that the event's `plugins` name, and
+ * for music on the playing topic also those with `autoEnable`. One entry with `isDeactivated` is enough to exclude its
+ * target.
  */
 export function enabledTargets(
   event: HubEvent,
@@ -47,8 +47,8 @@ export function queueOf(type: string): string {
 }
 
 /**
- * Warnings about entries in `plugins` that name no configured target. Returns only the first `maxWarnings`, because an
- * event may have thousands of entries.
+ * Warnings about entries in `plugins` that name no configured target. At most `maxWarnings`: an event may have
+ * thousands of entries.
  */
 export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
   const entries = entriesOf(event)
@@ -73,7 +73,7 @@ function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
   return suffix === 'track/playing' && 'type' in event && event.type === 'music'
 }
 
-/** The entries of `plugins`. Checks the field, because the schemas of control and data events do not check it. */
+/** The schemas of control and data events do not check `plugins`. */
 function entriesOf(event: HubEvent): Record<string, unknown>[] {
   const plugins = 'plugins' in event ? event.plugins : undefined
   return Array.isArray(plugins) ? plugins.map((entry) => (isRecord(entry) ? entry : {})) : []

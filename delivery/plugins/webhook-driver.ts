@@ -1,7 +1,7 @@
 import type { Post } from '../webhook/webhook.ts'
 import type { PluginDriver } from './driver.ts'
 
-/** Posts items to a URL that the operator has configured. Each request has a token of the hub, as a push has. */
+/** Posts items to a URL that the operator has configured. Each request has a token of the hub. */
 export function createWebhookDriver(parts: {
   url: string
   deadlineMs: number

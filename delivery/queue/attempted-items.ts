@@ -19,7 +19,7 @@ export function createAttemptedItems(parts: {
   const { store, inMemory, payload } = parts
 
   return {
-    /** Removes a delivered item. If the item became a dead letter during the attempt, removes that letter. */
+    /** Removes a delivered item, or the dead letter that the item became during the attempt. */
     async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
       const queue = inMemory.get(name)
       const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
@@ -29,10 +29,7 @@ export function createAttemptedItems(parts: {
       inMemory.takeLetters(name, letters)
     },
 
-    /**
-     * Records a failed attempt in the item. With `asideUntil`, also sets the item aside until then, out of the order of
-     * the queue.
-     */
+    /** Records a failed attempt in the item. With `asideUntil`, also sets the item aside until then. */
     postpone: (
       name: string,
       item: WorkItem,
@@ -69,7 +66,7 @@ export function createAttemptedItems(parts: {
       await store.commit([itemChange(name, changed, own, stillThere), ...alongside])
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // Another node has settled the item: store only `alongside`, so that the item does not come back.
+      // Another node has settled the item, and the item must not come back.
       return void (await store.commit(alongside))
     }
     replaceIn(queue, changed)

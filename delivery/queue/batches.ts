@@ -1,13 +1,7 @@
-/**
- * Maximum number of items and bytes of one commit. A larger change is split into several commits, because the next
- * commits would have to wait for a long one.
- */
+/** Maximum number of items and bytes of one commit. Other commits would wait too long for a larger one. */
 const batchLimits = { items: 500, bytes: 1024 * 1024 }
 
-/**
- * Calls `read` for each element of `all`, one after another. `read` finds a payload, or a message with its payload.
- * Yields the results in portions, each small enough for one commit.
- */
+/** Calls `read` for one element of `all` after another. Yields the results in portions for one commit each. */
 export async function* inBatches<Of, Found extends Buffer | { payload: Buffer }>(
   all: readonly Of[],
   read: (of: Of) => Promise<Found | undefined>,

@@ -7,10 +7,9 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Makes items for earlier messages, and puts them in front of the other items of a new queue, in the order of the
- * journal. The sequence of an item made here is the position of its message. So a node that starts over, or two nodes
- * that do this at the same time, make the same items. The caller holds the lock of the queue, and the hub sends nothing
- * from the queue meanwhile.
+ * Puts items for earlier messages before all other items of a new queue, in the order of the journal. A second run
+ * makes the same items: docs/decisions.md, "A webhook that begins with earlier events is marked until it has them". The
+ * caller holds the lock of the queue, and the hub sends nothing from the queue meanwhile.
  */
 export function createBeginning(parts: {
   store: Store
@@ -23,18 +22,14 @@ export function createBeginning(parts: {
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
-  /**
-   * Adds items for the newest of `messages`, as many as the queue has room for. `beginning` is a condition of each
-   * commit: if it fails, the commit changes nothing.
-   */
+  /** Adds items for the newest of `messages` that the queue has room for. `beginning` is a condition of each commit. */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { inOrder } = inMemory.queueOf(name)
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Some of these messages already have an item, made when they were new. Between them may be messages without an
-    // item, which another node accepted when it did not know the queue yet. So each existing item gets its position as
-    // its sequence: then all items are in the order of the journal.
+    // Items made when these messages were new. Each item gets its position as its sequence: messages of a node that did
+    // not know the queue yet belong between the items.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

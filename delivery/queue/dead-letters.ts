@@ -13,9 +13,7 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/**
- * Maximum number of tries of one commit. A try fails if another node has removed one of its items or letters meanwhile.
- */
+/** Maximum number of tries of one commit. A try fails if another node has removed an item or letter. */
 const maxTries = 3
 
 /** Turns items into dead letters, and dead letters into items again. The caller holds the lock of the queue. */
@@ -69,8 +67,7 @@ export function createDeadLetters(parts: {
       ])
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has settled some items or removed the queue. This node has received that change by now, and tries
-      // again with the items that are left.
+      // Another node has settled some items. This node has received that change by now: try again with the rest.
       return giveUpPortion(name, payloads, why, tries - 1)
     }
     inMemory.take(name, waiting)
@@ -101,8 +98,8 @@ export function createDeadLetters(parts: {
       return replayed
     } catch (error) {
       if (!(error instanceof ConditionFailed) || tries === 1) throw error
-      // Another node has replayed or removed one of the letters. This node has received that change by now, and tries
-      // again with the letters that are left.
+      // Another node has replayed or removed a letter. This node has received that change by now: try again with the
+      // rest.
       return replayed + (await replay(name, messageId, tries - 1))
     }
   }

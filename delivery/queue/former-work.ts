@@ -2,9 +2,8 @@ import type { Change, Store } from '../../store/store.ts'
 import { deadPrefix, encodeWork, workPrefix } from './work-records.ts'
 
 /*
- * What the previous release stored: items and dead letters have the same keys as today, but each value is only JSON,
- * without the payload. The payload is a separate entry, the body: its key is `work-body/{number}`, and the JSON has
- * this number in its field `body`. Several items can share one body.
+ * The previous release stored only JSON at the keys of today. The payload was at `work-body/{number}`: field `body` of
+ * the JSON has the number, and several items can share a body.
  */
 
 const bodyPrefix = 'work-body/'
@@ -17,7 +16,7 @@ export async function* formerWork(store: Store): AsyncGenerator<Change[]> {
       // Skip values of this release: they begin with a position, not with a brace.
       if (value[0] !== openBrace) continue
       const { body, ...item } = JSON.parse(value.toString())
-      // If the body is missing, the item gets no payload. The first attempt then turns the item into a dead letter.
+      // Without a payload, the first attempt turns the item into a dead letter.
       const payload = await store.get(bodyPrefix + String(body).padStart(16, '0'))
       yield [{ put: key, value: encodeWork(0, item, payload) }]
     }

@@ -14,16 +14,14 @@ export const workLimits = {
   deadLetterAgeMs: 30 * 24 * 3_600_000,
 } as const
 
-/** How many deliveries may be under way at once: in total, and to one endpoint. */
+/** Maximum numbers of deliveries under way at once: in total, and to one endpoint. */
 export interface Slots {
   healthy: { total: number; perEndpoint: number }
   /** For queues whose endpoint fails. These queues use up no slots of healthy queues. */
   failing: { total: number; perEndpoint: number }
 }
 
-/**
- * While only one owner (an institution or a plugin target) delivers, it gets half of each number: see `concurrency.ts`.
- */
+/** An owner (institution or plugin target) that delivers alone gets half of each number: see `concurrency.ts`. */
 export const slots: Slots = {
   healthy: { total: 512, perEndpoint: 32 },
   failing: { total: 128, perEndpoint: 8 },

@@ -7,10 +7,7 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
   return {
     newItem,
 
-    /**
-     * Plans the changes that store the items of a group in the commit of their event. After the commit, `shown` is
-     * called with each item.
-     */
+    /** Plans the items of a group. Calls `shown` with each item after the commit of the event. */
     append(
       { content, items }: WorkGroup,
       messageId: string,

@@ -4,19 +4,18 @@ import type { DeadLetter, WorkItem } from './work-item.ts'
 export interface Queue {
   /** The items that the hub tries one after the other, in the order of acceptance. */
   inOrder: WorkItem[]
-  /** The items that the hub set aside, because the endpoint refused them too often. The hub tries them out of order. */
+  /** Items that the hub set aside after too many refusals, and tries out of order. */
   aside: WorkItem[]
   /** Dead letters, in the order in which the hub gave them up. */
   dead: DeadLetter[]
   dropped: number
-  /** The highest sequence that the queue ever held: `before` for items older than the queue, `since` for all others. */
+  /** Highest sequences so far: `before` of items older than the queue, `since` of all others. */
   highest: { before: number; since: number }
 }
 
 /** Longest time for which an item is aside, milliseconds. If `asideUntil` is further ahead, the clock was set back. */
 const maxAsideMs = 3_600_000
 
-/** `takeFrom` searches for up to this many items one by one. For more items, it filters the whole queue once. */
 const few = 20
 
 /** The items of a queue from which the hub chooses its next attempt. */
@@ -25,7 +24,7 @@ export interface Waiting {
   head?: WorkItem
   /** The item that comes after `head`. */
   second?: WorkItem
-  /** Of the items that were set aside and may be tried again now, the one with the earliest `asideUntil`. */
+  /** Of the items set aside that can be tried now, the one with the earliest `asideUntil`. */
   due?: WorkItem
   /** Of all items that were set aside, the one with the earliest `asideUntil`. */
   aside?: WorkItem
@@ -42,7 +41,7 @@ export interface QueueLength {
   deadLetters: number
   /** When the oldest waiting item was put into the queue, ISO 8601. Null: no item waits. */
   oldest: string | null
-  /** Items and dead letters that this node has dropped since its start to keep to the limits of the queue. */
+  /** Items and dead letters that the limits made this node drop since its start. */
   dropped: number
 }
 
@@ -55,16 +54,16 @@ export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
 }
 
 /**
- * Whether an item is older than its queue. The sequence of such an item is a position in the journal. All other
- * sequences are made from the clock, and are greater than 1e15.
+ * Whether an item is older than its queue. Such an item has a journal position as its sequence. Sequences from the
+ * clock are above 1e15.
  */
 export function isOlderThanQueue({ sequence }: Numbered): boolean {
   return sequence < 1e15
 }
 
 /**
- * Looks for an event among the waiting items of a queue. Undefined: the event does not wait. `behind` is the id of the
- * event at the head of the queue. It is null if this event is itself the head, or was set aside.
+ * Whether an event waits in a queue; undefined if not. `behind`: id of the event at the head, or null if this event
+ * waits behind no other.
  */
 export function holds({ inOrder, aside }: Queue, messageId: string): { behind: string | null } | undefined {
   const isIt = (item: WorkItem) => item.messageId === messageId
@@ -74,10 +73,7 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
-/**
- * Adds an item to a queue. An item that was set aside goes to `aside`. An item older than the queue goes before all
- * younger items; among the older ones, the sequence gives the order. Any other item goes to the end.
- */
+/** Adds an item at the end, or to `aside`. Items older than the queue come first, in the order of their sequences. */
 export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
   const age = isOlderThanQueue(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
@@ -91,7 +87,7 @@ export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void 
 
 /** Removes the items with these sequences, and returns them. */
 export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem[] {
-  // Usually only a few items near the front of a long queue are removed. Then a search is faster than a filter.
+  // Most calls take a few items near the front: a search is then faster than a filter.
   if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
   queue.inOrder = queue.inOrder.filter(({ sequence }) => !sequences.has(sequence))
@@ -114,19 +110,15 @@ export function itemsIn({ inOrder, aside }: Queue, sequences: ReadonlySet<number
 
 /** The current state of an item. Undefined: the item does not wait any more. */
 export function currentOf({ inOrder, aside, highest }: Queue, item: WorkItem): WorkItem | undefined {
-  // A sequence above the highest belongs to a new item, which the queue does not have yet. Most calls are about new
-  // items, and a search through a long queue is slow.
+  // A sequence above the highest is that of a new item. Most calls are about new items, and a search is slow.
   if (item.sequence > highest[isOlderThanQueue(item) ? 'before' : 'since']) return undefined
   const isIt = (other: WorkItem) => isSame(other, item)
   return inOrder.find(isIt) ?? aside.find(isIt)
 }
 
-/**
- * Sorts dead letters by the time when they were given up. Letters of the same millisecond sort by sequence, so that the
- * order is the same after a restart.
- */
+/** Orders dead letters by the time of giving up, then by sequence: a restart must not change the order. */
 export function byGivingUp(a: DeadLetter, b: DeadLetter): number {
-  // ISO 8601 times sort correctly as texts. Parsing the times of a long list would be slow.
+  // ISO 8601 times sort correctly as texts. Parsing a long list would be slow.
   if (a.givenUpAt !== b.givenUpAt) return a.givenUpAt < b.givenUpAt ? -1 : 1
   return bySequence(a, b)
 }
@@ -139,7 +131,7 @@ export function sequencesOf(items: readonly Numbered[]): ReadonlySet<number> {
   return new Set(items.map(({ sequence }) => sequence))
 }
 
-/** Inserts a dead letter at its place in the order, which is nearly always the end. */
+/** Inserts a dead letter at its place, which is nearly always the end. */
 export function addLetterTo({ dead }: Queue, letter: DeadLetter): void {
   dead.splice(dead.findLastIndex((other) => byGivingUp(other, letter) < 0) + 1, 0, letter)
 }
@@ -148,10 +140,7 @@ export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): v
   queue.dead = queue.dead.filter(({ sequence }) => !sequences.has(sequence))
 }
 
-/**
- * The oldest items, as many as the queue has above `limit`. The head of the queue is never among them, because an
- * attempt with the head may be under way.
- */
+/** The oldest items above `limit`, without the head: an attempt with the head may be under way. */
 export function beyondLimit({ inOrder, aside }: Queue, limit: number): WorkItem[] {
   const excess = Math.max(0, inOrder.length + aside.length - limit)
   const oldest = [...aside, ...inOrder.slice(1, 1 + excess)].sort(bySequence)
@@ -164,8 +153,7 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
   const [head, second] = inOrder
-  // Take the item with the earliest `asideUntil`, so that all nodes take the same one. A failed attempt gives its item
-  // a later time, so the other items come first.
+  // All nodes must choose the same item. After a failed attempt, a later `asideUntil` lets other items go first.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {
@@ -192,7 +180,7 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
   return (a.asideUntil ?? 0) - (b.asideUntil ?? 0) || bySequence(a, b)
 }
 
-/** Replaces an item by its changed state. Moves the item to `aside` if the change has set the item aside. */
+/** Replaces an item by its changed state. With `asideUntil`, moves the item to `aside`. */
 export function replaceIn({ inOrder, aside }: Queue, changed: WorkItem): void {
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)

@@ -20,10 +20,9 @@ import { deadPrefix, decodeItem, decodeLetter, parseKey, readWork, workPrefix } 
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * Loads the queues into memory, and follows the commits of other nodes. The caller applies the commits of this node
- * through the returned functions. Tells the journal which messages the items need as their payload, so that the journal
- * keeps them. Calls `heard` with every sequence in use, and `appended` with each queue to which another node appends an
- * item.
+ * Loads the queues into memory, and follows the commits of other nodes; the caller applies those of this node. Tells
+ * the journal which messages to keep as payloads. Calls `heard` with every sequence in use, and `appended` with each
+ * queue that grows on another node.
  */
 export async function loadQueues(
   store: Store,

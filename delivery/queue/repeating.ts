@@ -7,14 +7,11 @@ import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange } from './work-records.ts'
 
-/** A message that the hub is to send again, with the event id and details of its new item. */
 type MessageToRepeat = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 'messageId' | 'details'>
 
 /**
- * Puts messages of the journal at the end of a queue once more. The journal keeps all messages from one position on,
- * its floor (`journal.floor()`). So an item for such a message contains only the position of the message. The journal
- * may remove a message below the floor, so an item for it gets a copy of the payload. The caller holds the lock of the
- * queue.
+ * Puts messages of the journal at the end of a queue once more. An item for a message below `journal.floor()` has a
+ * copy of the payload, because the journal may remove the message. The caller holds the lock of the queue.
  */
 export function createRepeating(parts: {
   store: Store
@@ -24,14 +21,14 @@ export function createRepeating(parts: {
   /** Maximum number of items that one queue may hold. */
   perQueue: number
   appended: (queue: string) => void
-  /** A lock that all nodes share: only one node at a time adds a portion (the items of one commit). */
+  /** A lock of all nodes: one node at a time adds a portion. */
   inLock: InLock
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Adds the newest messages that are not in the queue yet, as many as the queue has room for. Returns how many items
-   * it added. Before it changes anything, calls `first` with the number of messages that it intends to add.
+   * Adds the newest messages that the queue lacks and has room for. Returns how many. Before any change, calls `first`
+   * with the number to expect.
    */
   return async (
     name: string,
@@ -53,7 +50,7 @@ export function createRepeating(parts: {
     batch: readonly (readonly [MessageToRepeat, Buffer | undefined])[],
     held: readonly Change[],
   ): Promise<number> {
-    // Look again at the events that wait: another node may have added the same messages a moment ago.
+    // Another node may have added the same messages a moment ago.
     const { inOrder, aside } = inMemory.get(name)
     const known = new Set([...inOrder, ...aside].map(({ messageId }) => messageId))
     const items: { item: WorkItem; payload?: Buffer }[] = []
@@ -71,7 +68,6 @@ export function createRepeating(parts: {
     return items.length
   }
 
-  /** The newest messages that are not in the queue yet, as many as the queue has room for. Leaves out the payloads. */
   async function missing(name: string, messages: readonly EarlierMessage[]): Promise<MessageToRepeat[]> {
     const { inOrder, aside } = inMemory.get(name)
     const waiting = [...inOrder, ...aside]
@@ -95,8 +91,8 @@ export function createRepeating(parts: {
 }
 
 /**
- * Reads the payload of a message that the journal may remove. Undefined: no copy is needed, because the
- * journal keeps the message. Also undefined if the journal has removed the message already.
+ * A copy of the payload if the journal may remove the message. Undefined: the journal keeps the message, or has removed
+ * it already.
  */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,

@@ -9,7 +9,7 @@ import { deadPrefix, removal, workPrefix } from './work-records.ts'
 /** Whether an attempt with the item is under way at this moment. */
 export type IsBusy = (queue: string, item: WorkItem) => boolean
 
-/** Drops the oldest items and letters of a queue above its limits. The caller holds the lock of the queue. */
+/** Keeps a queue within its limits. The caller holds the lock of the queue. */
 export function createTrimming(parts: {
   store: Store
   inMemory: QueuesInMemory
@@ -30,7 +30,7 @@ export function createTrimming(parts: {
       await giveUp(name, free, 'it waited longer than items are kept')
       await dropExcess(name)
       const { dead } = inMemory.get(name)
-      // Do not drop dead letters of a closed queue for being too many: they are the last messages of the queue.
+      // A closed queue has no maximum of dead letters, because the letters are its last messages.
       const excess = isClosed(name) ? 0 : dead.length - limits.deadLettersPerQueue
       const expired = dead.filter(({ givenUpAt }, index) => {
         return index < excess || Date.parse(givenUpAt) + limits.deadLetterAgeMs <= now
@@ -55,7 +55,7 @@ export function createTrimming(parts: {
     if (letters.length === 0) return
     await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
     inMemory.takeLetters(name, letters)
-    // `workDropped` does not count these letters: it wakes an operator, who had enough time to deal with dead letters.
+    // These letters do not count in `workDropped`: operators had time to deal with them.
     inMemory.queueOf(name).dropped += letters.length
   }
 }

@@ -19,21 +19,17 @@ import { deadPrefix, readPayload, removal, workPrefix } from './work-records.ts'
 export type WorkQueues = Awaited<ReturnType<typeof createWorkQueues>>
 
 /**
- * Durable queues of items to deliver, on any store. The commit that accepts an event also stores its items. Each later
- * change of an item is stored first, and only then made in memory. Reads come from memory, except for payloads, which
- * come from the journal or the store.
+ * Durable queues of items to deliver. The commit of an event also stores its items. Each later change of an item is
+ * stored first, and then made in memory.
  */
 export async function createWorkQueues(parts: {
   store: Store
   journal: Pick<Journal, 'get' | 'floor' | 'neededByQueues'>
   nodes: NumberedNode
-  /** Whether this node is the one that works off a queue and keeps it within its limits. */
+  /** Whether this node works off a queue and keeps the queue within its limits. */
   isOwn: (queue: string) => boolean
   clock: () => number
-  /**
-   * The clock for the age of items. It does not jump ahead with the system clock: a jump by a week would turn
-   * all items into dead letters.
-   */
+  /** Clock for the age of items. A clock that jumps ahead would turn all items into dead letters. */
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
@@ -62,20 +58,13 @@ export async function createWorkQueues(parts: {
       listener = callBack
     },
 
-    /**
-     * Returns the changes that store the new items of an event. If the event is a repetition, leaves out the items that
-     * the hub made before.
-     */
+    /** The changes that store the items of an event. A repetition stores no item twice. */
     plan: ({ groups, messageId, once }: NewWork): readonly Change[] =>
       groups.flatMap((group) => once(group.scope, () => append(group, messageId, show))),
 
     /** The items of a queue from which the hub chooses its next attempt. */
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
 
-    /**
-     * Whether an event still waits in a queue. If the event waits behind others, also the id of the event at the head.
-     * See `holds` in `queue.ts`.
-     */
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 
     payload,
@@ -90,7 +79,7 @@ export async function createWorkQueues(parts: {
     giveUpAll: locked(deadLetters.giveUpAll),
     replay: locked(deadLetters.replay),
 
-    // Messages of the journal become items, at the end of a queue or in front of the items of a new queue.
+    // Messages of the journal become items: at the end of a queue, or in front in a new one.
     repeat: locked(createRepeating({ ...shared, inLock })),
     begin: locked(createBeginning(shared)),
 
@@ -102,7 +91,7 @@ export async function createWorkQueues(parts: {
 
     lengthOf: (name: string): QueueLength => lengthOf(inMemory.get(name)),
 
-    /** For each queue: how many items and dead letters this node has dropped to keep to the limits of the queue. */
+    /** How many items and dead letters this node has dropped from each queue. */
     dropped: (): [queue: string, items: number][] =>
       [...inMemory.queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
 
@@ -120,8 +109,8 @@ export async function createWorkQueues(parts: {
   }
 
   /**
-   * Announces that a queue has a new item. If the queue now has too many items, drops the oldest ones. If that fails,
-   * the next new item tries again.
+   * Announces a new item of a queue, and drops the oldest items above the limit. After a failure, the next new item
+   * tries again.
    */
   function grown(name: string): void {
     appended(name)
@@ -142,8 +131,8 @@ export async function createWorkQueues(parts: {
 }
 
 /**
- * Wraps a function that changes a queue. The wrapped function first waits until earlier changes of the same queue on
- * this node have ended. Its first argument names the queue.
+ * Wraps a function that changes the queue named by its first argument. The function then waits for earlier changes of
+ * that queue on this node.
  */
 function createQueueLocks() {
   const { hold } = createLocks()
@@ -152,7 +141,7 @@ function createQueueLocks() {
       hold(of[0], () => change(...of))
 }
 
-/** Removes a queue with all its items and dead letters. The caller holds the lock of the queue. */
+/** The caller holds the lock of the queue. */
 async function drop(
   store: Store,
   inMemory: QueuesInMemory,
@@ -169,8 +158,7 @@ async function drop(
   ])
   take(name, items)
   takeLetters(name, dead)
-  // Another node may have turned some of the items into dead letters just before this commit. This node has received
-  // these letters by now, and removes them too.
+  // Another node may have made dead letters of some items just before. This node has received the letters by now.
   const dropped = sequencesOf(items)
   const letters = inMemory.get(name).dead.filter(({ sequence }) => dropped.has(sequence))
   if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))

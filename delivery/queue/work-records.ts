@@ -5,20 +5,18 @@ import type { Change, Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /*
- * The keys in the store: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` is a dead letter. A value
- * begins with the journal position of the message that has the payload. Then comes the item as JSON. If the position is
- * 0, the payload itself follows after the JSON.
+ * Keys: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` a dead letter. Values: the journal
+ * position of the message with the payload, and the item as JSON. If the position is 0, the payload follows.
  */
 
 export const workPrefix = 'work/'
 export const deadPrefix = 'work-dead/'
 
-/** The start of a key. It shows whether the key belongs to an item or to a dead letter. */
 type Prefix = typeof workPrefix | typeof deadPrefix
 
 /**
- * The change that stores an item for the nth message of the same commit. The store puts the position of that message in
- * front of the value. The value is a text, which is cheaper than a buffer: a commit may store hundreds of items.
+ * The change that stores an item for the nth message of the same commit. The store puts that message's position before
+ * the value. A text is cheaper than a buffer, and a commit may store hundreds of items.
  */
 export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
   return {
@@ -28,7 +26,7 @@ export function namingChange(queue: string, { position: _later, ...item }: WorkI
   }
 }
 
-/** Condition of a change: the item or dead letter is still stored, so no other node has removed it. */
+/** Condition of a change: no other node has removed the item or dead letter. */
 export const stillThere = { when: 'present', onlyOthers: true } as const
 type StillThere = typeof stillThere
 
@@ -51,7 +49,7 @@ export function removal(
   return { del: keyIn(prefix, queue, of), ...condition }
 }
 
-/** The payload that is stored with an item or dead letter. Undefined: no payload is stored there. */
+/** The payload stored with an item or dead letter. Undefined: there is none. */
 export async function readPayload(
   store: Store,
   prefix: Prefix,

@@ -6,13 +6,10 @@ import type { Outcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
 
-/**
- * Maximum number of attempts that start in one turn of the event loop: hundreds of TLS handshakes at once would block
- * the node.
- */
+/** Hundreds of TLS handshakes in one turn of the event loop would block the node. */
 const startsPerTurn = 4
 
-/** Decides when an attempt may start: a slot must be free, and an endpoint that recovers must not be flooded. */
+/** Makes attempts wait for a free slot, and protects a recovering endpoint from a flood. */
 export function createAttemptStarts(slots: Slots, clock: () => number, stopping: AbortSignal) {
   const healthy = createConcurrency(slots.healthy)
   const failing = createConcurrency(slots.failing)
@@ -20,12 +17,9 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
   const starts = createPacing(startsPerTurn)
 
   return {
-    /**
-     * Resolves when an attempt may start, with a function that gives the slot back. Further calls of the function do
-     * nothing.
-     */
+    /** Resolves when an attempt can start. The returned function gives the slot back; a second call does nothing. */
     async enter(target: Target, isFailing: boolean): Promise<() => void> {
-      // The attempt pauses before it takes a slot, so that others can use the slot meanwhile.
+      // Pause before taking a slot: others can use the slot meanwhile.
       const pause = slowStart.waitFor(target)
       if (pause > 0) await sleep(pause, undefined, { signal: stopping })
       const leave = once(await (isFailing ? failing : healthy).enter(target.endpoint, target.owner))
@@ -35,7 +29,7 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
       return leave
     },
 
-    /** Notes the outcome of an attempt. Later attempts to the endpoint start slowly if it has just recovered. */
+    /** Notes an outcome. An endpoint that has just recovered gets its next attempts slowly. */
     ended(target: Target, { result }: Outcome): void {
       if (result === 'acknowledged') slowStart.succeeded(target)
       else slowStart.failed(target)

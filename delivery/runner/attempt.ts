@@ -8,16 +8,12 @@ import { createAttemptStarts } from './attempt-starts.ts'
 import type { Leases } from './leases.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
-/** A finished attempt: its item, its outcome, and its entry for the list of attempts. */
 export interface Attempted extends Next {
   outcome: Outcome
   attempt: Attempt
 }
 
-/**
- * Returns a function that tries one item once. That function resolves with undefined if it made no attempt, or if the
- * outcome does not count.
- */
+/** Returns a function that tries one item once. Undefined: no attempt was made, or the outcome does not count. */
 export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
   leases: Pick<Leases, 'holds'>
@@ -38,8 +34,7 @@ export function createAttempt(parts: {
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
     const leave = await starts.enter(target, run.failures > 0)
     try {
-      // While the attempt waited to start, another node may have taken the queue over, the item may have been
-      // removed, or the queue may have been closed.
+      // Lease, item and target may have changed during the wait: check them again.
       if (!leases.holds(name)) return undefined
       const now = nextItem(run, queues.waiting(name), clock())
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
@@ -58,7 +53,7 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // Let the next attempt start now: the remaining steps use only this node and the store, not the endpoint.
+      // Give the slot back now: the remaining steps do not use the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined

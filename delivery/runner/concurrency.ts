@@ -1,13 +1,13 @@
 /**
- * Limits the deliveries that run at the same time, in total and for each endpoint. Both limits are divided among the
- * owners (institutions or plugin targets), so that an owner with slow endpoints does not block the other owners.
+ * Limits the deliveries that run at once, in total and for each endpoint. An owner (institution or plugin target) with
+ * slow endpoints does not block other owners.
  */
 export function createConcurrency(limits: { total: number; perEndpoint: number }) {
   const whole = createSlots(limits.total)
   const endpoints = new Map<string, ReturnType<typeof createSlots>>()
 
   return {
-    /** Resolves when a slot is free, with the function that gives the slot back: the caller must call it once. */
+    /** Resolves when a slot is free. Call the returned function exactly once, to give the slot back. */
     async enter(endpoint: string, owner: string): Promise<() => void> {
       const own = endpoints.get(endpoint) ?? createSlots(limits.perEndpoint)
       endpoints.set(endpoint, own)
@@ -23,14 +23,13 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 }
 
 /**
- * Slots that owners share. An owner gets another slot only while it holds fewer slots than are free. So a single owner
- * gets half of the slots, and two owners get a third each. The remaining slots stay free for owners that hold none yet.
- * If no slots were free, such an owner would wait long: the others keep their slots until their deliveries end.
+ * Slots that owners share. An owner takes a slot only while more slots are free than it holds. Some slots stay free for
+ * new owners: docs/decisions.md, "An institution runs fewer deliveries than are free".
  */
 function createSlots(size: number) {
   let free = size
   const held = new Map<string, number>()
-  /** Waiting calls of `take`, grouped by owner. An owner that gets a slot moves to the end: the others come first. */
+  /** Waiting calls of `take` by owner. An owner that gets a slot moves to the end. */
   const waiting = new Map<string, (() => void)[]>()
 
   return {

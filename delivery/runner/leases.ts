@@ -8,10 +8,8 @@ const prefix = 'work-lease/'
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
- * Decides which node works off which queue. All nodes compute the same answer from the list of living nodes (`isOwn`).
- * While that answer changes, a lease in the store makes sure that only one node delivers from a queue: the node that
- * holds the lease keeps the queue until its current attempt ends, or until the node is lost. A single node works off
- * every queue, without leases.
+ * Decides which node works off which queue (`isOwn`). While nodes join or leave, the lease of a queue lets only one
+ * node deliver: docs/decisions.md, "A queue of webhooks has one node". A single node needs no leases.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts
@@ -31,14 +29,11 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   return {
     isOwn,
 
-    /**
-     * Makes sure that this node holds the lease of a queue of its own (`isOwn`). False: another node holds the lease.
-     */
+    /** Takes the lease of a queue for which `isOwn` is true. False: another node holds the lease. */
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // Ask the holder of the lease to release it: that is faster than waiting until the holder notices that the queue
-      // is no longer its own.
+      // Without this question, the holder would release the lease later.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true
@@ -51,7 +46,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
-    /** Whether this node holds the lease of a queue, by the changes that it has received. */
+    /** Whether this node holds the lease, by what the node has heard so far. */
     holds: (queue: string): boolean => !nodes.isShared || holders.get(queue) === nodes.self,
 
     /** Releases the lease of a queue that this node no longer works off. */
@@ -66,8 +61,8 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     },
 
     /**
-     * Calls `listener` when another node has released a lease, or asks this node to release one. Calls `changed` when
-     * nodes have joined or left.
+     * Calls `listener` when another node releases a lease, or asks this node for one. Calls `changed` when nodes join
+     * or leave.
      */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
       freed = listener
@@ -86,7 +81,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     if (isReleased && holders.get(queue) === nodes.self) holders.delete(queue)
   }
 
-  /** Commits a change of a lease. False: another node was first, and this node has received its change by now. */
+  /** Commits a change of a lease. False: another node was first, and its change has arrived. */
   async function tryCommit(change: StateChange): Promise<boolean> {
     try {
       await store.commit([change])
@@ -97,10 +92,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     }
   }
 
-  /**
-   * Whether this node is the one to work off a queue. Rendezvous hashing decides this: when a node joins or leaves,
-   * only its share of the queues moves.
-   */
+  /** Whether this node is to work off a queue. With rendezvous hashing, few queues move when a node joins or leaves. */
   function isOwn(queue: string): boolean {
     if (!nodes.isShared) return true
     const [first] = nodes.living().toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))

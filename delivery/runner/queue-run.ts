@@ -5,7 +5,7 @@ import type { WorkItem } from '../queue/work-item.ts'
 export interface QueueRunState {
   state: 'idle' | 'delivering' | 'retrying'
   failures: number
-  /** When the wait before the next attempt ends, ISO 8601. Null: an attempt is under way, or there is no wait. */
+  /** End of the wait before the next attempt, ISO 8601. Null: there is no wait. */
   nextTry: string | null
   lastReason: string | null
 }
@@ -13,21 +13,21 @@ export interface QueueRunState {
 /** The state of a queue in the node that works it off. */
 export interface QueueRun {
   running: boolean
-  /** The queue or its target may have changed: the node looks at the queue once more before its run ends. */
+  /** The queue or its target may have changed: look again before the run ends. */
   isWoken: boolean
   timer?: NodeJS.Timeout
-  /** Somebody asked for a try while an attempt was under way: if that attempt fails, no pause follows. */
+  /** Somebody asked for a try during an attempt. If the attempt fails, no pause follows. */
   retryAsked: boolean
   /** Failed attempts in a row. */
   failures: number
   /** When the pause of the queue ends, milliseconds since the epoch. */
   notBefore: number
   lastReason: string | null
-  /** The endpoint refused the head too often: try the next item, to see whether the endpoint takes other messages. */
+  /** The endpoint refused the head too often: try the item behind the head. */
   probing: boolean
-  /** Like `probing`, but no item waits behind the head yet: probing begins when one arrives. */
+  /** Probing begins when an item arrives behind the head. */
   probeOnArrival: boolean
-  /** The last attempt was with an item that was set aside. Now it is the turn of the head of the queue. */
+  /** The last attempt was with an item set aside: the head is next. */
   triedAside: boolean
   /** The item of the attempt under way, until its outcome is stored. */
   current?: WorkItem
@@ -36,13 +36,13 @@ export interface QueueRun {
 /** The item of the next attempt. */
 export interface Next {
   item: WorkItem
-  /** Set while probing: the head of the queue, which the endpoint refused too often. `item` is the item behind it. */
+  /** Set while probing: the refused head. `item` is the item behind the head. */
   refusedHead?: WorkItem
 }
 
-/** After this many refusals, the hub may set a message aside, to let those behind it pass (design.md §10). */
+/** After this many refusals, a message can be set aside (design.md §10). */
 const maxRefusals = 5
-/** Longest pause of a queue, milliseconds: a very long `Retry-After` must not stop the queue for days. */
+/** Longest pause, milliseconds: no `Retry-After` can stop a queue for days. */
 export const maxPauseMs = 3_600_000
 
 export function createQueueRun(): QueueRun {
@@ -65,11 +65,11 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
   }
 }
 
-/** The item to try now. If there is none, `at` is when there will be one, milliseconds since the epoch. */
+/** The item to try now. Otherwise `at` says when to look again, milliseconds since the epoch. */
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
-  // A pause is never this long, so the clock was set back. End the pause now.
+  // No pause is this long: the clock was set back.
   if (run.notBefore > now + maxPauseMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }
   if (due && !(head && run.triedAside)) return { item: due }
@@ -78,7 +78,7 @@ export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | {
   return head ? { item: head } : {}
 }
 
-/** Starts probing at once. Call it when an item arrives behind a head that the endpoint refused too often. */
+/** Starts probing: an item arrived behind a head that was refused too often. */
 export function probe(run: QueueRun): void {
   Object.assign(run, { probeOnArrival: false, probing: true, notBefore: 0 })
 }
@@ -88,17 +88,14 @@ export function recover(run: QueueRun): void {
   Object.assign(run, { failures: 0, notBefore: 0, lastReason: null, probing: false })
 }
 
-/**
- * Whether a queue has to pause after a failed attempt. If not, the queue goes on with another item at once. Also starts
- * or ends probing.
- */
+/** Whether a queue has to pause after a failed attempt. The function also starts or ends probing. */
 export function mustPause(
   run: QueueRun,
   { item, refusedHead }: Next,
   isRefused: boolean,
   hasSecond: boolean,
 ): boolean {
-  // This item is aside because the endpoint refuses it but takes other messages. So the queue goes on.
+  // The item is aside already, so its refusal does not stop the queue.
   if (item.asideUntil !== undefined && isRefused) return false
   const isTooOften = isRefused && !refusedHead && item.refusals + 1 >= maxRefusals
   run.probing = isTooOften && hasSecond

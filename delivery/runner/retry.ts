@@ -2,7 +2,7 @@ import type { Change, Store } from '../../store/store.ts'
 
 const channel = 'work-retry'
 
-/** Returns a function that ends the pause of a queue and tries it at once, on whichever node works it off. */
+/** Returns a function that ends the pause of a queue, whichever node works the queue off. */
 export function createRetry(parts: {
   store: Pick<Store, 'onOthers' | 'commit'>
   runner: { retryNow(queue: string): void }
@@ -18,7 +18,7 @@ export function createRetry(parts: {
   }
 }
 
-/** A change that stores nothing: its commit makes the other nodes end the pause of a queue and try the queue again. */
+/** A change that makes the other nodes try a queue at once. It stores nothing. */
 export function retryChange(queue: string): Change {
   return { tell: channel, value: queue }
 }

@@ -8,14 +8,14 @@ const tidyMs = 60_000
 /** Pause of a queue after the store failed, milliseconds. */
 const storeRetryMs = 1_000
 /**
- * When the hub stops, deliveries under way have this long to end, milliseconds. The hub cuts short those that take
- * longer, and repeats them after its next start.
+ * When the hub stops, deliveries have this long to end, milliseconds. Longer ones are cut short, and repeated after the
+ * next start.
  */
 const stopMs = 5_000
 
 /**
- * Works off the queues: the items of one queue in order, one at a time, and all queues in parallel. A queue whose
- * endpoint fails pauses, for longer each time, while the other queues go on.
+ * Works off all queues in parallel, and the items of a queue one by one in order. A queue whose endpoint fails pauses,
+ * longer each time.
  */
 export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
   const { queues, leases, targetOf, clock, log } = parts
@@ -23,7 +23,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
-  // Every attempt under way listens to these signals. Without this, Node would warn that so many listeners are a leak.
+  // Every attempt listens to these signals: otherwise Node would warn of a leak.
   setMaxListeners(0, stopping.signal, cutting.signal)
   const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
   let tidying: NodeJS.Timeout | undefined
@@ -49,7 +49,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
 
     stateOf,
 
-    /** The states of the queues that this node works off. Queues with nothing to deliver may be missing. */
+    /** The states of the queues that this node works off. Queues without items can be missing. */
     states: (): [queue: string, state: QueueRunState][] =>
       [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
@@ -94,7 +94,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
     running.add(begin(name, run))
   }
 
-  /** Works a queue off until no item can be tried now. If an item can be tried later, sets a timer. Never rejects. */
+  /** Works a queue off, and sets a timer for items that have to wait. Never rejects. */
   async function begin(name: string, run: QueueRun): Promise<void> {
     try {
       while (run.isWoken) {

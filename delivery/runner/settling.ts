@@ -8,19 +8,13 @@ import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 
-/**
- * Returns a function that stores the outcome of an attempt. It also decides whether the queue goes on or pauses, and
- * whether an item is set aside.
- */
+/** Returns a function that stores an outcome. Where needed, that function pauses the queue or sets an item aside. */
 export function createSettling(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
-  /**
-   * Returns further changes for the commit that stores an outcome. `isAside`: the endpoint refused an item that was
-   * already set aside, so the queue goes on.
-   */
+  /** Further changes for the commit that stores an outcome. `isAside`: an item that is set aside was refused again. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
-  /** Called when an endpoint wants no more messages. Resolves with false if the hub tries the queue again. */
+  /** Called when an endpoint wants no more messages. False: the hub tries the queue again. */
   onGone: (queue: string) => Promise<boolean>
   clock: () => number
   random: () => number
@@ -53,7 +47,7 @@ export function createSettling(parts: {
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
   }
 
-  /** Sets the head of the queue aside. The endpoint acknowledged the next message, so the fault is in the head. */
+  /** Sets a refused head aside: the endpoint acknowledged the next message. */
   async function stepAside(name: string, head: Attempted['item']): Promise<void> {
     const { messageId, refusals } = head
     log.warn({ queue: name, messageId, refusals }, 'refused message steps aside')
@@ -65,7 +59,7 @@ export function createSettling(parts: {
     const { failures } = run
     const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
     run.notBefore = run.retryAsked ? 0 : clock() + ms
-    // The first failure in a row is a warning. Later ones tell operators nothing new.
+    // Later failures in a row tell operators nothing new.
     const level = failures === 1 ? 'warn' : 'debug'
     log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
   }

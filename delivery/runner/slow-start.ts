@@ -1,4 +1,4 @@
-/** An endpoint counts as down after this many failures in a row, the first at least `downMs` milliseconds ago. */
+/** An endpoint was down if this many attempts failed in a row, over at least `downMs` milliseconds. */
 const downFailures = 3
 const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
@@ -6,7 +6,6 @@ const firstRate = 5
 const doublingMs = 1_000
 /** From this rate on (deliveries per second), no delivery waits any more. */
 const fullRate = 1_000
-/** Maximum number of endpoints that are kept in memory. Above this number, the oldest is dropped. */
 const maxEndpoints = 10_000
 
 interface Endpoint {
@@ -18,25 +17,19 @@ interface Endpoint {
   next: number
 }
 
-/** An endpoint, as one owner uses it. The failures of one owner do not slow down another owner with the same host. */
+/** The failures of one owner do not slow down others at the same endpoint. */
 interface OwnedEndpoint {
   owner: string
   endpoint: string
 }
 
-/**
- * Protects an endpoint that recovers: deliveries start at a low rate that grows, however many deliveries wait
- * (design.md §10). Remembers nothing about endpoints that work.
- */
+/** Protects an endpoint that recovers: deliveries start at a low rate, which grows (design.md §10). */
 export function createSlowStart(clock: () => number) {
   const endpoints = new Map<string, Endpoint>()
   const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
-    /**
-     * Milliseconds until a delivery may start. Each call reserves that moment, so that the next call for the endpoint
-     * gets a later one.
-     */
+    /** Milliseconds until a delivery can start. Each call reserves its moment: the next call gets a later one. */
     waitFor(target: OwnedEndpoint): number {
       const endpoint = endpoints.get(keyOf(target))
       if (endpoint?.recoveredAt === undefined) return 0

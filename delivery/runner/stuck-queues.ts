@@ -3,17 +3,17 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 
 /** Time between two checks of the queues, milliseconds. */
 const lookMs = 10_000
-/** A queue counts as stuck if this node could deliver from it for this long but does not, milliseconds. */
+/** How long a queue stands still before it counts as stuck, milliseconds. */
 const patienceMs = 30_000
 
 /**
- * Watches for stuck queues: this node could deliver an item but does not, which is a fault in the hub. Logs and counts
- * a stuck queue, and makes the node work it off again. Returns a function that stops the watch.
+ * Watches for stuck queues: by a fault of the hub, this node could deliver but does not. Logs, counts and picks up a
+ * stuck queue. Returns a function that stops the watch.
  */
 export function watchStuckQueues(parts: {
   /** Returns the queues from which this node could deliver now but does not. */
   stuckQueues: () => string[]
-  /** Reads again from the store which node has the lease of the queue, and makes this node try the queue. */
+  /** Reads the lease from the store again, and tries the queue. */
   pickUp: (queue: string) => Promise<void>
   log: Log
   metrics: Pick<Metrics, 'queuesStuck'>
@@ -21,7 +21,7 @@ export function watchStuckQueues(parts: {
   patienceMs?: number
 }): () => void {
   const { stuckQueues, pickUp, log, metrics, patienceMs: patience = patienceMs } = parts
-  /** For each queue: when this watch first saw that nothing is delivered, milliseconds of `performance.now()`. */
+  /** When each queue was first seen standing still, milliseconds of `performance.now()`. */
   let since = new Map<string, number>()
   const timer = setInterval(look, parts.lookMs ?? lookMs).unref()
   return () => clearInterval(timer)

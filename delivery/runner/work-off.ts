@@ -7,8 +7,8 @@ import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
 /**
- * Returns a function that works a queue off. The function resolves when no item can be tried now. If an item can be
- * tried later, the result is that time, milliseconds since the epoch.
+ * Returns a function that works a queue off until no item can be tried now. The function returns when to try again,
+ * milliseconds since the epoch; undefined: no time is set.
  */
 export function createWorkOff(
   parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &

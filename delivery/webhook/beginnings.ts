@@ -14,14 +14,11 @@ import type { PushSubscriptions } from './subscriptions.ts'
 const question = 'knows-subscription'
 
 /**
- * Puts earlier events into the queue of a new webhook: the events accepted since the time that the webhook asked for.
+ * Puts the events accepted since `from` into the queue of a new webhook.
  *
- * The subscription is stored first, with the mark `isBeginning`. From then on, new events go into its queue, and the
- * hub sends nothing from the queue. The node that works off the queue waits until every node puts new events into it.
- * Then this node adds the earlier events from the journal, in order, and removes the mark. If the node crashes before
- * that, the mark is still there, and this node or another one starts over. A node that starts over adds no earlier
- * event twice: the item of an earlier event has the journal position of the event as its sequence, so the node
- * recognises items that are in the queue already.
+ * The stored subscription has the mark `isBeginning`. Until the mark is removed, new events go into the queue, and
+ * nothing is sent. After a crash, a node starts over, and adds no event twice: docs/decisions.md, "A webhook that
+ * begins with earlier events is marked until it has them".
  */
 export function createBeginnings(parts: {
   store: Store
@@ -29,7 +26,7 @@ export function createBeginnings(parts: {
     /** The position of the last message that this node knows of. */
     head(): number
   }
-  /** Finds the newest events of a livestream that the hub accepted since a time, in the order of the journal. */
+  /** Finds the newest events of a livestream since a time, in the order of the journal. */
   earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
   nodes: Nodes
   calls: Calls
@@ -70,7 +67,7 @@ export function createBeginnings(parts: {
     for (const { name } of subscriptions.list()) look(name)
   }
 
-  /** Begins a subscription if it has the mark `isBeginning` and this node works off its queue. */
+  /** Begins a marked subscription if this node works off its queue. */
   function look(name: string): void {
     if (beginning.has(name) || !dueOf(name)) return
     beginning.add(name)
@@ -84,15 +81,14 @@ export function createBeginnings(parts: {
   }
 
   async function untilBegun(name: string): Promise<void> {
-    // Begin one subscription at a time: an institution may add hundreds at once, and each loads its events into memory.
+    // One subscription at a time: hundreds at once would fill the memory with their events.
     const attempt = () =>
       oneByOne.hold('', async () => {
         const due = dueOf(name)
         if (due) await begin(due)
       })
     const failed = (err: unknown) => {
-      // No warning if the subscription was meanwhile paused or removed, or another node has begun it. By now this node
-      // has received that change, and decides again.
+      // `ConditionFailed`: the subscription has changed. This node has the change by now, and decides again.
       if (!(err instanceof ConditionFailed)) log.warn({ err, queue: name }, 'webhook does not begin yet')
     }
     const isWanted = () => dueOf(name) !== undefined
@@ -119,10 +115,9 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Asks all other nodes whether they know the subscription: a node that knows it puts new events into its queue.
-   * Resolves when all know it. By then this node also knows all events that other nodes accepted before they knew the
-   * subscription: a node commits its answer after these events, so they arrive before the answer. Rejects if a node
-   * does not answer, or does not know the subscription yet.
+   * Resolves when all other nodes put new events into the queue of the subscription. A node answers after it has stored
+   * its earlier events, so this node has these events by then. Rejects if a node is silent, or does not know the
+   * subscription yet.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

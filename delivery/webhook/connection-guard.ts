@@ -3,9 +3,8 @@ import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
 
 /**
- * Makes the DNS look-up function for connections to webhooks. Without `allowPrivate`, the function returns only public
- * addresses, even if the name has changed its addresses since the hub checked the URL (DNS rebinding). If the URL
- * contains an IP address instead of a name, Node does not call the function: `problemOf` checks such a URL.
+ * Makes the DNS look-up for connections to webhooks. Without `allowPrivate`, the look-up returns public addresses only,
+ * against DNS rebinding. Node does not look up an IP address in a URL: `problemOf` checks the address.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options
@@ -30,7 +29,7 @@ export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolv
   }
 
   async function find(name: string): Promise<readonly string[]> {
-    // Only the operating system knows a name without dots. Name servers may be slow to answer that it is unknown.
+    // Only the operating system knows a name without dots: name servers would answer late.
     if (allowPrivate && !name.includes('.')) return askSystem(name)
     const addresses = await resolve(name)
     return addresses.length > 0 || !allowPrivate ? addresses : askSystem(name)

@@ -7,9 +7,8 @@ import type { PushSubscriptions } from './subscriptions.ts'
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * When the hub has disabled a subscription, informs its contact: once, however many nodes there are. The field `toldBy`
- * of a subscription names the node that has to inform the contact, until the contact is informed. If that node is lost
- * first, another node takes over.
+ * Informs the contact of a disabled subscription, once however many nodes there are. `toldBy` names the node that has
+ * to do so: docs/decisions.md, "The contact hears of it once".
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>
@@ -33,14 +32,11 @@ export function createContacts(parts: {
     /** Disables a subscription, and informs its contact. */
     async disable(name: string): Promise<void> {
       await subscriptions.disable(name, send && self)
-      // Ignore the result of `disable`: an earlier call whose commit got no answer may have disabled the subscription.
+      // The result of `disable` says too little: an unanswered earlier call may have disabled the subscription.
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 
-    /**
-     * Looks for subscriptions whose `toldBy` names a lost node, and informs their contacts in place of that node. A
-     * node gets a new id at each start, so its old id counts as lost.
-     */
+    /** Informs contacts in place of lost nodes. A node gets a new id at each start: its old id counts as lost. */
     takeOver,
 
     /** Does the work of `takeOver` now, and whenever a node is lost. */
@@ -69,7 +65,7 @@ export function createContacts(parts: {
   async function tell(name: string): Promise<void> {
     const subscription = subscriptions.find(name)
     if (subscription) await send?.(subscription)
-    // Without this commit, the next start of the node would inform the contact once more.
+    // Without this commit, the contact would be informed again after a restart.
     await untilDone(() => subscriptions.passTelling(name, self), {
       failed: (err) => log.error({ err, subscription: name }, 'not stored yet that the contact was told'),
       isWanted: () => !isStopped,

@@ -4,8 +4,8 @@ import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
 /**
- * Finds the events of one livestream that the hub accepted since a time: those of the kinds that webhooks get.
- * Returns the newest `most` events, in the order of the journal.
+ * Returns a function that finds the newest `most` events of a livestream since a time. The result has kinds that
+ * webhooks get, in the order of the journal.
  */
 export function createEarlierEvents(
   journal: {
@@ -27,10 +27,7 @@ export function createEarlierEvents(
   }
 }
 
-/**
- * Makes the same item as the planner makes for a new event. A message of the previous release may name the institution
- * only in its payload.
- */
+/** Makes the same item as the planner. Messages of the previous release can lack `institutionId`. */
 function describe(
   { name }: EventKind,
   livestreamId: string,

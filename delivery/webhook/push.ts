@@ -8,7 +8,7 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** Name of the event in a test message. Receivers filter by name (service.md §1), so they do not show a test. */
+/** A name of its own: receivers filter by name (service.md §1), and show no test. */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
@@ -25,10 +25,10 @@ export function createPush(parts: {
   return {
     targetOf,
 
-    /** Why the hub sends nothing from a queue any more. Undefined: the queue is not closed. */
+    /** Why a queue is closed. Undefined: the queue is open. */
     whyClosed: whyQueueClosed,
 
-    /** Why the hub would not send a new item of a queue: it is closed, or an operator paused it. Else undefined. */
+    /** Why a new item would not be sent: the queue is closed or paused. Otherwise undefined. */
     whyNotSent(queue: string): string | undefined {
       const { pausedAt, pausedBy } = subscriptions.find(queue) ?? {}
       const paused =
@@ -54,10 +54,7 @@ export function createPush(parts: {
     },
   }
 
-  /**
-   * The target of a queue. `gone`: the webhook was removed. Undefined: the queue belongs to no webhook, or the hub
-   * sends the webhook nothing for now.
-   */
+  /** `gone`: the webhook was removed. Undefined: the queue is of no webhook, or its items wait. */
   function targetOf(queue: string): ReturnType<TargetOf> {
     const subscription = subscriptions.find(queue)
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined

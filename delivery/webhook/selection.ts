@@ -27,7 +27,7 @@ export function readSelection(asked: Record<string, unknown>): Selection | { err
   return { institution, livestream, state, limit }
 }
 
-/** Whether a text is the external id or title of a livestream, not its URN. The caller has to look such a name up. */
+/** Whether a livestream is given by external id or title, instead of by URN. */
 export function isLivestreamName(livestream: string): boolean {
   return livestream !== '' && !livestream.startsWith('urn:')
 }

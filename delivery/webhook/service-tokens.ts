@@ -1,11 +1,11 @@
-/** The hub uses a token for this long before it makes a new one, milliseconds. A token is valid for an hour. */
+/** How long the hub uses a token, milliseconds. A token is valid for an hour. */
 const reuseMs = 10 * 60_000
 const maxKept = 10_000
 
-/** Makes the tokens by which receivers recognise the hub, and reuses them: a signature costs more than a delivery. */
+/** Makes and reuses tokens for receivers: a signature costs more than the rest of a delivery. */
 export function createServiceTokens(
   issue: (audience: string, account: string) => Promise<string>,
-  /** Id of the key that signs now. Tokens of earlier keys are not reused, because receivers may refuse them. */
+  /** Id of the key that signs now. Receivers can refuse tokens of earlier keys. */
   currentKey: () => string,
   clock: () => number,
 ) {
@@ -17,7 +17,7 @@ export function createServiceTokens(
     const found = kept.get(id)
     const key = currentKey()
     if (found && found.until > clock() && found.key === key) return found.token
-    // Sign one token at a time: hundreds at once would occupy the threads that the store needs for its writes.
+    // One signature at a time: hundreds would occupy the threads that the store needs.
     const token = issued.then(() => issue(audience, account))
     issued = token.catch(() => undefined)
     kept.delete(id)

@@ -2,9 +2,9 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Each client (webhooks, plugin targets) has at most this many idle connections, and as many still reading answers. */
+/** Maximum number of idle connections of a client. As many others can still read answers. */
 const maxIdle = 64
-/** Maximum number of idle connections and of those still reading answers, in all: two kinds for each of two clients. */
+/** Two kinds of connections (see `maxIdle`) for each of two clients: webhooks and plugin targets. */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */

@@ -4,7 +4,7 @@ import type { PushSubscription } from './subscription.ts'
 
 export type Standings = Awaited<ReturnType<typeof createStandings>>
 
-/** The standing of a webhook: whether deliveries to it succeed, as its institution sees it. */
+/** Whether deliveries to a webhook succeed, as its institution sees it. */
 interface Standing {
   state: 'active' | 'retrying' | 'disabled'
   /** When this state began, ISO 8601. */
@@ -15,26 +15,26 @@ interface Standing {
 
 /** The hub disables a webhook that has answered only 410 for this time, milliseconds (design.md §10). */
 export const goneMs = 3_600_000
-/** Shown to the owner of a paused webhook. It makes clear that a test message will not enable the webhook. */
+/** Shown to the owner: a test message cannot enable a paused webhook. */
 const pausedReason = 'paused by the operator'
 /**
- * One more 410 adds at most this many milliseconds to `gone.ms`: the longest pause between two attempts, plus the time
- * for an answer. So two answers alone never reach `goneMs`, even if a clock jumps or the hub is down between them.
+ * One more 410 adds at most this many milliseconds: the longest pause plus an answer. Otherwise a jump of the clock, or
+ * a stop of the hub, could disable a webhook.
  */
 const maxStepMs = 11 * 60_000
 
 interface Stored extends Omit<Standing, 'state'> {
   state: 'active' | 'retrying'
   /**
-   * Set while the webhook answers only 410. `at`: time of the last 410, milliseconds since the epoch. `ms`: how long
-   * the webhook had answered only 410 by then, milliseconds.
+   * Set while the webhook answers only 410. `at`: the last 410, milliseconds since the epoch. `ms`: how long so far,
+   * milliseconds.
    */
   gone?: { at: number; ms: number }
 }
 
 /**
- * Keeps the standing of each webhook: the same on every node, and after a restart. The commit that stores the outcome
- * of an attempt also stores the changed standing. Nothing is stored for a webhook that has always worked.
+ * Keeps the standing of each webhook, stored with the outcome of an attempt. Nothing is stored for a webhook that has
+ * always worked.
  */
 export async function createStandings(parts: {
   store: Store
@@ -55,7 +55,7 @@ export async function createStandings(parts: {
   return {
     /** The standing of a webhook, as its institution sees it. */
     of({ name, createdAt, disabledAt, pausedAt }: PushSubscription): Standing {
-      // Clients know only three states (design.md §9). A paused webhook is shown as `disabled`, with another reason.
+      // Clients know three states (design.md §9): a pause is shown as `disabled`.
       if (pausedAt !== undefined) return { state: 'disabled', since: pausedAt, reason: pausedReason }
       if (disabledAt !== undefined) return { state: 'disabled', since: disabledAt, reason: 'answered 410' }
       const { state, since, reason } = standings.get(name) ?? fresh(createdAt)
@@ -63,9 +63,8 @@ export async function createStandings(parts: {
     },
 
     /**
-     * The changes that record the outcome of an attempt, for the commit that stores the attempt. `isAside`: the
-     * endpoint refused an item that was already set aside. This does not hold up the queue, so `state` stays
-     * as it is.
+     * The changes that record an outcome, for the commit of its attempt. `isAside`: an item that is set aside was
+     * refused again, so `state` stays.
      */
     noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
       const before = standings.get(name)
@@ -80,20 +79,20 @@ export async function createStandings(parts: {
       return before?.reason === next.reason && !before?.gone && !next.gone ? [] : put(name, next)
     },
 
-    /** The changes that record the answer to a test message. Any answer but 410, and also no answer, clears `gone`. */
+    /** The changes after a test message: `gone` is cleared, unless the status is 410. Null: no answer. */
     tested: (name: string, status: number | null): Change[] => (status === 410 ? [] : forgetGone(name)),
 
-    /** Whether a webhook has answered only 410 for `goneMs`: then the hub believes that the webhook is gone. */
+    /** Whether a webhook has answered only 410 for `goneMs`. */
     isGone: (name: string): boolean => (standings.get(name)?.gone?.ms ?? 0) >= goneMs,
 
     /** The changes that make a standing active again, from now on. */
     madeActive: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The change that removes a standing, even one that this node does not know yet. Call `forget` after its commit. */
+    /** The change that removes a standing, known to this node or not. Call `forget` after its commit. */
     removal: (name: string): Change => ({ del: keyOf(name) }),
     forget: (name: string): void => void standings.delete(name),
 
-    /** Removes standings without a subscription, left by attempts that ended while their subscription was removed. */
+    /** Removes standings without a subscription: an attempt can end during a removal. */
     async tidy(): Promise<void> {
       const left = [...standings.keys()].filter((name) => !isKnown(name))
       if (left.length > 0) await store.commit(left.map((name) => ({ del: keyOf(name) })))
@@ -106,7 +105,7 @@ export async function createStandings(parts: {
     return gone && 'state' in rest ? put(name, rest) : []
   }
 
-  /** Shows the standing at once, even if its commit fails, because the recorded outcome has happened. */
+  /** Changes memory at once: the outcome has happened, even if the commit fails. */
   function put(name: string, standing: Stored): Change[] {
     standings.set(name, standing)
     return [{ put: keyOf(name), value: JSON.stringify(standing) }]

@@ -11,24 +11,24 @@ export interface PushSubscription {
   url: string
   contact: string
   institutionId: string
-  /** Service account in the tokens of the pushes. Fixed at creation, because receivers compare it (service.md §5). */
+  /** Service account in the tokens, fixed at creation: receivers compare it (service.md §5). */
   serviceAccount: string
   ackDeadlineSeconds: number
   retryPolicy: string | null
   createdAt: string
   /** Id of the user who created the subscription. */
   createdBy: string
-  /** The webhook also gets earlier events: those accepted from this time on, which is before `createdAt`. ISO 8601. */
+  /** The webhook begins with the events accepted since this time, ISO 8601. */
   from?: string
-  /** Set until the queue holds the earlier events (accepted since `from`). Until then, the hub sends nothing. */
+  /** Set until the queue holds the events since `from`. The hub sends nothing meanwhile. */
   isBeginning?: true
-  /** When the hub disabled the webhook, ISO 8601: it answered only 410. Items wait until it is enabled again. */
+  /** When the hub disabled the webhook because of 410, ISO 8601. Items wait. */
   disabledAt?: string
-  /** When an operator paused the webhook, ISO 8601. Items wait until an operator resumes it. */
+  /** When an operator paused the webhook, ISO 8601. Items wait. */
   pausedAt?: string
   /** Operating-system user of the operator who paused the webhook. */
   pausedBy?: string
-  /** Id of the node that has to inform the contact that the webhook is disabled. Undefined once that is done. */
+  /** Id of the node that still has to inform the contact of a disabled webhook. */
   toldBy?: string
 }
 
@@ -43,7 +43,7 @@ export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20
-/** From the moment when an event gets its id, the hub takes at most this time to store the event, milliseconds. */
+/** Longest time between an event's id and its commit, milliseconds. */
 const maxStoringMs = 1_000
 
 export function newSubscription(
@@ -65,8 +65,8 @@ export function isSubscriptionName(text: string): boolean {
 }
 
 /**
- * Whether an event was first accepted since `from`, the time with which a subscription begins. The event id contains
- * the time of the first acceptance. So an older event does not count, even if its publisher repeated it after `from`.
+ * Whether an event was first accepted since `from`, by the time in its id. A repetition keeps the id, so a repeated
+ * older event does not count.
  */
 export function isOfBeginning({ from }: Pick<PushSubscription, 'from'>, eventId: string): boolean {
   const acceptedAt = timeOfEventId(eventId) ?? Number.POSITIVE_INFINITY
@@ -81,7 +81,7 @@ export function withoutBeginning({ isBeginning, ...others }: PushSubscription): 
   return isBeginning && others
 }
 
-/** Marks a webhook as disabled: the hub sends it nothing more. `toldBy`: the node that informs its contact. */
+/** Marks a webhook as disabled. `toldBy`: the node that informs its contact. */
 export function disabled(now: PushSubscription, disabledAt: string, toldBy?: string): Changed {
   if (now.disabledAt !== undefined) return undefined
   return { ...now, disabledAt, ...(toldBy !== undefined && { toldBy }) }
@@ -91,7 +91,7 @@ export function enabled({ disabledAt, toldBy: _nobody, ...others }: PushSubscrip
   return disabledAt === undefined ? undefined : others
 }
 
-/** Marks a webhook as paused: the hub sends nothing until an operator resumes it, even if it is enabled meanwhile. */
+/** Marks a webhook as paused. Enabling a webhook does not end its pause. */
 export function paused(now: PushSubscription, pausedAt: string, pausedBy: string): Changed {
   return now.pausedAt === undefined ? { ...now, pausedAt, pausedBy } : undefined
 }

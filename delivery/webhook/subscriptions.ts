@@ -16,8 +16,8 @@ import {
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
 
 /**
- * Maximum numbers of subscriptions of one institution. With one subscription for each livestream and partner, an
- * institution stays below them. An event costs the hub an item for each subscription of its livestream.
+ * Maximum numbers of subscriptions of one institution. Each subscription of a livestream costs an item per event:
+ * docs/decisions.md, "An institution has at most 50 webhooks of a livestream".
  */
 export const maxSubscriptions = { perInstitution: 2_000, perLivestream: 50 }
 
@@ -39,7 +39,7 @@ export async function createPushSubscriptions(parts: {
   const inLock = await createLock(store, 'subscription')
 
   return {
-    /** Adds a subscription. Undefined: the institution has too many, of this livestream or in all. */
+    /** Adds a subscription. Undefined: the institution has too many (`maxSubscriptions`). */
     add: (request: SubscriptionRequest): Promise<PushSubscription | undefined> =>
       inLock(async (held) => {
         if (isFull(ofInstitution(request.institutionId), request.topicId)) return undefined
@@ -49,20 +49,17 @@ export async function createPushSubscriptions(parts: {
         return subscription
       }),
 
-    /** The queue now has the earlier events: removes `isBeginning`, stores `alongside`. True if the mark was set. */
+    /** Removes the mark `isBeginning`. The same commit stores `alongside`. True if the mark was set. */
     endBeginning: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, withoutBeginning, () => alongside),
 
-    /** A condition for a commit, which fails if the stored subscription is not the one that `find` shows now. */
+    /** Condition for a commit: the stored subscription must be the one that `find` shows now. */
     unchanged: collection.unchanged,
 
-    /**
-     * Calls back with each subscription that another node has changed. Also calls back if a commit of this node got no
-     * answer in time, and has changed a subscription all the same.
-     */
+    /** Calls back after a change by another node, or by an unanswered commit of this node. */
     onHeard: (listener: (name: string) => void): void => collection.onChanged(listener),
 
-    /** The subscriptions of an institution, oldest first: all its users have the same rights (service.md §4.1). */
+    /** Oldest first. All users of an institution have the same rights (service.md §4.1). */
     ofInstitution,
 
     /** A subscription of an institution. Undefined also if the subscription belongs to another institution. */
@@ -82,7 +79,7 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** Stops sending to a webhook. True if the webhook was enabled. `teller`: the node that informs the contact. */
+    /** True if the webhook was enabled. `teller`: the node that informs the contact. */
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 
@@ -90,7 +87,7 @@ export async function createPushSubscriptions(parts: {
     enable: (name: string, alongside?: () => readonly Change[]): Promise<boolean> =>
       change(name, enabled, alongside),
 
-    /** Stops sending to a webhook until `resume`, even if it is enabled meanwhile. True if it was not paused. */
+    /** Stops sending until `resume`, whatever `enable` does. True if the webhook was not paused. */
     pause: (name: string, by: string): Promise<boolean> => change(name, (now) => paused(now, isoNow(), by)),
 
     /** Ends a pause. The same commit stores `alongside`. True if the webhook was paused. */
@@ -112,7 +109,7 @@ export async function createPushSubscriptions(parts: {
       }),
   }
 
-  /** Stores the result of `next` for a subscription. False: there is no such subscription, or nothing to change. */
+  /** Stores what `next` returns. False: no such subscription, or nothing to change. */
   function change(
     name: string,
     next: (now: PushSubscription) => PushSubscription | undefined,
@@ -143,7 +140,6 @@ export async function createPushSubscriptions(parts: {
   }
 }
 
-/** Whether an institution already has as many subscriptions as it may have, in all or of this livestream. */
 function isFull(ofInstitution: readonly PushSubscription[], livestreamId: string): boolean {
   const { perInstitution, perLivestream } = maxSubscriptions
   const ofLivestream = ofInstitution.filter(({ topicId }) => topicId === livestreamId)

@@ -8,18 +8,18 @@ export const maxWebhookUrlLength = 2048
 /** Longest wait for the answer to one DNS query, milliseconds. */
 const dnsTimeoutMs = 2_000
 
-/** Returns all addresses of a name. An empty list: the name has none, or no name server answered. */
+/** All addresses of a name. Empty: there are none, or no name server answered. */
 export type Resolve = (name: string) => Promise<readonly string[]>
 
 /**
- * Why the hub may not send events to a URL. Undefined: it may. A URL must be https and public (design.md §10). A name
- * that cannot be resolved at the moment passes, because the hub checks the address again at every connection.
+ * Why a URL is refused for a webhook (design.md §10). Undefined: the URL is accepted. A name that cannot be resolved is
+ * accepted too: every connection checks the addresses again.
  */
 export async function checkWebhookUrl(
   text: string,
   options: {
     allowPrivate: boolean
-    /** URL of the hub. A webhook there is refused: `POST /pubsub` would treat its events as plugin work. */
+    /** URL of the hub, refused for webhooks: `POST /pubsub` would treat events as plugin work. */
     own?: string
     resolve?: Resolve
   },
@@ -37,7 +37,7 @@ export async function checkWebhookUrl(
   return 'the name leads to an address that is not public'
 }
 
-/** Why the hub may not send to a URL. Looks only at the URL, and makes no DNS look-up. Undefined: no reason. */
+/** Why a URL is refused, without a DNS look-up. Undefined: there is no reason. */
 export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean }): string | undefined {
   const { protocol, username, password, port } = url
   if (protocol !== 'https:') return `expected https, not ${protocol.slice(0, 20)}`
@@ -51,14 +51,14 @@ export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean })
 }
 
 /**
- * Whether a host keeps to the lengths that DNS allows (RFC 1035 §2.3.4). OpenSSL refuses a longer host as the server
- * name of a handshake, and Node then ends an unrelated TLS connection with that error.
+ * Whether a host has a length that DNS allows (RFC 1035 §2.3.4). With a longer host, Node would end an unrelated TLS
+ * connection: docs/decisions.md, "A host name has at most 253 characters".
  */
 function isHostName(host: string): boolean {
   return host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)
 }
 
-/** The host as an address or a name. `URL` has already turned every spelling of an IPv4 address into four numbers. */
+/** Address or name. `URL` has turned every spelling of an IPv4 address into four numbers. */
 function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
@@ -72,7 +72,7 @@ export function isPublicAddress(address: string): boolean {
   return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
 }
 
-/** Virtual machines of Azure reach the agent of their host at this address. By its range, the address is public. */
+/** In Azure, a virtual machine reaches its host here, although the address looks public. */
 const platformAddress = '168.63.129.16'
 
 /** Prefix (3 bits) of all assigned IPv6 addresses (RFC 4291 §2.4). `range` says `unicast` for unassigned ones too. */
@@ -80,7 +80,7 @@ const globalUnicast = ipaddr.IPv6.parse('2000::')
 
 const privateSuffix = /(^|\.)(localhost|local|internal|lan|home\.arpa)$/
 
-/** Asks the name servers directly: a look-up by the operating system would occupy a thread that the store needs. */
+/** Asks name servers: a look-up by the system would occupy a thread that the store needs. */
 export async function resolvePublicly(name: string): Promise<readonly string[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: 1 })
   const nothing = (): string[] => []

@@ -7,25 +7,19 @@ import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
-/**
- * The hub reads at most this many bytes of an answer's body. It ignores the body, but can reuse the connection only
- * after it has read the body.
- */
+/** Longest body of an answer, bytes. The hub reads and ignores the body, to reuse the connection. */
 const maxAnswerBytes = 64 * 1024
-/** A piece of a body counts as at least this many bytes, because a piece of one byte costs the hub as much as these. */
+/** A smaller piece of a body counts as this many bytes: small pieces cost as much. */
 const leastPieceBytes = 64
-/**
- * The hub reads at most this many interim answers (1xx) to a message. They are no part of the body, and an endless row
- * of them would keep the hub parsing.
- */
+/** Maximum number of interim answers (1xx): an endless row would keep the hub parsing. */
 const maxInterimAnswers = 10
 /** Maximum size of the header fields of an answer, bytes. */
 const maxHeaderBytes = 16 * 1024
-/** The hub keeps an unused connection for this time, milliseconds: shorter than most servers keep it. */
+/** Lifetime of an unused connection, milliseconds: most servers keep it longer. */
 const idleMs = 4_000
 const maxIdlePerEndpoint = 4
 
-/** Statuses that acknowledge a message (design.md §10). 102 is an interim answer, sent before the final one. */
+/** Statuses that acknowledge a message (design.md §10). 102 is an interim answer. */
 const acknowledging: ReadonlySet<number> = new Set([102, 200, 201, 202, 204])
 
 /** Makes one attempt to post JSON to a webhook. Never rejects. */
@@ -39,8 +33,8 @@ export type Post = (call: {
 }) => Promise<Outcome>
 
 /**
- * The client for webhooks. It uses https only, follows no redirects, and connects to no private address (checked on the
- * connection itself). It limits time and bytes, and keeps connections alive.
+ * The client for webhooks: https only, no redirects, no private addresses. It limits time and bytes, and keeps
+ * connections alive.
  */
 export function createWebhooks(options: {
   allowPrivate: boolean
@@ -49,10 +43,7 @@ export function createWebhooks(options: {
   /** Value of the `User-Agent` header, like `now-playing-hub/3.0.0`. */
   userAgent: string
   resolve?: Resolve
-  /**
-   * Maximum number of unused connections. Also the maximum number of connections that still read an answer whose status
-   * is known.
-   */
+  /** Maximum number of unused connections, and of connections that read the rest of an answer. */
   maxKept?: number
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
@@ -63,7 +54,7 @@ export function createWebhooks(options: {
     timeout: idleMs,
     scheduling: 'lifo',
     lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // All connections share one context, so the CAs are parsed once. Node ignores TLS settings outside the context.
+    // One context, to parse the CAs once. Node ignores TLS settings outside the context.
     secureContext: createSecureContext({
       ...tlsSettings,
       ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
@@ -73,7 +64,7 @@ export function createWebhooks(options: {
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
     const first = await send(call, deadlineAt)
-    // Try again: the server closed the kept connection before it saw the request, which is no fault of the endpoint.
+    // `stale`: the server had closed the kept connection, which is no fault of the endpoint.
     return first === 'stale' ? toOutcome(await send(call, deadlineAt)) : first
   }
 
@@ -132,7 +123,7 @@ export function createWebhooks(options: {
         isSettled = true
         resolve(outcome)
         signal.removeEventListener('abort', abort)
-        // The outcome is known. The rest of the exchange must end soon, so that the connection can be used again.
+        // The outcome is known: the rest of the exchange gets `idleMs` to end.
         clearTimeout(timer)
         if (settledRequests.size >= maxKept) {
           sent.destroy()
@@ -193,7 +184,6 @@ function readRetryAfter(value: string | undefined): number | undefined {
   return Number.isNaN(at) ? undefined : Math.max(0, at - Date.now())
 }
 
-/** Reads the rest of an answer. Closes the connection if the answer is longer than `maxAnswerBytes`. */
 function discard(answer: IncomingMessage, sent: ClientRequest): void {
   let bytes = 0
   answer.on('data', (chunk: Buffer) => {
@@ -207,7 +197,7 @@ function isStale(sent: ClientRequest, error: Error): boolean {
   return sent.reusedSocket && 'code' in error && (error.code === 'ECONNRESET' || error.code === 'EPIPE')
 }
 
-/** In the message of an OpenSSL error, the reason stands behind codes and a function, and before a file and a line. */
+/** The reason in an OpenSSL error: `…:error:CODE:LIBRARY:FUNCTION:REASON:FILE:LINE`. */
 const openSslError = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/
 
 /** Why no answer came: a short text without internal data of the hub. */

@@ -5,21 +5,21 @@ import type { Entry } from '../entry.ts'
 
 /** An event as the history lists it. Unknown fields are null. */
 export interface EventRow {
-  /** Position of the event's report, or of the message that stands for the event if the journal has no report. */
+  /** Position of the report or message from which the row was made. */
   position: number
   /** When the hub decided about the event, ISO 8601. */
   at: string
   outcome: string | null
   /** A dry run: the hub decided about the event, but did not publish it. */
   dryRun?: true
-  /** Only in the row of a message: the publisher had sent the same event before. */
+  /** Only in rows of messages: the publisher had sent the event before. */
   isRepetition?: true
   id: string | null
   event: string | null
   institutionId: string | null
   /** Ids of the livestreams. For a refused event: all services that the publisher named. */
   services: string[]
-  /** For an event that was published for only some of its services: the services that were refused. */
+  /** The refused services of an event that was published for others. */
   refusedServices?: string[]
   playlistItemId: string | null
   name: string | null
@@ -30,7 +30,7 @@ export interface EventRow {
   errors: unknown[]
 }
 
-/** Parses a payload. Returns an empty object if the payload is no JSON object. The fields may have any type. */
+/** Parses a payload. Returns an empty object if the payload is no JSON object. */
 export function readObject(payload: Buffer): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(payload.toString())
@@ -63,8 +63,8 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
 }
 
 /**
- * The row of an event, made from its report. `report`: the parsed payload of `entry`. `event`: the published event, if
- * there is one and the journal still has it. It supplies title and artist, which a report does not have.
+ * Makes the row of a report. `report`: the parsed payload of `entry`. `event`: the published event if known, for title
+ * and artist.
  */
 export function rowOfReport(
   entry: Entry,
@@ -97,10 +97,7 @@ export interface Named {
   externalId?: string | undefined
 }
 
-/**
- * Whether an event was for a livestream. With `outcome` `published`: whether the hub published the event for the
- * livestream.
- */
+/** Whether an event was for a livestream. With `outcome` `published`, refused services do not count. */
 export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
   return (
     names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))

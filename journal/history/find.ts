@@ -15,19 +15,17 @@ import type { Journal } from '../journal.ts'
 import { readObject } from './event-row.ts'
 import { positionAt } from './newest.ts'
 
-/**
- * Clocks of nodes differ by at most this, milliseconds. The search covers this time before and after the event's time.
- */
+/** Clocks of nodes differ by at most this, milliseconds. */
 const clockToleranceMs = 30_000
-/** A publisher that repeats an event within this time gets the same id again, milliseconds. */
+/** An event that is repeated within this time keeps its id, milliseconds. */
 const repeatedMs = 3_600_000
-/** Limits of the search for one id: number of messages that the search checks, and bytes of these messages. */
+/** Limits of the search for one id: checked messages, and bytes read. */
 const maxScanned = { entries: 10_000, bytes: 64 * 1024 * 1024 }
 /** The search for one id checks at most this many reports of an institution. */
 const maxReports = 500
 /** The search collects this many positions of reports, and then reads these reports together. */
 const positionsAtOnce = 50
-/** Other messages of the same commit may lie between the messages of an event and its report: at most this many. */
+/** In a commit, at most this many other messages lie between an event and its report. */
 const maxBetween = 20
 
 /** The parts of an event and of its report that the journal still has. */
@@ -40,11 +38,11 @@ export interface Found {
 /** The result of a search. */
 export interface Search {
   found?: Found | undefined
-  /** False if the search did not check all messages around the time of the event, because there were too many. */
+  /** False if a limit ended the search before all messages were checked. */
   isWhole: boolean
 }
 
-/** Messages for the search to check, in order. A message without `entry` need not be checked: only its bytes count. */
+/** Messages for the search to check, in order. Without `entry`, a message is not checked: its bytes still count. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
 interface Parts {
@@ -57,7 +55,7 @@ export function createFind({ store, journal }: Parts) {
   const all = (from: number, end: number) => everything(store, from, end)
 
   return {
-    /** Finds an event by its id. If the event was published several times, finds the first publication. */
+    /** Finds an event by its id. Of several publications, finds the first. */
     byId: (id: string): Promise<Search> => search(id, all, maxScanned),
 
     /** Finds an event of this institution by its id: first in the institution's reports, then in all messages. */
@@ -115,15 +113,14 @@ export function createFind({ store, journal }: Parts) {
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
     }
-    // An earlier publication of the same event may lie just before. Only the last `count` messages belong to this
-    // report.
+    // Messages before the last `count` are of an earlier publication of the event.
     return { report, messages: messages.slice(-count) }
   }
 }
 
 /**
- * The parts of the journal to search for an event that got its id at the instant `at`, in the order of search: just
- * after `at`, just before `at`, and the time in which the publisher may have repeated the event.
+ * Parts of the journal in the order of search, for an event that got its id at `at`. The last part has possible
+ * repetitions of the event.
  */
 async function* rangesToSearch(
   { store, journal }: Parts,
@@ -140,7 +137,7 @@ async function* rangesToSearch(
 async function* everything(store: Store, from: number, end: number): Candidates {
   for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
     const { entry, sharedWith } = readEntry(positionIn(key), value)
-    // A message that shares its payload need not be checked: the message that holds the payload came before.
+    // The message that holds the shared payload came before.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
 }
@@ -164,10 +161,7 @@ async function* entriesAt(journal: Journal, positions: readonly number[]): Candi
   }
 }
 
-/**
- * All messages of the event to which the message at `position` belongs. The first of them holds the payload, so the
- * journal keeps the first message as long as any other.
- */
+/** All messages that share a payload with the message at `position`. The first of them holds the payload. */
 async function sharingWith({ store, journal }: Parts, position: number): Promise<Entry[]> {
   const value = await store.get(journalKey(position))
   const first = position - ((value && readEntry(position, value).sharedWith) ?? 0)
@@ -182,7 +176,7 @@ async function sharingWith({ store, journal }: Parts, position: number): Promise
   return messages
 }
 
-/** The report of a message's event: the first report after the message, because one commit stored both. */
+/** The first report after the message: one commit stored the message and its report. */
 async function reportBehind(store: Store, { position, payload }: Entry): Promise<Entry | undefined> {
   const { id } = readObject(payload)
   const next = { from: padded(position + 1), most: maxLivestreams + maxBetween }

@@ -22,8 +22,8 @@ export type History = ReturnType<typeof createHistory>
 /** The events to list. */
 export interface Query extends RowFilter {
   /**
-   * Lists the accepted messages of this livestream. With `owner`, also the events of that institution that the hub
-   * refused for this livestream.
+   * Lists the accepted messages of this livestream. `owner`: also lists refused events of this institution for the
+   * livestream.
    */
   livestream?: Named & { owner?: string | undefined }
   /** Lists all events of these institutions, with any outcome. */
@@ -43,7 +43,7 @@ type Report = Record<string, unknown>
 /** A page of events, the newest first. */
 export interface Page {
   events: EventRow[]
-  /** The `before` of the query for the next page; null: there are no more events. */
+  /** The `before` for the next page. Null: there are no more events. */
   next: number | null
 }
 
@@ -54,9 +54,9 @@ interface Since {
   leftOut: number | null
 }
 
-/** Limits of the work for one page: index entries that are checked, and bytes of payloads that are read. */
+/** Limits of the work for one page: index entries, and bytes of payloads. */
 const maxScanned = { entries: 2_000, bytes: 32 * 1024 * 1024 }
-/** A page of messages has at most this many bytes of payloads. A single message may have more. */
+/** A page of several messages has at most this many bytes of payloads. */
 const maxPageBytes = 256 * 1024
 /** A list reads this many messages at the same time. */
 const readAtOnce = 10
@@ -65,7 +65,7 @@ const maxSince = 200
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 
-/** The history of events. The node reads it from the journal when a caller asks, and stores nothing else for it. */
+/** The history of events. Every answer is read from the journal. */
 export function createHistory({ store, journal }: { store: Store; journal: Journal }) {
   const listeners = new Set<(row: EventRow) => void>()
   /** Stops listening to the journal. Does nothing while there are no listeners. */
@@ -74,13 +74,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   return {
     find: createFind({ store, journal }),
 
-    /** Finds the message with a newer event time that kept another message from being retained: see `late.ts`. */
     newerThan: createLate({ store, journal }),
 
-    /**
-     * Returns a page of events. Only `next` says whether there are more: a short page may not be the last
-     * one.
-     */
+    /** Returns a page of events. Even a short page can have a next page. */
     async list(query: Query): Promise<Page> {
       const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query
       const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
@@ -133,9 +129,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
 
     /**
-     * Returns the newest events that any node decided after a position, in order. `leftOut`: how many more there were
-     * (null: no longer known). `next`: the position to pass in the next call. `next` never decreases, even on a node
-     * that lags.
+     * Returns the newest events that any node decided after a position, in order. `leftOut`: how many more there were,
+     * null if unknown. `next`: the `after` of the next call, never below this one.
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())
@@ -145,13 +140,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       return { events: reports.map(recentRow), next, leftOut }
     },
 
-    /**
-     * Returns a position. The events from there on were decided at the instant `at` or later, milliseconds since the
-     * epoch.
-     */
     positionAt: (at: number): Promise<number> => positionAt(store, journal.head(), at),
 
-    /** Calls `listener` with each event that any node decides from now on. The returned function ends this. */
+    /** Calls `listener` with each event that any node decides. The returned function ends the calls. */
     onDecided(listener: (row: EventRow) => void): () => void {
       if (listeners.size === 0) leave = journal.onEach(tell)
       listeners.add(listener)
@@ -168,7 +159,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     for (const listener of listeners) listener(row)
   }
 
-  /** The row of a new report. One commit stored the report and its event, so the event is still in memory. */
+  /** The row of a new report. Without the published event in memory, title and artist are null. */
   function recentRow(entry: Entry): EventRow {
     const report = readObject(entry.payload)
     const first = firstMessageOf(entry, report)
@@ -180,13 +171,13 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   }
 }
 
-/** The row that the list shows for an index entry. Undefined: the list leaves the entry out. */
+/** The row for an index entry. Undefined: the list leaves the entry out. */
 async function rowAt(
   { position, isReport, hasErrors }: IndexEntry,
   { livestream, outcome }: Query,
   get: Journal['get'],
 ): Promise<EventRow | undefined> {
-  // The messages of the livestream stand for its published events. The reports of these events would only cost reads.
+  // Published events are listed by their messages: reading the reports would be wasted.
   if (livestream && isReport && !hasErrors) return undefined
   const entry = await get(position)
   if (!entry) return undefined
@@ -194,7 +185,6 @@ async function rowAt(
   const report = readObject(entry.payload)
   if (livestream) {
     const row = rowOfReport(entry, report)
-    // An event that was published for the livestream is already listed by its message, so the report is left out.
     const isListed = row.outcome === 'published' && !row.dryRun && isOf(row, livestream, 'published')
     return !isListed && isOf(row, livestream, outcome) ? row : undefined
   }
@@ -202,9 +192,6 @@ async function rowAt(
   return rowOfReport(entry, report, eventOf(report, first === undefined ? undefined : await get(first)))
 }
 
-/**
- * Takes the next entries, at most `readAtOnce`. Stops at the first entry that is older than `since` or before `from`.
- */
 async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since: number; from: number }) {
   const entries: IndexEntry[] = []
   while (entries.length < readAtOnce) {
@@ -215,16 +202,12 @@ async function take(newest: AsyncGenerator<IndexEntry>, { since, from }: { since
   return { entries, isLast: false }
 }
 
-/** Reads from `message` the event that a report is about. Returns an empty object if `message` is another event. */
 function eventOf(report: Report, message: Entry | undefined): Record<string, unknown> {
   const event = message ? readObject(message.payload) : {}
   return event.id === report.id ? event : {}
 }
 
-/**
- * Position of the first message of a published event. The messages, one per livestream, stand directly before the
- * report.
- */
+/** Position of the first message of a published event. One message per livestream stands directly before the report. */
 function firstMessageOf({ position }: Entry, { outcome, dryRun, services }: Report): number | undefined {
   if (outcome !== 'published' || dryRun === true || !Array.isArray(services)) return undefined
   return position - services.length

@@ -5,33 +5,25 @@ import { clearedKey } from '../retained.ts'
 import { clockBehindKey, farFutureMs } from '../retained-values.ts'
 import { indexesOf, newestFirst } from './newest.ts'
 
-/**
- * Clocks of nodes differ. So the times of two messages prove their order only if they are this far apart, milliseconds.
- */
+/** Clocks of nodes differ: times prove an order if they differ by more, milliseconds. */
 const toleranceMs = 60_000
-/**
- * If the event time of a retained message is at most this many milliseconds ahead of the clock, the message certainly
- * keeps out later messages with an older event time.
- */
+/** Retained event times up to this far ahead of the clock certainly keep out older ones, milliseconds. */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */
 const maxLookedAt = 100
-/** For a whole event, the search checks this many earlier messages, but at least `minLookedAt` for each message. */
+/** For a whole event, the search checks this many earlier messages, but at least `minLookedAt` per message. */
 const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * Finds out why a message was never retained: it came late, after a message with a newer event time. The answer names
- * that newer message. There is an answer only if the stored data prove it, so all nodes give the same one. For a proof,
- * all of this must hold from the moment when the hub accepted the newer message:
+ * A late message is never retained: a message with a newer event time came before. Finds the newer message. All nodes
+ * answer alike, because the store must prove that since the newer message
  * - the journal has kept all messages,
- * - every message of the topic had an event time at most `defendedMs` ahead of the clock,
+ * - all event times of the topic were at most `defendedMs` ahead of the clock,
  * - no operator cleared the topic, and no node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
-  /**
-   * For each message of an event, finds the newer message. Undefined: the message was not late, or there is no proof.
-   */
+  /** Finds the newer message for each message of an event. Undefined: not late, or no proof. */
   return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
     const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
     const found: (Entry | undefined)[] = []
@@ -41,8 +33,8 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states are left out, because they end by themselves. Messages of the former release, which have no
-    // `institutionId`, are left out too: their positions do not show the order of acceptance.
+    // Control states are left out, because they end by themselves. So are messages of the former release (no
+    // `institutionId`): their positions prove no order.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined
     let newest: { position: number; time: number } | undefined
@@ -63,8 +55,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
     if (!newest) return undefined
     const positions = await Promise.all([clearedKey(topic), clockBehindKey].map(readPosition))
     if (positions.some((position) => position > (newest?.position ?? 0))) return undefined
-    // The journal has every message from its floor on. Checks the floor again: meanwhile the journal may have removed
-    // messages that the search should have seen.
+    // The floor may have risen meanwhile: the search could have missed removed messages.
     return newest.position < journal.floor() ? undefined : journal.get(newest.position)
   }
 

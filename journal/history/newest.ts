@@ -10,12 +10,11 @@ import {
 } from '../entry.ts'
 
 /**
- * Number of entries of an index that are read together. The first page is small, because most of the merged indexes
- * contribute only few entries.
+ * Number of index entries that are read together. The first page is small, because most merged indexes contribute few.
  */
 const pageSizes = { first: 10, most: 100 }
 
-/** Yields the index entries below all these prefixes that lie before the position `before`, the newest first. */
+/** Yields the index entries below all these prefixes before position `before`, the newest first. */
 export async function* newestFirst(
   store: Store,
   prefixes: readonly string[],
@@ -40,7 +39,6 @@ export function indexesOf(stream: string): string[] {
   return (['latest', 'every'] as const).map((keep) => indexPrefix({ queue: { keep }, topic: stream }))
 }
 
-/** Yields the index entries below one prefix that lie before the position `before`, the newest first. */
 async function* backwards(
   store: Store,
   prefix: string,
@@ -59,8 +57,8 @@ async function* backwards(
 }
 
 /**
- * Returns the first position whose message was accepted at the instant `at` or later, milliseconds since the epoch. The
- * result is not exact, because the clocks of nodes differ. The binary search takes as many reads as `head` has bits.
+ * Returns the first position whose message was accepted at `at` or later, milliseconds since the epoch. The result is
+ * not exact, because clocks of nodes differ.
  */
 export async function positionAt(store: Store, head: number, at: number): Promise<number> {
   let low = 1
