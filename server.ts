@@ -14,8 +14,8 @@ const longestWaitMs = 5_000
 /** Aborts when the process is asked to stop. */
 const stop = new AbortController()
 /**
- * Resolves with the signal that asks the process to stop. The first process of a container ignores a signal without a
- * handler. So the handlers come first: to load everything else takes most of the start.
+ * Resolves with the signal that asks the process to stop. The handlers come before the slow imports: without a handler,
+ * the first process of a container ignores a signal.
  */
 const stopped = new Promise<NodeJS.Signals>((resolve) => {
   for (const signal of ['SIGTERM', 'SIGINT'] as const) {
@@ -38,7 +38,7 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(1)
   }
   const { config } = loaded
-  // Writing to standard error fails if its disk is full or its reader has closed it. The node must go on all the same.
+  // Writing to standard error fails if the disk is full or the reader has gone. The node must go on.
   process.stderr.on('error', () => {})
   const { createLog } = await import('./telemetry/log.ts')
   const log = createLog(config.logLevel)
@@ -77,8 +77,8 @@ async function main(argv: readonly string[]): Promise<void> {
   process.exit(0)
 
   /**
-   * Starts the node. `over` resolves when the caller must close the node and start it again: with an error if its state
-   * in memory no longer agrees with that of the other nodes, with `import` if an export waits to be imported.
+   * Starts the node. `over` resolves when the caller must close the node and start it again. `import`: an export waits
+   * to be imported. Error: the node's memory no longer agrees with the other nodes.
    */
   async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
     let end = (_reason: Error | 'import') => {}
@@ -92,7 +92,7 @@ async function main(argv: readonly string[]): Promise<void> {
     return { hub, over }
   }
 
-  /** Tries to start the node until that succeeds. This may take long, for example while Redis is not reachable. */
+  /** Tries until the node starts. This may take long, for example while Redis is not reachable. */
   async function startAgain(): ReturnType<typeof start> {
     for (let waitMs = 250; ; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
       try {
@@ -107,12 +107,12 @@ async function main(argv: readonly string[]): Promise<void> {
   }
 }
 
-/** Ends the process if it was asked to stop. For use after a failed start, which has left nothing open. */
+/** Ends the process if it was asked to stop. A failed start has left nothing open. */
 function endIfStopped(): void {
   if (stop.signal.aborted) process.exit(0)
 }
 
-/** Prints commands to a person who tries out the hub. A configured certificate or a load balancer means real use. */
+/** Prints commands for a first try. A configured certificate or a load balancer means real use. */
 async function welcome(config: Config, hub: Hub): Promise<void> {
   const { mqttPort, httpsPort, adminSocket, caPath, livestream, firstOperatorToken } = hub
   if (config.tlsCert || config.tlsCa || config.proxyProtocol || caPath === undefined) return
@@ -131,7 +131,7 @@ async function welcome(config: Config, hub: Hub): Promise<void> {
   )
 }
 
-/** Prints the answer to the arguments, and returns the exit code. A node itself takes no arguments. */
+/** Prints the answer to the arguments, and returns the exit code. */
 function answer(argv: readonly string[]): number {
   const strange = argv.find((argument) => !['--help', '-h', '--version'].includes(argument))
   if (strange !== undefined) {

@@ -18,7 +18,7 @@ export function answer(commands: Commands): void {
   process.on('disconnect', () => process.exit())
 }
 
-/** The usage of this process. `collected`: collects garbage first, so that garbage does not count as memory. */
+/** `collected`: collects garbage first, so that garbage does not count as memory. */
 function usage({ collected }: { collected?: boolean }): Usage {
   if (collected) {
     setFlagsFromString('--expose-gc')

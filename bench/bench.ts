@@ -15,7 +15,7 @@ import { slowReaders } from './scenarios/slow-readers.ts'
 import { week } from './scenarios/week.ts'
 import { systems } from './stage.ts'
 
-/** The scenarios, by the NAME in `npm run bench -- NAME …`. Without a name the command measures all of them. */
+/** The scenarios by their names in `npm run bench -- NAME …`. Without a name, all run. */
 const scenarios: Record<string, Scenario> = {
   latency,
   fanout,
@@ -63,7 +63,7 @@ interface Asked {
   only: string[]
   json: boolean
   page: boolean
-  /** The options as the user typed them. The page (`docs/benchmarks.md`) shows them with the results. */
+  /** The options as the user typed them, for the page (`docs/benchmarks.md`). */
   told: string
 }
 

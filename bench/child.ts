@@ -14,12 +14,12 @@ export interface Usage {
   bytes: number
 }
 
-/** Options with which Node runs TypeScript. Empty in the tests, because every process of a test runs compiled files. */
+/** Node options for TypeScript. Tests run compiled files and need none. */
 const loader = isCompiled ? [] : [`--import=${import.meta.resolve('tsx')}`]
-/** Options with which Node loads `usage.ts` before a program. The bench can then ask it for its usage and calls. */
+/** Node options that load `usage.ts` before a program. The bench can then ask the program for its usage. */
 export const askable = [...loader, `--import=${pathOf('usage.ts')}`]
 
-/** Options with which Node writes a CPU profile to .prof, if BENCH_PROFILE names the program (`server`, `crowd`, …). */
+/** Node options for a CPU profile in .prof, if BENCH_PROFILE names the program (`server`, `crowd`, …). */
 export function profiling(program: string): string[] {
   const wanted = process.env.BENCH_PROFILE?.split(',').includes(program)
   return wanted ? ['--cpu-prof', `--cpu-prof-dir=${resolve('.prof')}`] : []
@@ -55,7 +55,7 @@ function pathOf(program: string): string {
   return fileURLToPath(new URL(file, import.meta.url))
 }
 
-/** Returns a function that calls a command of a process and resolves with the result. The process must run `answer`. */
+/** Returns a function that calls commands of a process. The process must run `answer`. */
 export function asker<Asked extends Commands>(child: ChildProcess) {
   const open = new Map<number, { resolve: (result: unknown) => void; reject: (error: Error) => void }>()
   child.on('message', (message: { id: number; result?: unknown; error?: string }) => {

@@ -3,9 +3,8 @@ import { availableParallelism } from 'node:os'
 import { promisify } from 'node:util'
 
 /**
- * Keeps the measured systems on one half of the cores and the load generators on the other half, as if they were on two
- * machines. Otherwise the scheduler may put a subscriber and its server on one core while another core idles, and the
- * figures would contain that wait. Does nothing on a machine with one core or without `taskset` (util-linux).
+ * Gives measured systems one half of the cores, load generators the other half. On a shared core, the figures would
+ * contain waits of the scheduler. Does nothing with one core, or without `taskset` (util-linux).
  */
 export async function keepApart(systems: readonly number[], load: readonly number[]): Promise<void> {
   const cores = availableParallelism()
@@ -18,15 +17,14 @@ export async function keepApart(systems: readonly number[], load: readonly numbe
 }
 
 /**
- * Lets a process run only while no other process wants its core, as if the process were on another machine. A low
- * priority is not enough: the scheduler would let the process finish its time slice of some milliseconds first.
- * Does nothing without `chrt` (util-linux).
+ * Lets a process run only while no other process wants its core. With a low priority, the process would first finish
+ * its time slice of some milliseconds. Does nothing without `chrt` (util-linux).
  */
 export function workAside(pid: number): Promise<void> {
   return run('chrt', ['--all-tasks', '--idle', '--pid', '0', String(pid)])
 }
 
-/** Keeps all present and future threads of a process on these cores (such as `0-3`). */
+/** Keeps all threads of a process on these cores, such as `0-3`. */
 function keepOn(cores: string, pid: number): Promise<void> {
   return run('taskset', ['-a', '-c', '-p', cores, String(pid)])
 }

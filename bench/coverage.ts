@@ -1,7 +1,7 @@
 import type { Profiler } from 'node:inspector'
 import { Session } from 'node:inspector/promises'
 
-/** The functions of one file, and how often each has run since `startCounting` or the last `takeCounts`. */
+/** The functions of one file, and how often each has run. */
 export type FileCoverage = Profiler.ScriptCoverage
 
 let session: Session | undefined
@@ -14,7 +14,7 @@ export async function startCounting(): Promise<void> {
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: false })
 }
 
-/** Returns the counts since `startCounting` or the last `takeCounts`: 0 for a function that has not run. */
+/** Returns the counts since `startCounting` or the last `takeCounts`. */
 export async function takeCounts(): Promise<FileCoverage[]> {
   if (!session) throw new Error('nothing is counted')
   const { result } = await session.post('Profiler.takePreciseCoverage')

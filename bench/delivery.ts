@@ -8,18 +8,18 @@ interface Joining {
   filter?: string
 }
 
-/** Connects `count` more subscribers. Returns how long that took, and the kilobytes that each costs the system. */
+/** Connects `count` more subscribers. `kilobytes`: memory of the system for each. */
 export async function joinCrowd(act: Act, of: Joining): Promise<{ kilobytes: number; ms: number }> {
   const { peer } = act
   const before = await peer.usage({ collected: true })
   const { ms } = await enterCrowd(act, of)
-  // Gives the system time to finish its work for the log-ins, before the bench measures its memory.
+  // Time for the system to finish its work for the log-ins.
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const after = await peer.usage({ collected: true })
   return { kilobytes: (after.bytes - before.bytes) / 1000 / of.count, ms }
 }
 
-/** Like `joinCrowd`, but does not measure memory, because every measurement makes the system collect garbage. */
+/** Like `joinCrowd`, without the measurement of memory, which makes the system collect garbage. */
 export function enterCrowd({ peer, crowd }: Act, of: Joining): Promise<{ ms: number }> {
   return crowd.ask('join', { filter: 'radio/#', ...of, address: peer.address, login: peer.subscriber })
 }
@@ -29,10 +29,7 @@ export async function joinPublishers({ peer, publishers }: Act, count: number): 
   await publishers.ask('join', { address: peer.address, count, logins: peer.publishers })
 }
 
-/**
- * Number of events that a system handles before the bench measures it: half an hour of ten events a second. By then
- * every system has compiled its code, both for single events and for many events at once.
- */
+/** Number of events before a measurement: half an hour at ten a second. By then every system has compiled its code. */
 export const warmUpEvents = 18_000
 
 /** Publishes this many events on each system. Ten subscribers get the first half at QoS 0, the second at QoS 1. */
@@ -56,7 +53,7 @@ export interface Delivered extends Receipts {
   lost: number
 }
 
-/** Publishes `rate` events a second. Returns how many messages arrived, how long they took, and their CPU cost. */
+/** Publishes `rate` events a second. Returns the receipts and their CPU cost. */
 export async function deliver(
   { peer, crowd, publishers }: Act,
   of: { events: number; rate: number; subscribers: number },

@@ -5,10 +5,7 @@ import { promisify } from 'node:util'
 const mebibyte = 1024 * 1024
 const lookEveryMs = 25
 
-/**
- * Resident memory of a process now and at its highest, bytes. Undefined where there is no /proc, or the process has
- * ended.
- */
+/** Resident memory of a process, bytes. Undefined: no /proc, or the process has ended. */
 export async function residentMemory(pid: number): Promise<{ now: number; highest: number } | undefined> {
   const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '')
   const kilobytes = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1])
@@ -24,7 +21,7 @@ export function watchMemory(pid: number) {
   const look = async () => {
     const memory = await residentMemory(pid)
     if (!memory) return
-    // The kernel keeps the highest value so far. If that value has grown, the peak was between two measurements.
+    // If the kernel's highest value has grown, the peak was between two calls of `look`.
     if (highest > 0 && memory.highest > highest) most = Math.max(most, memory.highest)
     highest = memory.highest
     first ??= memory.now
@@ -47,14 +44,13 @@ export interface Bound {
   command: string[]
   /** Variables for its environment. */
   env: Record<string, string>
-  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch the process's memory. */
+  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch. */
   by: 'cgroup' | 'watched'
 }
 
 /**
- * Bounds the memory of a process with a cgroup, if systemd can make one. Otherwise V8 gets the heap limit that Node
- * would choose in such a cgroup, half of `mebibytes`, and the caller has to watch the memory of the process.
- * `ulimit -v` does not help: it limits address space, of which V8 reserves gigabytes.
+ * Bounds the memory of a process with a cgroup, if systemd can make one. Otherwise limits the heap of V8 to half of
+ * `mebibytes`, as Node would in a cgroup. `ulimit -v` would not help: V8 reserves gigabytes of address space.
  */
 export async function boundMemory(mebibytes: number): Promise<Bound> {
   const properties = ['-p', `MemoryMax=${mebibytes * mebibyte}`, '-p', 'MemorySwapMax=0']

@@ -25,8 +25,8 @@ const stopMs = 30_000
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /**
- * Starts a node in a new process with a new directory. `env` overrides the variables that the bench sets. `alone`: the
- * process loads no code of the bench, so the bench cannot ask it for its usage.
+ * Starts a node in a new process and directory. `env` overrides the bench's variables. `alone`: the node loads no code
+ * of the bench, and `usage` does not work.
  */
 export async function startNode(env: Record<string, string> = {}, bound?: Bound, alone = false) {
   const server = await compiledServer()

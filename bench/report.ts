@@ -4,13 +4,13 @@ import { cpus, totalmem } from 'node:os'
 import { projectFile } from '../test/root.ts'
 import type { Sample, Scenario } from './scenario.ts'
 
-/** The result of one system in one case: medians over the runs, and for the hub the comparison with others. */
+/** The result of one system in one case: medians over the runs. */
 export interface Row {
   case: string
   system: string
   runs: number
   figures: Record<string, number>
-  /** `ratios[system][figure]`: the hub's figure ÷ the other system's in the same run. Median over the runs. */
+  /** Hub ÷ system within a run, median over the runs: `ratios[system][figure]`. */
   ratios?: Record<string, Record<string, number>>
 }
 
@@ -114,7 +114,7 @@ const packages = [
   ['aedes-persistence-redis', 'aedes-persistence-redis'],
 ] as const
 
-/** The machine of the measurement, the versions of the systems on it, and today's date. */
+/** The machine, the versions of the systems, and the date. */
 export function machine(): { cpu: string; memory: string; versions: string; date: string } {
   const [first] = cpus()
   const { dependencies } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
@@ -154,7 +154,7 @@ the same run, with load generators in processes of their own on the same machine
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
 `
 
-/** Writes the section for a scenario, or for the chosen parts or systems of it, into the page. Other sections stay. */
+/** Writes the section of a scenario into the page. Chosen parts or systems make a section of their own. */
 export function writePage(
   name: string,
   scenario: Scenario,

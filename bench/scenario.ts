@@ -18,22 +18,22 @@ export interface Scenario {
   options: Options
   /** Keys of the figures with their headings. */
   figures: Record<string, string>
-  /** The figures of each table. A table shows the cases that have one of its figures. By default there is one table. */
+  /** The figures of each table; by default one table. A table shows cases with any of its figures. */
   tables?: readonly (readonly string[])[]
-  /** Figures for which the page also shows the ratio of the hub to each other system. */
+  /** Figures that the page also compares: hub ÷ each other system. */
   compared: readonly string[]
   /** The parts that `--only` can choose, each with its text on the page. */
   parts?: Readonly<Record<string, string>>
   /** Figures that are 1 for yes and 0 for no. */
   yesNo?: readonly string[]
-  /** `peers` and `only`: the systems and parts that the user chose; empty means all. `say` shows the progress. */
+  /** `peers` and `only`: what the user chose; empty means all. `say` shows the progress. */
   measure(
     options: Options,
     peers: readonly string[],
     say: (line: string) => void,
     only: readonly string[],
   ): Promise<Sample[]>
-  /** Returns the requirements that the samples miss, one line each. If there are any, the command exits with 1. */
+  /** Returns a line for each missed requirement. Any line makes the command exit with 1. */
   outside?(samples: readonly Sample[]): string[]
 }
 

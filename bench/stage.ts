@@ -22,7 +22,7 @@ export const systems = {
 
 export type System = keyof typeof systems
 
-/** A measured system, and its two load generators: a process with subscribers and a process with publishers. */
+/** A measured system with its load generators: subscribers (`crowd`) and publishers. */
 export interface Act {
   peer: Peer
   crowd: Child<typeof crowd>
@@ -32,9 +32,8 @@ export interface Act {
 type Child<Asked extends Commands> = Awaited<ReturnType<typeof startChild<Asked>>>
 
 /**
- * Starts systems side by side, each with load generators of its own, and stops them when `work` is done. All systems
- * run at the same time, so `work` can measure them alternately. Then a busy moment of the machine does not hit one
- * system alone. `apart`: the load generators have other cores than the systems.
+ * Starts systems with load generators, and stops them after `work`. All systems run at once, so that `work` can measure
+ * them alternately. `apart`: the load generators have other cores.
  */
 export async function onStage<Result>(
   starters: readonly StartPeer[],
@@ -71,12 +70,12 @@ export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise
   return act
 }
 
-/** Those systems in `able` that the user named in `--peers`. Without `--peers`: all of them. */
+/** The systems in `able` that `--peers` names; without `--peers` all. */
 export function chosen(asked: readonly string[], able: readonly System[]): StartPeer[] {
   return able.filter((name) => asked.length === 0 || asked.includes(name)).map((name) => systems[name])
 }
 
-/** Calls `play` for every act in every run, one after the other. Each run begins with another act than the last one. */
+/** Calls `play` for every act in every run. The first act changes with every run. */
 export async function alternately<Result>(
   acts: readonly Act[],
   runs: number,

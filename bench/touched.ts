@@ -8,16 +8,15 @@ import type { FileCoverage } from './coverage.ts'
 import { startNode } from './node.ts'
 
 /*
- * Shows the files and functions of the product that one event passes through: a publisher sends it at QoS 1, and one
- * connected subscriber gets it at QoS 0. V8 counts the calls from just before the publish until just after the
- * delivery. Functions of npm packages do not count. `test/soak/bench/touched.test.ts` holds the number of files.
+ * Shows the files and functions of the product that one event passes. The publisher sends the event at QoS 1, one
+ * subscriber gets it at QoS 0. `test/soak/bench/touched.test.ts` holds the number of files.
  */
 
-/** Number of events before the counted one. They make the topic and load code, so the counted event does neither. */
+/** Number of events that make the topic and load code, before the counted event. */
 const eventsBefore = 3
 /** Pause after which the node is idle, milliseconds. */
 const idleMs = 2_000
-/** Time for the work that the node does after it has acknowledged and delivered an event, milliseconds. */
+/** Time for the node's work after acknowledgement and delivery, milliseconds. */
 const afterwardsMs = 20
 const declared = /^\s*(?:export )?(?:async )?(?:function\*?|class) (\w+)/
 
@@ -47,7 +46,7 @@ try {
   await delay(idleMs)
   await node.counting.take()
   await sendOne(eventsBefore)
-  // A timer may run while an event passes. So only functions count that run for each of two events.
+  // Functions count if they run for two events, because a timer may run meanwhile.
   const ranBefore = runIn(await node.counting.take())
   await sendOne(eventsBefore + 1)
   const root = dirname(await compiledServer())
@@ -102,7 +101,7 @@ function hasRun({ ranges: [whole] }: FunctionCoverage): boolean {
   return whole !== undefined && whole.count > 0
 }
 
-/** Names of functions. A function without a name is listed as `(in NAME)`, with the name of the function around it. */
+/** Names of functions. `(in NAME)`: a function without a name, inside of NAME. */
 function namesOf(functions: readonly FunctionCoverage[], source: string): string[] {
   return functions.map(({ functionName, ranges: [whole] }) => {
     if (functionName !== '') return functionName

@@ -2,7 +2,7 @@ import { request } from 'node:https'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { BenchNode } from './node.ts'
 
-/** Adds a user of an institution and logs the user in over HTTPS. Returns the token for further requests. */
+/** Adds a user of an institution and logs the user in. Returns the token. */
 export async function logIn(
   node: HttpsDoor & Pick<BenchNode, 'ask'>,
   institution: string,
@@ -16,7 +16,7 @@ export async function logIn(
   return String(token)
 }
 
-/** Subscribes a webhook to a livestream. If the node answers 429, waits for the time in the answer, and asks again. */
+/** Subscribes a webhook to a livestream. After a 429, waits for `retry-after` and asks again. */
 export async function subscribeWebhook(
   door: HttpsDoor,
   token: string,

@@ -9,7 +9,7 @@ export interface Broker {
   caPath: string
 }
 
-/** Connects over TLS, as any client would: it trusts the development CA and nothing else. */
+/** Connects over TLS. The client trusts only the CA at `caPath`. */
 export async function connect(
   { mqttPort, caPath }: Broker,
   login: Login,

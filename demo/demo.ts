@@ -22,7 +22,7 @@ interface Options {
 
 process.exit(await main(process.argv.slice(2)))
 
-/** `npm run demo`: shows a node, sample broadcasters and listeners, and the events between them. */
+/** `npm run demo`. Returns the exit code. */
 async function main(argv: string[]): Promise<number> {
   const options = readOptions(argv)
   if (typeof options === 'number') return options
@@ -34,7 +34,7 @@ async function main(argv: string[]): Promise<number> {
   }
 }
 
-/** Runs the demonstration, from starting the node to printing the summary. Returns the exit code. */
+/** Returns the exit code. */
 async function demonstrate(options: Options, stop: Stop): Promise<number> {
   const stations = readStations()
   const [{ livestreams }] = stations
@@ -61,10 +61,10 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     }
     const fault = stop.fault()
     const problems = [...(fault === undefined ? [] : [fault]), ...ledger.problems()]
-    // Asks the node for its latencies only if nothing is missing: a node that does not deliver might not answer either.
+    // The node is asked only if nothing is missing: a broken node might not answer.
     summarise(screen, ledger, problems, problems.length === 0 ? await node.budget() : undefined)
     stop.finished()
-    // After a problem the clients are not closed: they would wait for ever for missing acknowledgements.
+    // Closing the clients would wait for ever for missing acknowledgements.
     if (problems.length > 0) return 1
     await Promise.all([...listening, ...broadcasters.values()].map((client) => client.close()))
     return 0
@@ -110,7 +110,6 @@ async function startBroadcasters(
   return new Map(await Promise.all(started))
 }
 
-/** Calls `act` at the given rate until the time is over or `signal` stops it. */
 async function repeat(act: () => void, { seconds, rate }: Options, signal: AbortSignal): Promise<void> {
   const begun = performance.now()
   const end = begun + (seconds ?? Number.POSITIVE_INFINITY) * 1000

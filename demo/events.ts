@@ -7,12 +7,12 @@ export interface DemoEvent extends Record<string, unknown> {
   services: { id: string }[]
 }
 
-/** Makes the event for the element that a station plays now. `start` is in milliseconds since the epoch. */
+/** Makes a `playing` event. `start` is in milliseconds since the epoch. */
 export function playing(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.playing', station, element, itemId, start)
 }
 
-/** Makes the event for the element that a station plays next, with the item id under which it will play. */
+/** Makes a `next` event. `itemId` is the id under which the element will play. */
 export function next(station: Station, element: Element, itemId: string, start: number): DemoEvent {
   return track('de.org.hub.v1.radio.track.next', station, element, itemId, start)
 }

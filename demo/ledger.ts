@@ -16,10 +16,7 @@ interface Entry {
   awaited: Set<string>
 }
 
-/**
- * The ledger notes each published event, the hub's report on it, its arrivals, and how long they took. It takes times
- * from `performance.now()`.
- */
+/** Keeps account of published events: of the hub's reports on them, and of their arrivals. */
 export function createLedger() {
   const open = new Map<string, Entry>()
   const refused = new Set<string>()
@@ -33,7 +30,7 @@ export function createLedger() {
     /** Milliseconds from the publish call to the receipt in a subscriber. */
     latency: () => latency.summary(),
 
-    /** Notes an event that is about to be published. `deliveries` are the subscribers and topics that it must reach. */
+    /** Call this before the publish. `deliveries`: where the event must arrive, as `subscriber on topic`. */
     sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
       counts.published++
       if (expected === 'published') counts.awaited += deliveries.length
@@ -49,7 +46,7 @@ export function createLedger() {
       closeIfDone(key)
     },
 
-    /** Notes the hub's report on an event. Ignores an event that was not published here. */
+    /** Ignores reports on events that were not published here. */
     reported(key: string, outcome: string): void {
       const entry = open.get(key)
       if (!entry) return
@@ -60,10 +57,7 @@ export function createLedger() {
       closeIfDone(key)
     },
 
-    /**
-     * Notes the arrival of an event. Returns the milliseconds that it took, or undefined if it was not (or no longer)
-     * expected.
-     */
+    /** Returns the milliseconds since `sent`. Undefined: the delivery was not awaited, or came before. */
     arrived(key: string, delivery: string): number | undefined {
       if (refused.has(key)) problems.push(`arrived although it was to be refused: ${delivery}`)
       const entry = open.get(key)
@@ -106,7 +100,7 @@ function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
   ]
 }
 
-/** The key by which the demonstration recognises an event. The `id` cannot be the key: only the hub sets it. */
+/** The key of an event in the ledger. Broadcasters do not know the `id`: the hub sets it. */
 export function keyOf(event: unknown, time: unknown, livestreamId: unknown): string {
   return `${event} ${typeof time === 'string' ? parseInstant(time) : time} ${livestreamId}`
 }

@@ -6,14 +6,13 @@ import { createLog } from '../telemetry/log.ts'
 import type { NodeMessage } from './node.ts'
 
 /*
- * This process runs only a node, so that measured times are honest: the node shares no event loop with the clients.
- * When the process that started this one ends, in whatever way, this one stops the node, removes its directory, and
- * ends.
+ * The node has its own process: clients on the same event loop would distort measured times. When the parent process
+ * ends, this process removes the node's directory and ends, too.
  */
 
 const [, , home = ''] = process.argv
 const gone = new Promise<void>((resolve) => process.once('disconnect', () => resolve()))
-// The terminal sends these signals to this process, too. They are ignored: the demonstration stops the node.
+// The terminal also signals this process, but the parent process stops the node.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
 
 const variables = { HUB_DATA_DIR: join(home, 'data'), HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }

@@ -14,7 +14,7 @@ export interface Login {
   password: string
 }
 
-/** The message that the process of the node sends when the node is ready, or cannot start. */
+/** What the node's process sends when the node is ready or cannot start. */
 export type NodeMessage =
   | { mqttPort: number; httpsPort: number; adminSocket: string; caPath: string }
   | { problem: string }
@@ -22,12 +22,12 @@ export type NodeMessage =
 const program = fileURLToPath(new URL('./node-process.ts', import.meta.url))
 const stopTimeoutMs = 10_000
 
-/** Starts a node on free ports, in a new directory that is removed when the node stops. */
+/** Starts a node on free ports, in a temporary directory. Throws if the node cannot start. */
 export async function startNode() {
   const home = await mkdtemp(join(tmpdir(), 'hub-demo-'))
   const child = fork(program, [home], {
     execArgv: [`--import=${import.meta.resolve('tsx')}`],
-    // The demonstration has its own configuration, so the `HUB_` variables of the user are left out.
+    // The user's `HUB_` variables must not change the demonstration.
     env: Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('HUB_'))),
     stdio: ['ignore', 2, 2, 'ipc'],
   })
@@ -53,7 +53,7 @@ export async function startNode() {
       ask('credentials.add', { role: 'publisher', label, institutions: [institution] }),
     subscriber: (label: string, filter: string): Promise<Login> =>
       ask('credentials.add', { role: 'subscriber', label, filters: [filter] }),
-    /** Adds a user with the permission `operate`. Returns the link with which the user chooses a password. */
+    /** Adds an operator. Returns the link to choose a password. */
     operator: async (email: string): Promise<string> => {
       const institution = 'urn:org:institution:operators'
       const made = await ask<{ resetUrl: string }>('users.add', {
@@ -63,7 +63,7 @@ export async function startNode() {
       })
       return made.resetUrl
     },
-    /** Times measured by the node: from receiving a PUBLISH until it is written to the last subscriber. */
+    /** Latencies in milliseconds, from receiving a PUBLISH to writing to the last subscriber. */
     async budget(): Promise<{ count: number; p50: number; p99: number }> {
       const status = await ask<{ budget: { count: number; p50: number; p99: number } }>('status', {})
       return status.budget

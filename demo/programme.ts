@@ -17,7 +17,7 @@ export interface Station {
   playlist: readonly [Element, ...Element[]]
 }
 
-/** What each station plays. `livestreams` has titles of livestreams in the sample feed. All names are invented. */
+/** `livestreams` has titles from the sample feed. All names are invented. */
 const lineUp: readonly { livestreams: string[]; playlist: [Element, ...Element[]] }[] = [
   {
     livestreams: ['Küstenwelle 1'],

@@ -5,15 +5,12 @@ import type { Station } from './programme.ts'
 /** Publishes an event as the broadcaster of a station. */
 type Publish = (broadcaster: Station, event: DemoEvent, expected: Verdict) => void
 
-/**
- * One in this many events is special: an announcement, radiotext, or an event that must be refused. The others are
- * track events.
- */
+/** At most one in this many events comes from `specials`. The others are track events. */
 const specialEvery = 4
 
 /**
- * Publishes the events of all stations, one at a time. The stations take turns, and each of them alternates between
- * `playing` and `next`. The special events come in between. A round is one pass through all special events.
+ * Publishes events of the stations in turn, with special events in between. A round is one pass through the special
+ * events.
  */
 export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {
   const now = createClock()
@@ -43,10 +40,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
       act?.()
     },
 
-    /**
-     * Called at the end: publishes the special events that the present round still lacks, or all of them if none has
-     * been published yet.
-     */
+    /** At the end: publishes the special events that the present round still lacks. */
     complete(): void {
       const begun = shown % specials.length
       if (shown > 0 && begun === 0) return
@@ -55,7 +49,7 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   }
 }
 
-/** Returns a function that publishes the next event of a station. Each element is `next` before it is `playing`. */
+/** Returns a function that publishes a station's next event: `playing` and `next` alternate. */
 function createDesk(station: Station, now: () => number, publish: Publish): () => void {
   const { playlist } = station
   const prefix = station.livestreams[0].institution.acronym.toLowerCase()
@@ -73,13 +67,13 @@ function createDesk(station: Station, now: () => number, publish: Publish): () =
     position++
     announced = false
     const following = playlist[position % playlist.length] ?? playlist[0]
-    // The demonstration plays each element only for moments. The announced start times must still increase.
+    // Elements end early here. Without `nextStart + 1`, start times would not always increase.
     nextStart = Math.max(nextStart + 1, now() + element.length * 1000)
     publish(station, next(station, following, `${prefix}-${position}`, nextStart), 'published')
   }
 }
 
-/** A clock in milliseconds since the epoch that never gives the same time twice: the time is part of an event's key. */
+/** Milliseconds since the epoch. No time comes twice, because `keyOf` uses the time. */
 function createClock(): () => number {
   let last = 0
   return () => {

@@ -8,15 +8,12 @@ export type Screen = ReturnType<typeof createScreen>
 
 /** Widths of the fixed columns. Station and text share the rest of the line. */
 const widths = { time: 8, who: 3, what: 9, ms: 8 }
-/** Widths of the columns for station and text if the output is not a terminal. */
+/** Widths if the output is not a terminal. */
 const plainWidths = { station: 24, text: 48 }
 /** Smallest width that lines are made for. A narrower terminal wraps them. */
 const leastWidth = 72
 
-/**
- * Shows the demonstration on `output`. On a terminal, lines are coloured and cut to its width. Elsewhere they are plain
- * and complete.
- */
+/** Shows the demonstration on `output`. Lines are coloured and cut on a terminal only. */
 export function createScreen(
   output: { isTTY?: boolean; columns?: number; write(text: string): unknown },
   titleOf: (livestreamId: string) => string,
@@ -102,7 +99,6 @@ export function createScreen(
     line(columns.join('  ').trimEnd())
   }
 
-  /** Widths of the columns for station and text, which share the rest of the line. */
   function roomFor(): { station: number; text: number } {
     if (!isTerminal) return plainWidths
     const fixed = Object.values(widths).reduce((sum, width) => sum + width + 2, 2)
@@ -153,7 +149,7 @@ function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(width - widthOf(text), 0))
 }
 
-/** Columns a text takes on a terminal: combining marks take none, East Asian characters and emoji take two. */
+/** Columns that a text takes on a terminal. East Asian characters and emoji take two. */
 export function widthOf(text: string): number {
   let width = 0
   for (const { segment } of graphemes.segment(text)) width += wide.test(segment) ? 2 : 1

@@ -10,11 +10,11 @@ import { type DemoNode, startNode } from './node.ts'
 import { type Element, readLivestreams, readStations, type Station } from './programme.ts'
 
 /*
- * `npm run screenshots`: makes the pictures for the documentation. They show pages of a node with believable events.
- * The variable `CHROMIUM` has the path of the browser, if it is not `/usr/bin/chromium`.
+ * `npm run screenshots`: makes `docs/images/` from pages of a node with believable events. `CHROMIUM` is the path of
+ * the browser.
  */
 
-/** A picture of a page. `ready` waits until the page shows what the picture needs. */
+/** `ready` waits until the page shows what the picture needs. */
 interface Picture {
   name: string
   path: string
@@ -93,7 +93,7 @@ async function listen(node: DemoNode): Promise<() => Promise<void>> {
   }
 }
 
-/** An invented answer to `trend`. It shows an hour of events, but the real node was started only a moment ago. */
+/** An invented answer to `trend`: the real node has no hour of events yet. */
 function anHour() {
   const samples = Array.from({ length: 360 }, (_, index) => {
     const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
@@ -112,10 +112,10 @@ function anHour() {
   return { node: 'hub', everySeconds: 10, samples }
 }
 
-/** Publishes events for each livestream of the sample feed: most play a title, some have a next one or a radiotext. */
+/** Publishes events for each livestream of the sample feed. */
 async function broadcast(node: DemoNode): Promise<void> {
   const elements = readStations().flatMap(({ playlist }) => playlist)
-  // Titles in Latin letters, which every browser can show, and long enough that they are not over at once.
+  // A browser might lack fonts for other scripts. A short title would be over at once.
   const titles = elements.filter(({ title, length }) => isLatin(title) && length > 60)
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
   const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()
@@ -165,7 +165,7 @@ function nth(elements: readonly Element[], index: number): Element {
   return element
 }
 
-/** The command-line option with which the browser accepts the certificate of this node, and of no other. */
+/** A browser option to accept the certificate of this node, and no other. */
 async function trusting({ caPath }: DemoNode): Promise<string> {
   const certificate = new X509Certificate(await readFile(join(dirname(caPath), 'server.pem')))
   const key = certificate.publicKey.export({ type: 'spki', format: 'der' })

@@ -1,18 +1,12 @@
 export type Stop = ReturnType<typeof createStop>
 
-/**
- * Milliseconds. Another signal within this time after the first one belongs to the same Ctrl-C: the terminal sends one
- * signal, and the tool that started this process sends one more.
- */
+/** Milliseconds. The tool that started this process repeats the signal of a Ctrl-C within this time. */
 const echoMs = 500
 
 /** Longest time for all clients to connect, milliseconds. */
 const connectMs = 15_000
 
-/**
- * Ends the demonstration on Ctrl-C, when the terminal or the reader of its output is gone, or when something broke. A
- * second Ctrl-C ends it at once.
- */
+/** Ends the demonstration on a signal, when its output has no reader, or on a fault. A second Ctrl-C exits at once. */
 export function createStop() {
   const controller = new AbortController()
   let fault: string | undefined
@@ -41,7 +35,7 @@ export function createStop() {
       controller.abort()
     },
 
-    /** The result of `work`, which connects all clients. Rejects if a fault comes first, or after `connectMs`. */
+    /** Returns the result of `work`. Rejects on a fault, or after `connectMs`. */
     unlessBroken<T>(work: Promise<T>): Promise<T> {
       return new Promise((resolve, reject) => {
         work.then(resolve, reject)

@@ -11,20 +11,14 @@ import {
 import type { Returnable } from './returnable.ts'
 import { createTopicTree } from './topic-tree.ts'
 
-/**
- * If the event time of a value is further ahead of the clock than this, milliseconds, the value does not keep out new
- * messages with an older event time (design.md §7).
- */
+/** Milliseconds. A stored event time further ahead of the clock than this blocks no new message (design.md §7). */
 export const farFutureMs = 10 * 60 * 1000
 
 export const retainedPrefix = 'retained/'
-/** Makes the store put a position in front of the value: the first position that the commit takes (`Numbered`). */
+/** The store puts the first position of the commit in front of the value (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
-/**
- * The value under this key is a position: that of the last message that a node accepted while its clock was far behind
- * the time of the newest message.
- */
+/** Holds the position of the last message that a node accepted while its clock was far behind (`clockToleranceMs`). */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
@@ -33,7 +27,7 @@ const clockToleranceMs = 30_000
 interface Unsettled {
   topic: string
   slot: string
-  /** The value in the store: a `ValueKey`, without payload, if the value was pushed out of memory. */
+  /** The value in the store. A `ValueKey`: the value was pushed out of memory. */
   stored: Held | ValueKey | undefined
   /** The changes of these commits, in the order of the commits. */
   changes: SlotChange[]
@@ -48,9 +42,9 @@ interface Held extends RetainedValue {
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
 /**
- * Holds the retained values in memory by topic and slot, within bounds. While a slot has commits under way, it shows
- * the value that the store will have if all of them succeed. If a commit fails, the slot shows the value that the store
- * will have without that commit. Returning sessions get only stored values: `returnable` learns of no others.
+ * Holds the retained values in memory by topic and slot, within bounds. A slot with commits under way shows the value
+ * that they will leave (docs/decisions.md, "A slot shows what its commits under way will leave"). Returning sessions
+ * (`returnable`) get stored values only.
  */
 export function createRetainedValues(returnable: Returnable) {
   const slots = createSlots()
@@ -155,8 +149,8 @@ export function createRetainedValues(returnable: Returnable) {
   }
 
   /**
-   * Removes the oldest values of a topic from memory, until the others are within the bounds for number and bytes.
-   * Slots with commits under way stay and are not counted, because these commits may fail.
+   * Removes the oldest values of a topic from memory until the rest is within the bounds. Skips slots with commits
+   * under way, and does not count them, because these commits may fail.
    */
   function pushOut(topic: string): void {
     if (slots.count(topic) <= 1) return
@@ -170,8 +164,8 @@ export function createRetainedValues(returnable: Returnable) {
 }
 
 /**
- * Returns the changes that store retained messages. The commit of these changes must also append `messages` to the
- * journal, in this order and before all other messages. `at`: the time that the journal gives the messages.
+ * Returns the changes that store retained messages. The same commit must append `messages`, in this order, before all
+ * other messages. `at`: the time that the journal gives the messages.
  */
 function changes(messages: readonly Message[], now: number, at = now): Change[] {
   const isBehind = at - now > clockToleranceMs
@@ -211,9 +205,8 @@ export function createRetaining(values: RetainedValues) {
     changes,
 
     /**
-     * From now on new subscribers get this message, although its commit is still under way. If the rule of the store
-     * (`Order`) keeps the previous value, they still get the previous value. Call `show` in the order of the commits,
-     * and `settle` when the commit has ended.
+     * From now on new subscribers get this message, if `Order` lets the message replace the previous value. Call `show`
+     * in the order of the commits, and `settle` when the commit has ended.
      */
     show(message: Message, now: number, position: number): void {
       const value = toValue(message, position)
@@ -223,22 +216,16 @@ export function createRetaining(values: RetainedValues) {
     },
 
     /**
-     * Call it when the commit of a message has ended. If the commit has failed, new subscribers get the previous value
-     * again.
+     * Call it when the commit of a message has ended. After a failure, new subscribers get the previous value again.
      */
     settle({ topic, retained }: Message, position: number, isStored: boolean): void {
       if (retained) values.end({ topic, slot: retained.slot, by: position }, isStored)
     },
 
-    /**
-     * Returns a moment: a number that is higher than all moments before. Unlike a time, a moment never falls when
-     * someone sets the clock back.
-     */
+    /** Returns a moment: a number that is higher than all moments before, even if the clock is set back. */
     moment: nextMoment,
 
-    /**
-     * Notes the moment at which this node sends the message live, that is, to clean sessions and QoS 0 subscriptions.
-     */
+    /** Notes the moment at which this node sends the message to clean sessions and QoS 0 subscriptions. */
     sent(topic: string, position: number): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {
@@ -257,7 +244,7 @@ function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: 
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
 }
 
-/** Whether the slot has the value at a position in the store now, or may have it after the commits under way. */
+/** Whether the value at a position is stored in the slot, or a commit under way may store that value. */
 function mayHold(unsettled: Unsettled | undefined, position: number): boolean {
   if (!unsettled) return false
   const { stored, changes } = unsettled
@@ -299,7 +286,6 @@ export function orderAt(time: number, now: number): Order {
 
 /** The slots that show a value, by topic. */
 function createSlots() {
-  /** For each topic that has a value: its values by slot, in the order of positions. */
   const byTopic = new Map<string, Map<string, Held>>()
   const tree = createTopicTree()
 
@@ -335,7 +321,7 @@ function createSlots() {
   }
 }
 
-/** The order matters: of two values with the same event time, the value at the higher position counts. */
+/** Of two values with the same event time, the value at the higher position counts (`newestOf`). */
 function inOrderOfPosition(slots: ReadonlyMap<string, Held>): Map<string, Held> {
   return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
 }

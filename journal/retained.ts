@@ -19,12 +19,11 @@ import type { Returnable } from './returnable.ts'
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
 /**
- * Opens the retained messages: for each topic and slot, the message with the newest event time. The store has only the
- * positions of these messages in the journal. The memory has their payloads too.
+ * Opens the retained messages: for each topic and slot, the one with the newest event time. The store has only
+ * positions in the journal, the memory also the payloads.
  *
- * A topic may have several slots: one for each name of a control state. New subscribers get the newest value of the
- * topic that is still valid. So when the newest state expires, they get an older state, and no publisher has to send it
- * again.
+ * A topic has one slot for each name of a control state. When the newest state expires, new subscribers get the newest
+ * state that is still valid.
  */
 export async function openRetained(parts: {
   store: Store
@@ -52,7 +51,7 @@ export async function openRetained(parts: {
     /** Like `current`, but only among the values that are stored already. */
     stored: (topic: string): RetainedValue | undefined => newestOf(values.storedOf(topic), clock()),
 
-    /** The value in one slot of a topic, whether or not it is still valid. */
+    /** The value in one slot of a topic, even an expired value. */
     at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
 
     /** Removes values: `clear` and `sweep`. */
@@ -89,8 +88,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // `change` may be a commit of this node that the store did not answer. The store reports it late, perhaps after a
-    // newer one. Then event times decide which value counts, as they did in the store.
+    // The store may report an unanswered commit of this node late, after a newer commit. Then event times decide, as
+    // they did in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)
@@ -103,11 +102,11 @@ function take(
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {
   const position = positionOf(stored)
   const entry = await journal.get(position)
-  // Copies the payload, because otherwise the whole chunk that was read from the store would stay in memory.
+  // Without the copy, the whole chunk that was read from the store would stay in memory.
   return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position)
 }
 
-/** Reads a stored value: the position of the message in the journal, which has all other fields. */
+/** A stored value is the position of its message in the journal. */
 function positionOf(stored: Buffer): number {
   return Number(stored.toString('latin1', 0, digits))
 }
@@ -134,7 +133,7 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
       return true
     },
 
-    /** Removes expired values, and removes from the store the values that were pushed out of memory. */
+    /** Removes expired values, and stored values that were pushed out of memory. */
     async sweep(): Promise<void> {
       const over = [...values.expired(clock()), ...values.pushedOut()]
       for (let from = 0; from < over.length; from += removedAtOnce) {
@@ -143,10 +142,7 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     },
   }
 
-  /**
-   * Removes those of these values that are still in their slots. Skips slots that have changed meanwhile, on this node
-   * or on another one, and slots with a commit under way. The next sweep handles these slots.
-   */
+  /** Removes these values. The next sweep handles slots that have changed meanwhile or have a commit under way. */
   async function removeStill(over: readonly ValueKey[]): Promise<void> {
     const still = over.filter(values.isStill)
     const removed = still.map(({ topic, slot, position }) => ({
@@ -169,13 +165,12 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     const begin = once(() => {
       for (const change of changes) values.begin(change)
     })
-    // The store checks `when` even if it has no other nodes: a commit that has not begun yet may change a slot before
-    // these deletions.
+    // Without `onlyOthers`: a commit of this node that has not begun yet may change a slot first.
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let isStored = false
     try {
       await store.commit([...deletions, ...alongside], begin)
-      // Some store drivers do not call `begin`. They resolve commits in order, so this call comes in order too.
+      // The driver may have left out `begin`. Commits resolve in order, so this call keeps the order.
       begin()
       isStored = true
     } finally {

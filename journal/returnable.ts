@@ -9,31 +9,33 @@ export interface Candidate {
   position: number
   topic: string
   qos: Message['qos']
-  /** From this instant on no session gets the message any more, milliseconds since the epoch. */
+  /** From this instant on no session gets the message, milliseconds since the epoch. */
   expires?: number | undefined
 }
 
 /**
- * A candidate as its two chains (`openReturnable`) contain it. `isGone`: the candidate was removed, but the chains may
- * still contain it for some time.
+ * A candidate in its two chains (`openReturnable`). `isGone`: the candidate was removed, but the chains may still
+ * contain it.
  */
 interface Linked extends Candidate {
   isGone: boolean
 }
 
 /**
- * The messages that returning sessions may still get: the newest message of each track or data topic, and all control
- * events and reports. Each message is in two chains. One chain (in `branches`) has all topics with the same first
- * level, the other (in `twigs`) all topics with the same first two levels. For a returning session, the node reads
- * chains from the newest message back to the position where the session left. So for a session with one livestream, the
- * node reads neither reports nor other livestreams.
+ * The messages that returning sessions may still get: the newest of each track or data topic, and all control events
+ * and reports. Each message is in two chains: in `branches` by the first level of its topic, in `twigs` by the first
+ * two. For a return, the node reads only the chains that the session's filters need, newest message first. Filters for
+ * one livestream therefore cost no look at reports or other livestreams.
  */
 export async function openReturnable(store: Store) {
   /** Control events and reports, by position. */
   const candidates = new Map<number, Linked>()
   const branches = createChains()
   const twigs = createChains()
-  /** The newest message of each track or data topic. A map by position would grow and shrink with each event. */
+  /**
+   * The newest message of each track or data topic. By position, the map would grow and shrink with each event, and
+   * burden the garbage collector.
+   */
   const latest = new Map<string, Linked>()
   const stored: Candidate[] = []
   for await (const [key, value] of store.range(everyPrefix)) stored.push(readIndexEntry(key, value))
@@ -110,8 +112,8 @@ export async function openReturnable(store: Store) {
   function addToChains({ position, topic, qos, expires }: Candidate): Linked {
     const [inBranch, inTwig] = namesOf(topic)
     const twig = twigs.get(inTwig)
-    // All candidates of a two-level topic share one string, the name of the twig. This saves memory, because the
-    // tens of thousands of reports have such topics.
+    // To save memory, all candidates of a two-level topic share one string: tens of thousands of reports have such
+    // topics.
     const candidate = { position, topic: topic === inTwig ? twig.name : topic, qos, expires, isGone: false }
     branches.get(inBranch).add(candidate)
     twig.add(candidate)
@@ -158,8 +160,8 @@ function createChains() {
 type Chain = ReturnType<typeof createChain>
 
 /**
- * Candidates in the order of their positions, in an array. Removed candidates stay in the array for a while. A linked
- * list took four times the memory, and the garbage collector had to visit each link.
+ * An array of candidates in the order of their positions. Removed candidates stay for a while. A linked list took four
+ * times the memory, and burdened the garbage collector.
  */
 function createChain(name: string) {
   let inOrder: Linked[] = []
@@ -170,8 +172,7 @@ function createChain(name: string) {
     name,
 
     add(candidate: Linked): void {
-      // Nearly all candidates come in the order of positions. Those that the node loads at its start may come in
-      // another order: then `newestFirst` sorts them once.
+      // At its start, the node may load candidates out of order: then `newestFirst` sorts them once.
       isSorted &&= (inOrder.at(-1)?.position ?? 0) < candidate.position
       inOrder.push(candidate)
     },
@@ -201,7 +202,7 @@ function createChain(name: string) {
   }
 }
 
-/** Whether a level of a filter is a wildcard, or the filter does not have this level. */
+/** Whether a level of a filter is a wildcard or missing. */
 function isUnbounded(level: string | undefined): boolean {
   return level === undefined || level === '#' || level === '+'
 }

@@ -52,8 +52,8 @@ function createNode(): Node {
 }
 
 /**
- * Adds to `topics` the topics at `node` and below that match a filter. `levels`: the levels of the filter. The levels
- * before `depth` match already.
+ * Adds to `topics` the topics at `node` and below that match the filter `levels`. The levels before `depth` match
+ * already.
  */
 function collect(node: Node, levels: string[], depth: number, topics: string[]): void {
   const level = levels[depth]

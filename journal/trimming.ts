@@ -24,28 +24,22 @@ import type { Returnable } from './returnable.ts'
 
 export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
-/** A page has at most this many messages that have left the window. A sweep checks the streams of a page together. */
+/** Maximum number of messages in a page. A sweep checks the streams of a page together. */
 const pageSize = 10_000
-/** A page also ends when its events have 1/128 of the byte limit of the history, or `minPageBytes` if that is more. */
+/** A page also ends when its events have 1/128 of `limits.historyBytes`, or `minPageBytes` if that is more. */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** One sweep counts at most this many messages (`counting.ts`). */
 const maxCounted = 200_000
 /** One sweep reads at most this many messages that have left the window, and as many to shorten the history. */
 const maxPassed = 100_000
-/**
- * A round checks all streams, one after the other. It takes many sweeps. One sweep ends its part of the round after
- * this many streams or index entries.
- */
+/** A round over all streams takes many sweeps. One sweep ends its part after this many streams or index entries. */
 const roundLimits = { streams: 100, entries: 5_000 }
 
 const prefix = 'trimming/'
 const stateKey = `${prefix}state`
 
-/**
- * How far the trimming has got. After a crash the stored state may lag behind. To repeat a part of the work does no
- * harm.
- */
+/** How far the trimming has got. After a crash the stored state may lag behind: repeated work does no harm. */
 interface State {
   window: WindowPart[]
   /** The journal has every message from this position on. */
@@ -61,18 +55,19 @@ interface State {
 }
 
 /**
- * Removes messages that no rule keeps (`keeping.ts`). One node does this for all, in bounded pieces, and stores how far
- * it has got. So no node has to read the messages when it starts. The node that trims has three numbers per stream in
- * memory (`counting.ts`).
+ * Removes messages that no rule keeps (`keeping.ts`). One node does the work for all, in bounded pieces, and stores how
+ * far the work has got.
  *
- * A sweep checks the streams of the messages that have left the window, and shortens the streams with the most history.
- * If there is still too much history, the sweep removes the oldest events. Then it checks some other streams, because
- * messages expire even in streams without new messages. At its end the sweep moves the floor to the new beginning of
- * the window. Messages below the new floor stay until a later sweep: by then all nodes have received the new floor.
+ * A sweep
+ * - checks the streams of the messages that have left the window, and shortens the streams with the most history
+ * - removes the oldest events if there is still too much history
+ * - checks some other streams, because messages expire in silent streams too
+ * - moves the floor to the new beginning of the window. Messages below the new floor stay until a later sweep, when all
+ *   nodes have received the floor: docs/decisions.md, "The journal is trimmed in two steps, by one node".
  */
 export async function openTrimming(parts: {
   store: Store
-  /** Whether this node trims the journal. Of all nodes that share the store, exactly one does. */
+  /** Whether this node is the one that trims the journal. */
   isLeader: () => boolean
   journal: Journal
   retained: RetainedMessages
@@ -113,7 +108,7 @@ export async function openTrimming(parts: {
     const head = journal.head()
     counting.beginAt(state.passed)
     const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
-    // The whole window must be counted first. That takes some sweeps if this node has just begun to trim.
+    // The whole window must be counted first. A node that begins to trim takes some sweeps to count.
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
     state = { ...state, window, floor: Math.max(state.floor, passed + 1) }
@@ -123,8 +118,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // Another node may have stored a floor that this node has not received yet. So stop at `journal.floor()`: this node
-    // has received all changes for the messages below it, and knows which of these messages other nodes have retained.
+    // Another node may have stored a later floor. Beyond `journal.floor()`, this node may not know yet which messages
+    // are retained, and would remove retained ones.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)
@@ -143,7 +138,7 @@ export async function openTrimming(parts: {
 
   /** Reads a page of messages that have left the window, and checks their streams. */
   async function trimNextPage(state: State, floor: number): Promise<State> {
-    // The page is small, because the byte limit of a livestream is calculated only once for each page.
+    // A small page, because the byte limit of a livestream is calculated only once for each page.
     const most = Math.max(minPageBytes, limits.historyBytes / pagesOfHistory)
     const { entries, end: passed } = await readStretch(store, state.passed, floor, most)
     counting.left(entries, passed)
@@ -174,8 +169,7 @@ export async function openTrimming(parts: {
       const next = await streamAfter(store, at)
       if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
       const { kept, removed, read, hasLatest } = await trimStreams([next.stream], state, state.passed)
-      // A stream with entries in both indexes is visited twice in a round. Its bytes count only at the visit to
-      // `latest/`.
+      // A round visits a stream with entries in both indexes twice. Its bytes count only at the visit to `latest/`.
       if (next.isLatest || !hasLatest) bytes += kept
       historyBytes = Math.max(0, historyBytes - removed)
       entries += read
@@ -184,7 +178,6 @@ export async function openTrimming(parts: {
     return { ...state, historyBytes, round: { at, bytes } }
   }
 
-  /** Checks these streams, and removes messages before `passed`. `before`: where the window began at the last check. */
   function trimStreams(streams: Iterable<string>, state: State, before: number) {
     return removing.trimStreams(streams, reachOf(state, limits, clock()), before)
   }
@@ -195,8 +188,8 @@ function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLi
 }
 
 /**
- * Reads the messages from position `from` to just before position `end`, without their payloads. Stops when a page is
- * full, or after `most` bytes of history. The returned `end`: the result has all messages before this position.
+ * Reads messages without their payloads, from position `from` to just before `end`. Stops when a page is full, or after
+ * `most` bytes of history. The returned `end`: the result has all messages before this position.
  */
 async function readStretch(store: Store, from: number, end: number, most: number) {
   const entries: Entry[] = []
@@ -214,8 +207,8 @@ async function readStretch(store: Store, from: number, end: number, most: number
 }
 
 /**
- * Finds the next index after the key `at`, and returns its stream. The indexes in `every/` come first, then those in
- * `latest/`. `behind`: a key after all entries of this index, for the next `at`.
+ * Finds the next index after the key `at`, first in `every/`, then in `latest/`. `behind`: a key after all entries of
+ * this index, for the next `at`. Undefined: no index is left.
  */
 async function streamAfter(
   store: Store,
@@ -226,7 +219,7 @@ async function streamAfter(
     const from = at.startsWith(indexed) ? at.slice(indexed.length) : ''
     for await (const [key] of store.range(indexed, { from, most: 1 })) {
       const name = key.slice(indexed.length, key.lastIndexOf('/'))
-      // This key sorts after all keys that begin with the name and a slash, because `0` follows `/` in ASCII.
+      // `behind` sorts after all entries of the index, because `0` follows `/` in ASCII.
       return {
         stream: decodeURIComponent(name),
         isLatest: indexed === latestPrefix,

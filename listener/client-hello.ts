@@ -5,9 +5,9 @@ const maxBytes = 16 * 1024
 const maxRecords = 16
 
 /**
- * Waits until the whole ClientHello of a connection has arrived, or the connection is closed. Puts the bytes back on
- * the socket for the TLS handshake. Also resolves for bytes that are not TLS: the handshake then fails and gives the
- * reason. Rejects if no ClientHello arrives within `timeoutMs`, or if the node refuses the bytes (`lookAtHello`).
+ * Resolves when the connection is closed, or the whole ClientHello has arrived and is back on the socket. Also resolves
+ * for bytes that are not TLS: the handshake then gives the reason. Rejects after `timeoutMs`, or if the node refuses
+ * the bytes (`lookAtHello`).
  */
 export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<void> {
   return new Promise((resolve, reject) => {
@@ -45,9 +45,8 @@ export function clientHelloArrived(socket: Socket, timeoutMs: number): Promise<v
 }
 
 /**
- * Says how much of a ClientHello has arrived. A ClientHello may span several records, and OpenSSL answers only after
- * its last byte. `whole`: the last byte has arrived. `other`: OpenSSL refuses the bytes at once. Error: the node itself
- * refuses the bytes, because OpenSSL would accept them or wait for more.
+ * Says how much of a ClientHello has arrived, in one or more TLS records. `whole`: all of it. `other`: OpenSSL refuses
+ * the bytes at once. Error: the node itself refuses the bytes, because OpenSSL would accept them or wait for more.
  */
 export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | Error {
   const [first = recordType.handshake, , third] = bytes
@@ -73,8 +72,8 @@ export function lookAtHello(bytes: Buffer): 'whole' | 'incomplete' | 'other' | E
 }
 
 /**
- * The first byte of a TLS record is the type of the record (RFC 8446 §5.1). OpenSSL refuses a type below `least` or
- * above `most` at once.
+ * The first byte of a TLS record is its type (RFC 8446 §5.1). OpenSSL refuses types below `least` or above `most` at
+ * once.
  */
 const recordType = { least: 20, handshake: 22, most: 24 }
 const headerBytes = 5

@@ -5,8 +5,7 @@ export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 /** The place that one open connection takes. */
 export interface Place {
   /**
-   * Counts the connection for the address of its client (IPv6: for its /64), once the address is known. Returns false
-   * if the address has too many connections.
+   * Counts the connection for the address of its client (IPv6: the /64). False: the address has too many connections.
    */
   belongsTo(address: string): boolean
   /** Frees the place. A second call changes nothing. */
@@ -24,7 +23,7 @@ export function createConnectionBounds(limits: {
   let open = 0
 
   return {
-    /** Takes a place for a new connection, before the address of its client is known. Undefined: no place is left. */
+    /** Takes a place for a new connection, before the client's address is known. Undefined: no place is left. */
     enter(): Place | undefined {
       if (open >= maxConnections) return undefined
       open++

@@ -1,6 +1,5 @@
 /**
- * A queue that serves askers alternately. An asker is a key, such as the address of a client. An asker with many items
- * is served as often as an asker with one item.
+ * A queue that serves askers alternately, however many items each has. An asker is a key, such as a client's address.
  */
 export function createFairQueue<T>() {
   const queues = new Map<string, T[]>()

@@ -1,9 +1,9 @@
-/** A request or packet may arrive in `freePieces` pieces of any size, and in one more piece for each 64 bytes. */
+/** Beyond `freePieces`, a request or packet may have one more piece for each 64 bytes. */
 const usualPieceBytes = 64
 
 /**
- * Whether a request or packet arrives in too many small pieces. A piece of one byte costs the node as much as a piece
- * of a kilobyte, and no client writes a request or packet byte by byte.
+ * Whether a request or packet arrives in too many small pieces: docs/decisions.md, "Tiny pieces are refused, not slowed
+ * down".
  */
 export function hasTooSmallPieces(pieces: number, bytes: number, freePieces: number): boolean {
   return pieces > freePieces + bytes / usualPieceBytes
@@ -11,17 +11,16 @@ export function hasTooSmallPieces(pieces: number, bytes: number, freePieces: num
 
 export type HalfReceived = ReturnType<typeof createHalfReceived>
 
-/** Collects the pieces of one request or packet in one buffer, until the request or packet is whole. */
+/** Collects the pieces of one request or packet in one buffer. */
 export type Collected = ReturnType<HalfReceived['collect']>
 
 /** Counts the bytes of one request or packet that the caller keeps itself. */
 export type Held = ReturnType<HalfReceived['countBytes']>
 
 /**
- * Counts the bytes of all requests and packets that have not arrived completely, and of packets that wait until the
- * node handles them. All connections share one limit, `limitBytes`. Above the limit, the node gives up the oldest
- * requests and packets: a client that sends at a usual pace has finished them long before. `freePieces`: this many
- * pieces of a request or packet may have any size, however small.
+ * Counts bytes that the node holds for clients: requests and packets that have not arrived completely or wait, and
+ * unread answers. If all together exceed `limitBytes`, the oldest are given up: clients with a usual pace finish long
+ * before. `freePieces`: this many pieces of a request or packet may have any size.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The counted requests and packets, in the order in which they began. */
@@ -32,8 +31,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
     countBytes,
 
     /**
-     * Collects the bytes of one request or packet. Calls `end` if it drops these bytes to make room for other requests
-     * or packets. Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
+     * Collects the bytes of one request or packet. Calls `end` when these bytes are dropped to make room for others.
+     * Calls `mayBeTiny` for each piece of less than 64 bytes: false refuses the piece.
      */
     collect(end: () => void, mayBeTiny: () => boolean = always) {
       const room = countBytes(end)
@@ -52,7 +51,7 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
         add(piece: Buffer, expected: number): boolean {
           const needed = length + piece.length
           if (needed > buffer.length) {
-            // The buffer grows with the bytes that arrive: a length that is only announced takes no memory.
+            // The buffer grows with the bytes that arrive: an announced length alone must take no memory.
             const larger = Buffer.allocUnsafe(Math.max(needed, Math.min(expected, 2 * buffer.length)))
             buffer.copy(larger, 0, 0, length)
             room.grow(larger.length - buffer.length)
@@ -72,8 +71,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   }
 
   /**
-   * Counts the bytes of one request or packet that the caller keeps. Calls `end` when the caller must give these bytes
-   * up to make room for other requests or packets.
+   * Counts the bytes of one request or packet that the caller keeps. Calls `end` when the caller must give up these
+   * bytes to make room for others.
    */
   function countBytes(end: () => void) {
     const key = {}

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { Log } from '../telemetry/log.ts'
 
-/** The share of the process's open files that all connections may take together, incoming and outgoing. */
+/** The share of the open files that all connections may take together, incoming and outgoing. */
 const connectionShare = 3 / 4
 /** The share of all open files that connections to webhooks and plugin targets may take. */
 const outgoingShare = 1 / 8
@@ -15,9 +15,9 @@ interface OpenFiles {
 }
 
 /**
- * Limits the connections of the process: to the wanted number, or to the number that the open files allow if that is
- * less. Without this limit, a flood of connections could take all open files. Then the store could open none,
- * and the node could take no event. Logs a warning if it lowers the number of incoming connections.
+ * Lowers the wanted numbers of connections to what the open files allow. A flood of connections could otherwise leave
+ * the store no file to open, and the node could take no event. Logs a warning if fewer incoming connections are allowed
+ * than wanted.
  */
 export async function connectionsWithinOpenFiles(
   wanted: OpenFiles,
@@ -36,8 +36,8 @@ export async function connectionsWithinOpenFiles(
 }
 
 /**
- * How many files the operating system lets this process open. Node has already raised the soft limit to the hard one.
- * Infinity if the system does not say.
+ * How many files this process may open: Node has already raised the soft limit to the hard one. Infinity if the system
+ * does not say.
  */
 async function allowedOpenFiles(): Promise<number> {
   const limits = await readFile('/proc/self/limits', 'utf8').catch(() => '')

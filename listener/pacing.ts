@@ -4,21 +4,17 @@ import { createFairQueue } from './fair-queue.ts'
 
 /** Facts about one call that is paced. */
 interface About {
-  /** Key of the asker, such as a client address. Askers are served alternately. Calls without a key share one asker. */
+  /** Key of the asker, such as a client address. Calls without a key share one asker. */
   asker?: string
-  /**
-   * Whether the call is no longer needed, for example because its connection is closed. Such a call is dropped, and
-   * does not count for the pace.
-   */
+  /** True: the call is no longer needed, and is dropped without counting for the pace. */
   isOver?: () => boolean
 }
 
 export type Pacing = ReturnType<typeof createPacing>
 
 /**
- * Lets `perTurn` calls through within `everyTurns` turns of the event loop, and further calls in later turns. Askers
- * are served alternately, and the calls of one asker keep their order. So a burst of calls that cost a millisecond each
- * holds up no other work.
+ * Lets `perTurn` calls through within `everyTurns` turns of the event loop, and further calls in later turns. Serves
+ * askers alternately, and keeps the order of each asker's calls. A burst of expensive calls must hold up no other work.
  */
 export function createPacing(perTurn: number, everyTurns = 1) {
   const fitsTurn = countPerTurn(perTurn, everyTurns)
@@ -91,25 +87,24 @@ function currentTurn(): number {
 const bytesPerToken = 64 * 1024
 
 /**
- * The cost of an event in tokens of the publish rate: its payload in units of 64 KiB, times its number of livestreams,
- * at least one token. The node reads an event once, but stores and sends it for each livestream. An event that is refused
- * before its livestreams are counted costs only its reading.
+ * The cost of an event in tokens of the publish rate: payload in units of 64 KiB, times livestreams, at least 1. The
+ * node stores and sends an event for each livestream. An event that is refused before its livestreams are counted costs
+ * only its reading.
  */
 export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
 }
 
-/** When there are this many buckets, full ones are dropped. This changes no limit, because a new bucket starts full. */
+/** At this many buckets, full ones are dropped. A new bucket starts full, so no limit changes. */
 const bucketsKept = 10_000
 
 /**
- * Limits the events per second of each publisher by a token bucket that holds twice the rate (design.md §3). All nodes
- * that share the store share the limit: each node tells the others on `channel` how many tokens it took. `rate` 0: no
- * limit. Over MQTT, events above the limit wait. They are not refused, because no event may be lost.
+ * Limits the events per second of each publisher by a token bucket that holds twice the rate (design.md §3). `rate` 0:
+ * no limit. The nodes of `store` share the limit: each tells the others on `channel` how many tokens it took.
  *
- * An event takes one token when the node lets it in. The node charges the rest of the cost (`costOf`) when it has
- * decided about the event. This may take the bucket below zero: the next event waits until the bucket has a token
- * again. An event costs at most a full bucket, so that no event waits for minutes.
+ * Over MQTT, events above the limit wait, because no event may be lost. An event takes one token when the node lets it
+ * in. After the decision, `charge` takes the rest of the cost, and may take the bucket below zero. An event costs at
+ * most a full bucket, so that no event waits for minutes.
  */
 export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-publish') {
   const buckets = new Map<string, Bucket>()
@@ -120,8 +115,8 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   return {
     /**
-     * Whether a PUBLISH may go on now. If not, `resume` is called later. All connections of a credential wait in one
-     * queue. `resume` must return whether its connection is still open: if not, the token is given back.
+     * Whether a PUBLISH may go on now. If not, the PUBLISH waits in the queue of its credential, and `resume` is called
+     * later. `resume` returns false if its connection has closed: then the token is given back.
      */
     enter(username: string, resume: () => boolean): boolean {
       if (rate === 0) return true
@@ -218,6 +213,6 @@ interface Bucket {
   tokens: number
   /** When `tokens` was last brought up to date, on the clock of `performance.now()`. */
   at: number
-  /** The queue of PUBLISHes that wait for a token. Undefined: the queue is empty, and no timer runs. */
+  /** PUBLISHes that wait for a token. Undefined: none waits, and no timer runs. */
   waiting: (() => boolean)[] | undefined
 }

@@ -7,9 +7,9 @@ const maxHeaderBytes = 1024
 const headerTimeoutMs = 5_000
 
 /**
- * Reads the PROXY protocol header (version 1 or 2) that a load balancer sends at the start of a connection. Leaves the
- * bytes after the header on the socket. Resolves with the client's address, or with undefined if the header names none,
- * as in the load balancer's own health checks. Rejects if there is no header.
+ * Reads the PROXY protocol header (version 1 or 2) at the start of a connection, and leaves later bytes on the socket.
+ * Resolves with the client's address. Undefined: the header names none, as in a load balancer's health checks. Rejects
+ * if no header comes.
  */
 export async function readProxyHeader(socket: Socket): Promise<string | undefined> {
   const timeout = AbortSignal.timeout(headerTimeoutMs)
@@ -31,7 +31,7 @@ export async function readProxyHeader(socket: Socket): Promise<string | undefine
   }
 }
 
-/** Parses the header at the start of `bytes`. Returns its length in bytes, and the client address that it names. */
+/** Parses the header at the start of `bytes`. Returns its length in bytes, and the client's address. */
 export function parseProxyHeader(
   bytes: Buffer,
 ): { length: number; address: string | undefined } | 'incomplete' | 'invalid' {

@@ -1,6 +1,6 @@
 import type { Log } from '../telemetry/log.ts'
 
-/** Maximum number of warnings in a minute, because the handshakes of port scanners fail all the time. */
+/** Maximum number of warnings in a minute: the handshakes of port scanners fail all the time. */
 const maxWarnings = 20
 const minuteMs = 60_000
 
@@ -20,8 +20,8 @@ export function tlsFailureReason({ code = '', message }: NodeJS.ErrnoException):
 }
 
 /**
- * Logs a warning for a connection that failed because of TLS: at most one a minute for each address and reason. Each
- * warning has the number of warnings that were left out before it. `clock`: `performance.now()`.
+ * Logs a warning for a failed TLS connection: at most one a minute for each address and reason. `leftOut` counts the
+ * warnings that were left out since the last one. `clock`: `performance.now()`.
  */
 export function createTlsWarnings(log: Pick<Log, 'warn'>, clock: () => number = () => performance.now()) {
   const warned = new Set<string>()

@@ -14,7 +14,7 @@ import { readProxyHeader } from './proxy-protocol.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 import { tlsSettings } from './tls-settings.ts'
 
-/** Milliseconds that a client may take for its ClientHello, and again for the rest of the handshake. */
+/** Milliseconds for the ClientHello, and again for the rest of the handshake. */
 const handshakeTimeout = 10_000
 const closedEarly = 'closed before it sent anything: perhaps it does not trust the certificate'
 
@@ -25,8 +25,8 @@ export function tlsOptions(certificates: Pick<Certificates, 'current'>) {
 }
 
 /**
- * The addresses and ports of both ends of a connection. They are the same for a TLS socket and the TCP socket below it,
- * so both sockets lead to the same entry of `clients`.
+ * The ends of a connection. A TLS socket and the TCP socket below it have the same ends, and share an entry of
+ * `clients`.
  */
 type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remotePort'>
 
@@ -38,8 +38,8 @@ interface Client {
 }
 
 /**
- * Adds the guards that every TLS server of the hub needs. They limit connections before a connection costs a handshake,
- * find the client's address even behind a load balancer, and put replaced certificates into use.
+ * Adds the guards of every TLS server of the hub: limits before the handshake, client addresses behind a load balancer,
+ * replaced certificates.
  */
 export function guardServer(
   server: Server,
@@ -47,12 +47,11 @@ export function guardServer(
     certificates: Certificates
     bounds: ConnectionBounds
     /**
-     * The hub begins one handshake in this many turns of the event loop. A handshake takes 1 to 6 ms. Node.js accepts
-     * one connection in each turn. With a value above 1, it accepts connections faster than handshakes begin: clients
-     * wait in the hub's queue, and not in that of the operating system. The hub's queue serves addresses alternately.
+     * One handshake (1 to 6 ms) begins in this many turns of the event loop. Node.js accepts one connection in each
+     * turn. With a value above 1, clients therefore wait in the hub's queue, which serves addresses alternately.
      */
     turnsPerHandshake: number
-    /** Whether a load balancer in front of the node sends the client's address in a PROXY protocol header. */
+    /** Whether a load balancer sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
     log: Log
     metrics: Metrics
@@ -90,7 +89,7 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
-    /** Frees the place of a connection. From now on another listener counts the connection (MQTT over WebSocket). */
+    /** Frees the place of a connection that another listener counts from now on (MQTT over WebSocket). */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
     /** Stops putting replaced certificates into use. Call this when the server stops accepting connections. */
@@ -103,7 +102,7 @@ export function guardServer(
   }
 
   async function admit(socket: Socket): Promise<void> {
-    // Takes the place before any wait, so that the limit also holds for a flood of connections that send nothing.
+    // Before any wait: the limit must also hold for a flood of connections that send nothing.
     const place = bounds.enter()
     if (!place) return refuse(socket, 'max-connections')
     open.add(socket)
@@ -111,7 +110,7 @@ export function guardServer(
     socket.once('close', () => {
       open.delete(socket)
       const client = clients.get(ends)
-      // No warning for a client that sent nothing: it only checked that the port is open.
+      // A client that sent nothing only checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
       place.leave()
@@ -123,8 +122,8 @@ export function guardServer(
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
-      // Until its ClientHello has arrived, a handshake costs nothing. `startHandshake` paces the handshakes, because
-      // many ClientHellos may arrive in one turn of the event loop.
+      // A handshake costs nothing before its ClientHello. Many ClientHellos may arrive in one turn of the event loop:
+      // `startHandshake` paces the handshakes.
       await clientHelloArrived(socket, handshakeTimeout)
     } catch (error) {
       return failed(error instanceof Error ? error : new Error(String(error)), socket)
@@ -136,7 +135,7 @@ export function guardServer(
     metrics.connectionsRefused.inc({ reason: 'tls' })
     const client = clients.get(endsOf(socket))
     log.debug({ err: error, remoteAddress: addressOf(socket) }, 'TLS handshake failed')
-    // If the socket is closed already, the `close` listener has removed the client from `clients`, and has warned.
+    // If the socket is closed, its `close` listener has removed the client, and has warned.
     if (client) {
       client.isJudged = true
       warn(client.address, tlsFailureReason(error))

@@ -1,9 +1,9 @@
 import { DEFAULT_CIPHERS } from 'node:tls'
 
 /**
- * The TLS settings of all listeners, and of the client for webhooks. They leave out the key exchange over finite fields
- * (DHE). By default OpenSSL takes any such field that the other side names, and one handshake then costs the node up to
- * a second. With the groups listed here a handshake costs 1 to 6 ms.
+ * The TLS settings of all listeners, and of the client for webhooks. They leave out key exchange over finite fields
+ * (DHE): the other side could choose a field that costs the node up to a second per handshake (docs/decisions.md,
+ * "Handshakes use X25519, P-256 and P-384").
  */
 export const tlsSettings = {
   minVersion: 'TLSv1.2',

@@ -1,6 +1,6 @@
 import type { Change, Store, Told } from './store.ts'
 
-/** JSON documents below one prefix of the store, mirrored in memory so that reads cost nothing. */
+/** JSON documents below one prefix of the store, mirrored in memory. */
 export interface Collection<T> {
   get(key: string): T | undefined
   values(): IterableIterator<T>
@@ -9,8 +9,7 @@ export interface Collection<T> {
   /** Commits the document and the changes `alongside`. Then `get` returns the document. Rejects if the commit fails. */
   put(key: string, document: T, alongside?: readonly Change[]): Promise<void>
   /**
-   * Commits several documents and the changes `alongside`, all or none. Undefined in place of a document removes the
-   * stored one.
+   * Commits several documents and the changes `alongside`, all or none. An undefined document removes the stored one.
    */
   change(
     documents: readonly (readonly [key: string, document: T | undefined])[],
@@ -18,12 +17,11 @@ export interface Collection<T> {
   ): Promise<void>
   /** Resolves with false if there is no such document. */
   delete(key: string, alongside?: readonly Change[]): Promise<boolean>
-  /** Makes a condition for a commit: the stored document must still be the same as the one that `get` returns now. */
+  /** A condition for a commit: the stored document is still the one that `get` returns now. */
   unchanged(key: string): Change
   /**
-   * Calls `listener` for each change of another node. If Redis applies a commit of this node but does not
-   * answer in time, the commit rejects, and `listener` gets its change, too. When `listener` is called, `get`
-   * already returns the new document.
+   * Calls `listener` for each change of another node, once `get` returns the new document. Also reports a commit of
+   * this node that rejected without an answer, if Redis has applied the commit.
    */
   onChanged(listener: ChangeListener<T>): void
 }
@@ -31,8 +29,8 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name` of the store, and keeps it up to date with the changes that the store reports through
- * `onOthers`. Keys may hold any characters; documents must survive JSON.
+ * Loads the collection `name`, and follows the changes of other nodes (`onOthers`). Keys may hold any characters;
+ * documents must survive JSON.
  */
 export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {
   const documents = new Map<string, T>()

@@ -16,8 +16,8 @@ export interface Pending {
 }
 
 /**
- * Group commit: commits that arrive during a write wait. When the write ends, the next write takes them as one group,
- * in the order of the calls. `write` must not reject; it is responsible for settling every commit of its group.
+ * Commits that arrive during a write wait. The next write takes them as a group, in the order of the calls. `write`
+ * must settle every commit of its group, and must not reject.
  */
 export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
   const waiting: P[] = []
@@ -44,18 +44,17 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
   }
 
   async function writeWaiting(): Promise<void> {
-    // Waits for a microtask: commits that the same code adds without a pause then share the first group.
+    // Waits for a microtask, so that commits added without a pause share the first group.
     await undefined
     while (waiting.length > 0) await write(takeGroup(waiting))
-    // No `await` comes between the last check of `waiting` and this line, so no commit was added in between. The next
-    // `add` starts `writeWaiting` again.
+    // No `await` came after the last check of `waiting`, so no commit was added in between.
     writing = undefined
   }
 }
 
 /**
- * Limits of one group. They are high enough that many commits share the cost of a write. They are low enough that the
- * deliveries of one group reach the network before the deliveries of the next group begin.
+ * Limits of one group. Many commits must share the cost of a write. The deliveries of a group must reach the network
+ * before the deliveries of the next group begin.
  */
 const groupBytes = 256 * 1024
 const groupChanges = 512
@@ -101,7 +100,7 @@ export function keyOf(change: Change | Told): string {
 /** How many digits a number has in keys and values. */
 export const digits = 16
 
-/** A number as text for keys and values. Leading zeros make keys sort by number. */
+/** A number as text. Leading zeros make keys sort by number. */
 export function digitsOf(number: number): string {
   return String(number).padStart(digits, '0')
 }

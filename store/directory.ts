@@ -6,8 +6,8 @@ import { keysBelow } from './stored-value.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
- * Opens the LevelDB database in a directory. Rejects with a readable reason if that fails. If `onDamaged` is given,
- * repairs a damaged database, or replaces it by an empty one if nothing can be saved.
+ * Opens the LevelDB database in a directory, or rejects with a readable reason. With `onDamaged`, repairs a damaged
+ * database, or replaces it by an empty one if nothing can be saved.
  */
 export async function openDirectory(
   directory: string,
@@ -23,7 +23,7 @@ export async function openDirectory(
 /** The damage to a store, and the outcome of its repair. */
 export type Damage =
   | (Mending & { error: unknown })
-  /** LevelDB left out an unreadable part of its log. A power failure may leave such a part at the end of the log. */
+  /** LevelDB left out an unreadable part of its log, such as the end after a power failure. */
   | { outcome: 'cut'; bytes: number }
 
 async function openOrMend(
@@ -47,10 +47,7 @@ async function openOrMend(
   }
 }
 
-/**
- * Size of LevelDB's blocks, bytes: four times the default. With it, LevelDB needs only two thirds of the processor time
- * to sort its tables.
- */
+/** Size of LevelDB's blocks, bytes: docs/decisions.md, "Blocks of 16 KiB in LevelDB". */
 const blockSize = 16 * 1024
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {
@@ -66,9 +63,7 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/**
- * Reads the entries, because LevelDB finds damage only when it reads. Leaves out those below the prefixes of `unread`.
- */
+/** Reads the entries, because LevelDB finds damage only when it reads. Skips keys below the prefixes in `unread`. */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
   for (const prefix of unread) {
@@ -92,7 +87,7 @@ export async function reopen(
     if (stored === undefined && now !== undefined) batch.del(key)
     if (stored !== undefined && !(now?.equals(stored) ?? false)) batch.put(key, stored)
   }
-  // Without a change there is no write, so that a disk that is full can still be read.
+  // Without a change, nothing is written: a store on a full disk can still be read.
   await (batch.length > 0 ? batch.write({ sync: true }) : batch.close())
 }
 
@@ -111,7 +106,7 @@ export function createRepeatedReads(reopening: () => Promise<void> | undefined) 
   }
 }
 
-/** Yields a range page by page, because awaiting each entry alone would take most of the time. */
+/** Yields a range page by page: awaiting each entry would take most of the time. */
 export async function* pagesOf(
   db: ClassicLevel<string, Buffer>,
   range: { gte?: string; lt?: string; limit?: number },
@@ -132,8 +127,8 @@ export async function* pagesOf(
 const pageSize = { entries: 1_000, bytes: 128 * 1024 }
 
 /**
- * Counts the bytes that LevelDB left out of its log of writes (`*.log`) when it opened the directory. LevelDB reports
- * them only in its text file `LOG`.
+ * Counts the bytes of `*.log` that LevelDB left out at the opening. LevelDB reports these bytes only in its text file
+ * `LOG`.
  */
 async function droppedBytes(directory: string): Promise<number> {
   const text = await readFile(join(directory, 'LOG'), 'utf8').catch(() => '')
@@ -141,14 +136,14 @@ async function droppedBytes(directory: string): Promise<number> {
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** Rejects if only the file CURRENT is missing: LevelDB would take the directory for new and delete its other files. */
+/** Rejects if only CURRENT is missing: LevelDB would delete the other files of the directory. */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
   if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
 }
 
-/** Whether an error says that the content of the store is damaged. A full disk or a locked directory is no damage. */
+/** Whether the content of the store is damaged. A full disk or a locked directory is no damage. */
 function isDamage(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true

@@ -15,12 +15,11 @@ import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, ty
 import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 
 /**
- * The embedded driver: LevelDB in one directory, one process per directory.
+ * The embedded driver: LevelDB in one directory, one process per directory. Writes waiting commits together as one
+ * synced batch (group commit), so that they share the cost of the disk.
  *
- * The driver writes waiting commits together as one synced batch (group commit). Under load the commits share the cost
- * of the disk, and an acknowledgement still means "on disk".
- * Rejects with a readable reason if the directory cannot be opened. If `onDamaged` is given, repairs a damaged store,
- * or replaces it by an empty one if nothing can be saved.
+ * Rejects with a readable reason if the directory cannot be opened. With `onDamaged`, repairs a damaged store, or
+ * replaces it by an empty one if nothing can be saved.
  */
 export async function openEmbeddedStore(
   directory: string,
@@ -30,7 +29,7 @@ export async function openEmbeddedStore(
   const commits = createGroupCommit(write)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
-  /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number that a commit took, may be ahead. */
+  /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number taken, may be ahead. */
   let storedNumber = await readCounter(db)
   const reclaiming = startReclaiming(db)
   const writing = createWriting(db, reclaiming.written)
@@ -67,7 +66,7 @@ export async function openEmbeddedStore(
 
     async *dump() {
       await writing.reopening()
-      // All pages come from one LevelDB iterator, which shows the store as it was when the iterator was made.
+      // All pages come from one LevelDB iterator: they show the store as it was at one moment.
       for await (const page of pagesOf(db, {})) {
         yield page.map(([key, stored]) => ({ key, value: contentOf(stored), time: timeOf(stored) }))
       }
@@ -96,7 +95,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // Calls `underway` first, because the callers would otherwise wait while the batch is handed to LevelDB.
+      // Before the batch is handed to LevelDB: the callers would otherwise wait meanwhile.
       if (!mayFail) begin(group)
       await writing.recover()
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
@@ -122,7 +121,7 @@ export async function openEmbeddedStore(
   function begin(group: readonly NumberedPending[]): void {
     if (!isTrusted) return
     for (const pending of group) {
-      // Gives numbers also to a commit without `underway`, because the next commit takes the numbers after them.
+      // Even without `underway`, a commit takes its numbers here: the next commit takes the following ones.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
     }
@@ -139,10 +138,9 @@ export async function openEmbeddedStore(
 }
 
 /**
- * Writes batches, and recovers from failed writes by opening the database again. A write that fails half-way (full disk)
- * leaves a torn record in LevelDB's log, and a crash would lose all records behind it. When LevelDB opens, it keeps the
- * records before the torn one, and goes on in a new file. If only the sync has failed, the log has the whole batch, and
- * LevelDB applies it when it opens. All commits of the batch were rejected, so the recovery undoes it.
+ * Writes batches, and recovers from a failed write by opening the database again. A write that fails half-way leaves a
+ * torn record in LevelDB's log: a crash would lose all later records. If only the sync has failed, LevelDB applies the
+ * rejected batch at the opening: the recovery undoes the batch.
  */
 function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
   /** The batch whose write failed. Undefined: the last write succeeded. */
@@ -153,15 +151,15 @@ function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
 
   return {
     /**
-     * Undefined as long as no write has failed. Resolves when the last recovery has ended. Rejects if it has failed: the
-     * store shows nothing until the failed batch is undone on disk.
+     * Undefined before the first recovery. Resolves when the last recovery has ended. Rejects if that recovery failed:
+     * nothing is read until the failed batch is undone on disk.
      */
     reopening: () => reopening,
 
     /** Does nothing if the last write succeeded. */
     async recover(): Promise<void> {
       if (!failed) return
-      // Read these values before the database is closed: once it is open again, it may show the failed batch.
+      // Before the database is closed: once open again, the database may show the failed batch.
       former ??= await readStored(
         db,
         failed.map(({ key }) => key),
@@ -184,9 +182,9 @@ function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
 type EventTimes = Map<string, number | undefined>
 
 /**
- * Turns the changes of a group into LevelDB operations. Skips a change if the stored entry stays (`keepsStored`). Skips
- * a commit if one of its conditions failed, and adds the commit to `failed` with the key of that condition. Gives every
- * other commit its first number. Updates `times` to the event times after these operations.
+ * Turns the changes of a group into LevelDB operations. Leaves out changes whose stored entry stays (`keepsStored`),
+ * and commits with a failed condition. `failed`: these commits, with the key of the condition. Gives all other commits
+ * their first numbers, and brings `times` up to date.
  */
 async function applicable(
   db: ClassicLevel<string, Buffer>,
@@ -238,7 +236,6 @@ async function readCounter(db: ClassicLevel<string, Buffer>): Promise<number> {
   return counter === undefined ? 0 : Number(contentOf(counter).toString())
 }
 
-/** Reads the stored values of some keys into a map. The caller updates this map with the changes of its commits. */
 async function readStored(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
@@ -247,7 +244,7 @@ async function readStored(
   return new Map(keys.map((key, index) => [key, stored[index]]))
 }
 
-/** Reads the stored event times of those keys that are not in `times`, and adds them. */
+/** Reads the stored event times that `times` lacks, and adds them. */
 async function readTimes(
   db: ClassicLevel<string, Buffer>,
   keys: readonly string[],
@@ -260,8 +257,8 @@ async function readTimes(
 }
 
 /**
- * Writes one atomic batch, waits until it is on disk, and counts it in `written`. Does not pass `db.batch` an array of
- * operations: that takes ten times as long, because abstract-level copies each operation of an array.
+ * Writes one atomic batch, waits until it is on disk, and counts it in `written`. An array for `db.batch` would take
+ * ten times as long, because abstract-level copies each operation.
  */
 async function writeSynced(
   db: ClassicLevel<string, Buffer>,
@@ -319,7 +316,7 @@ function hasConditions({ changes }: Pending): boolean {
   return changes.some(mustCheck)
 }
 
-/** Whether a change has a condition that may fail although there are no other nodes. */
+/** Whether a change has a condition that may fail without other nodes. */
 function mustCheck(change: Change): change is ConditionalChange {
   return isConditional(change) && !('onlyOthers' in change)
 }

@@ -2,17 +2,17 @@ import { randomUUID } from 'node:crypto'
 import { type Change, ConditionFailed, type Store } from './store.ts'
 
 /**
- * Runs `change` when all earlier changes are done, and resolves with its result. `change` must add the conditions
- * `held` to its commits: the commits then apply only while this node holds the lock.
+ * Runs `change` after all earlier changes in this lock. Each commit of `change` must contain the conditions `held`: the
+ * commit then fails if this node has lost the lock.
  */
 export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Promise<T>
 
-/** If a node holds a lock for longer than this, another node may take the lock; milliseconds. */
+/** After this time, another node can take the lock from its holder; milliseconds. */
 const patienceMs = 10_000
 
 const prefix = 'lock/'
 
-/** The stored entry of a lock. A free lock keeps its entry in the store, because the next `number` must be higher. */
+/** The stored entry of a lock. A free lock keeps the entry, because the next `number` must be higher. */
 interface Holding {
   /** Fencing number: higher than that of every earlier holder. */
   number: number
@@ -21,9 +21,8 @@ interface Holding {
 }
 
 /**
- * Makes a lock. Of all nodes that share the store, only one runs a change in this lock at a time. A change that first
- * checks the state (a name is free, a token is unused) therefore sees the result of the change before it. A node that
- * holds the lock for longer than `patience` (milliseconds) may lose it, and its commits then fail.
+ * Makes a lock. Of all nodes that share the store, one at a time runs a change. A change that outlasts `patience`
+ * (milliseconds) can lose the lock, and its conditions `held` then fail.
  */
 export async function createLock(store: Store, name: string, patience = patienceMs): Promise<InLock> {
   const take = store.isShared ? await createSharedLock(store, prefix + name, patience) : undefined
@@ -40,14 +39,13 @@ export async function createLock(store: Store, name: string, patience = patience
     })
 }
 
-/** Locks within this node, one per key. A key has one holder at a time; callers get it in the order of their calls. */
+/** Locks within this node, one per key. Callers get a lock in the order of their calls. */
 export function createLocks() {
   const last = new Map<string, Promise<void>>()
 
   return {
     take,
 
-    /** Runs `work` when the work of all earlier calls with this key has ended, and resolves with its result. */
     async hold<T>(key: string, work: () => Promise<T>): Promise<T> {
       const release = await take(key)
       try {
@@ -58,7 +56,7 @@ export function createLocks() {
     },
   }
 
-  /** Resolves when all earlier callers have released this key. The result is a function that releases it again. */
+  /** Resolves when all earlier callers have released this key. The returned function releases the key again. */
   async function take(key: string): Promise<() => void> {
     const before = last.get(key)
     let release = () => {}
@@ -74,10 +72,6 @@ export function createLocks() {
   }
 }
 
-/**
- * A lock between nodes: the entry `Holding` in the store says who holds it. A node takes or frees the lock by replacing
- * the entry, on condition that no other node has replaced it since this node read it.
- */
 async function createSharedLock(store: Store, key: string, patience: number) {
   let stored = (await store.get(key))?.toString()
   let changed = () => {}
@@ -105,7 +99,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     }
   }
 
-  /** Resolves with true when the lock is no longer stored as `before`, or with false after `patience` milliseconds. */
+  /** Whether the stored holding changes from `before` within `patience` milliseconds. */
   function isMoved(before: string | undefined): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, patience, false)
@@ -117,7 +111,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
     })
   }
 
-  /** Replaces the holding `before`. If another node was faster, reads its holding into `stored`, and answers false. */
+  /** Replaces the holding `before`. False: another node was faster, and `stored` has that node's holding. */
   async function replace(before: string | undefined, after: string): Promise<boolean> {
     try {
       await store.commit([
@@ -128,7 +122,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       return true
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // Reads the holding from the store, because a node that is still starting does not receive changes yet.
+      // A node that is still starting does not receive changes yet.
       stored = (await store.get(key))?.toString()
       return false
     }

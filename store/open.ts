@@ -29,7 +29,7 @@ interface OpenStore {
   store: Store & Dumpable
   nodes: Nodes
   state: StoreState
-  /** Begins to follow the commits of other nodes, and makes this node a member. Call it when everything is loaded. */
+  /** Begins to follow the store, and makes this node a member. Call it when everything is loaded. */
   join(): Promise<void>
   /** Resolves when this node has received all earlier commits of other nodes. Rejects with the reason if that fails. */
   catchUp(): Promise<void>
@@ -37,18 +37,18 @@ interface OpenStore {
 
 /** Callbacks of the code that uses the store. */
 interface Handlers {
-  /** Called when this node has missed changes of other nodes. The node must then load everything again. */
+  /** Called when this node has missed changes, and must load everything again. */
   onGap: (reason: Error) => void
   /**
-   * Converts a store of the previous release to the format of this one. Imports an export if one waits in the data
-   * directory. Called before any other code reads the store. Resolves with whether it may have changed the store.
+   * Converts a store of the former release, and takes in a waiting import, before other code reads the store. True: the
+   * store may have changed.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>
 }
 
 /**
- * Opens the store of the configuration: Redis if the configuration names one, else the embedded store in the data
- * directory. Rejects if a newer release has written the store.
+ * Opens the configured Redis, or else the embedded store in the data directory. Rejects if a newer release has written
+ * the store.
  */
 export function openStore(
   config: Config,
@@ -111,7 +111,7 @@ async function openShared(
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
-      // Opens the store again: `follow` then does not report the changes that other nodes made until now.
+      // Opens the store again: `follow` then leaves out all changes made until now.
       await store.close()
       store = await open()
     }
@@ -153,7 +153,7 @@ async function openOwn(
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
-  // The store holds keys and password hashes. Another user may have made the data directory, with any mode.
+  // The store holds keys and password hashes; the data directory may have any mode.
   await chmod(directory, 0o700)
   try {
     await prepare(store)

@@ -1,13 +1,13 @@
 /** After this many removed keys, their disk space is reclaimed. */
 const enough = 200_000
-/** While more bytes per second than this are written, LevelDB is busy with new data, and no space is reclaimed. */
+/** While more bytes per second than this are written, no space is reclaimed. */
 const calmBytesPerSecond = 4_000_000
 /** How often the rate of writing is measured, milliseconds. */
 const intervalMs = 2_000
 /** Sorts after every key of the store. */
 const highestKey = '\u{10ffff}'
 
-/** What was written since the last look: the number of removed keys, and the bytes of the stored values. */
+/** Removed keys, and bytes of stored values, since the last look. */
 export interface Written {
   removed: number
   bytes: number
@@ -19,10 +19,9 @@ interface Compactable {
 }
 
 /**
- * Frees the disk space of removed keys, by a compaction of LevelDB's tables. LevelDB itself compacts tables only where
- * its levels grow, which is at the end of the journal (the keys below `journal/`). The journal loses entries at its
- * beginning, and without this compaction they would stay on the disk for days. Reclaiming waits while much is written:
- * as long as new tables appear during a compaction, LevelDB does not end it. `now` returns milliseconds.
+ * Frees the disk space of removed keys, which LevelDB would keep for days: docs/decisions.md, "The space of removed
+ * entries is asked for". Waits while much is written, because LevelDB would then not end the compaction. `now` returns
+ * milliseconds.
  */
 export function startReclaiming(db: Compactable, now: () => number = () => performance.now()) {
   const written: Written = { removed: 0, bytes: 0 }

@@ -18,7 +18,7 @@ import { reasonOf } from '../telemetry/reason.ts'
 import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
-/** Says that an empty store has replaced one that could not be repaired. Kept until an operator accepts it. */
+/** The note that an empty store has replaced a damaged one; kept until `acceptReplacement`. */
 export interface Replacement {
   at: string
   /** Path of the damaged store. */
@@ -33,12 +33,11 @@ export type Mending =
   | ({ outcome: 'replaced' } & Replacement)
 
 /*
- * A repair makes files and directories beside the directory of a store. Each path is the path of that directory,
- * followed by one of these endings:
- * - `.repairing`: a copy that LevelDB repairs
- * - `.repaired`: the repaired copy, just before it replaces the store
+ * What a repair makes beside the directory of a store, by the end of the path:
+ * - `.repairing`: the copy that LevelDB repairs
+ * - `.repaired`: the repaired copy, before it replaces the store
  * - `.damaged-<time>`: the damaged store, which is kept
- * - `.replaced`: a file which notes that an empty store has replaced the damaged one
+ * - `.replaced`: the note that an empty store has replaced the damaged one
  *
  * After a crash between any two steps, `finishMending` finishes the repair or removes the copies.
  */
@@ -47,7 +46,7 @@ export type Mending =
 export async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
   if (!(await exists(`${directory}.repaired`))) return
-  // If the directory is empty or missing, the crash came after `mend` had renamed the damaged store.
+  // Empty or missing: the crash came after `mend` had renamed the damaged store.
   const isMovedAside = (await readdir(directory).catch(() => [])).length === 0
   if (!isMovedAside) return rm(`${directory}.repaired`, { recursive: true, force: true })
   await rmdir(directory).catch(() => undefined)
@@ -56,9 +55,8 @@ export async function finishMending(directory: string): Promise<void> {
 }
 
 /**
- * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no directory, and LevelDB then makes an
- * empty store. Keeps the damaged store under another name. Rejects if the disk has no space for a copy, because with
- * more space the repair may succeed.
+ * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no directory: LevelDB then makes an
+ * empty store. Rejects if a copy has no room, because with more room the repair may succeed.
  */
 export async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
@@ -71,14 +69,14 @@ export async function mend(directory: string): Promise<Mending> {
     return { outcome: 'repaired', movedTo, entries: saved.entries }
   }
   const replacement = { at, movedTo, reason: saved.reason }
-  // Writes the note first. After a crash without the note, the node would start with an empty store and look healthy.
+  // Before the rename: after a crash in between, a node with an empty store would look healthy.
   await writeNote(directory, replacement)
   await rename(directory, movedTo)
   await sync(dirname(directory))
   return { outcome: 'replaced', ...replacement }
 }
 
-/** Reads the note that an empty store has replaced a damaged one. Undefined if there is no such note. */
+/** Reads the note of a replacement. Undefined: there is none. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
   const text = await readFile(`${directory}.replaced`, 'utf8').catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return undefined
@@ -94,7 +92,7 @@ export async function replacementOf(directory: string): Promise<Replacement | un
   }
 }
 
-/** Removes the note of a replacement, because an operator has accepted the store that is there now. */
+/** Removes the note of a replacement when an operator accepts the store. */
 export async function acceptReplacement(directory: string): Promise<void> {
   await rm(`${directory}.replaced`, { force: true })
   await sync(dirname(directory))
@@ -107,14 +105,14 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
   try {
     await rm(copy, { recursive: true, force: true })
     await rm(`${directory}.repaired`, { recursive: true, force: true })
-    // If the file system can share blocks between files, the copy takes almost no time and space.
+    // Where the file system can share blocks, the copy costs almost nothing.
     await cp(directory, copy, { recursive: true, mode: constants.COPYFILE_FICLONE })
     await chmod(copy, 0o700)
     await markDamagedBlocks(copy)
     await ClassicLevel.repair(copy)
     const entries = await countEntries(copy)
     if (entries === 0) return await given('nothing readable was left in it')
-    // LevelDB's repair moves files to `lost`. The damaged store, which is kept, still has them.
+    // LevelDB's repair moves files to `lost`; the damaged store still has these files.
     await rm(join(copy, 'lost'), { recursive: true, force: true })
     for (const name of await readdir(copy)) await sync(join(copy, name))
     await sync(copy)
@@ -135,8 +133,8 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
 /**
  * Counts the entries of a repaired store. Reads all of them, because LevelDB's repair does not report its result.
  *
- * Also sets the counter of numbers (`Numbered`) far ahead, because no number may be used twice. The stored counter may
- * be lost or old, and sessions may still remember the numbers of lost messages.
+ * Also sets the counter of numbers (`Numbered`) far ahead. Sessions may remember numbers of lost messages, and no
+ * number must be used twice.
  */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
@@ -146,7 +144,7 @@ async function countEntries(directory: string): Promise<number> {
     let counted = 0
     let used = 0
     for await (const [key, stored] of db.iterator()) {
-      // Every key that is not in `own` is a path, and every value begins with an event time of 8 bytes.
+      // Keys are paths or in `own`, and values begin with 8 bytes of event time.
       const isKnown = own.includes(key) || (key.includes('/') && !key.includes('\uFFFD'))
       if (!isKnown || stored.length < 8) throw new Error('what is left is no store of the hub')
       if (key === counterKey) counted = Number(contentOf(stored).toString())
@@ -167,7 +165,7 @@ const skipped = 1_000_000_000
 /** The keys of the store that are no paths. */
 const own = [counterKey, formatKey]
 
-/** Rejects if the disk has too little space: LevelDB's repair would then leave out entries without an error. */
+/** Rejects if the disk is too full: LevelDB's repair would leave out entries without an error. */
 async function makeRoom(directory: string): Promise<void> {
   const names = await readdir(directory, { recursive: true })
   const sizes = await Promise.all(names.map(async (name) => (await stat(join(directory, name))).size))

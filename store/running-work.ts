@@ -1,6 +1,6 @@
 /**
- * Counts promises that must settle before their owner closes. Ignores their outcome, which the caller of `add` handles.
- * Counts the promises instead of keeping them, because kept promises would keep their results in memory.
+ * Counts promises that must settle before their owner closes. The caller of `add` must handle their errors. Keeping the
+ * promises would keep their results in memory.
  */
 export function createRunningWork() {
   let running = 0

@@ -1,8 +1,7 @@
 /**
  * The store contract: an ordered key-value space with atomic, durable commits.
  *
- * Keys are paths (`retained/…`, `credential/…`). A collection is the range of all keys below one prefix.
- * Two drivers implement the contract and pass the same suite (`test/store/suite.ts`).
+ * Keys are paths, such as `credential/…`. Both drivers pass the same suite (`test/store/suite.ts`).
  */
 export interface Store {
   /** Name of the driver, as `hubctl status` shows it. */
@@ -10,55 +9,48 @@ export interface Store {
   /** The value stored under `key`, or undefined. */
   get(key: string): Promise<Buffer | undefined>
   /**
-   * All entries whose key starts with `prefix` (which ends in `/`) and lies within `bounds`, in key order.
-   * A shared store is read page by page. A page may already show changes that other nodes have made since the call;
-   * `follow` reports these changes too.
+   * All entries whose key starts with `prefix` (which ends in `/`), in key order. A shared store may already show
+   * changes that other nodes made after the call. `follow` reports these changes too.
    */
   range(prefix: string, bounds?: Bounds): AsyncIterable<[key: string, value: Buffer]>
   /**
-   * The last entries whose key starts with `prefix`, in reverse key order. With `before`, only keys before
-   * `prefix + before`. Returns at most `count` entries. Returns fewer if the entries are large, but at least one if
-   * there is any.
+   * The last entries below `prefix`, in reverse key order. With `before`, only keys before `prefix + before`. Returns
+   * at most `count` entries. If the entries are large, returns fewer, but at least one.
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
-   * Applies all changes or none. Once the promise resolves, the changes survive `kill -9` and power loss. Commits take
-   * effect in the order of the calls, and resolve in that order. Resolves with the first number that the commit took,
-   * or 0 if it took none (`Numbered`). Rejects
-   * - with `ConditionFailed` if a condition of the commit does not hold. The commit has changed nothing. `onOthers` has
-   *   already reported all earlier commits of other nodes.
-   * - with `Fenced`, without waiting for such reports, if this node is no longer a member (`SharedStore.enter`). The
-   *   commit has changed nothing.
-   * - with `OutcomeUnknown` if the store on another machine did not answer. The store may have applied the commit, or
-   *   may still apply it.
-   * - with the error of the driver in all other cases. If a disk has failed, the failed commit may be on the disk all
-   *   the same. When the next commit comes, the embedded driver first undoes the failed one. If the process ends
-   *   earlier, the failed commit may have taken effect at the next start.
+   * Applies all changes or none. After the promise resolves, the changes survive `kill -9` and power loss. Commits take
+   * effect and resolve in the order of the calls. Resolves with the first number that the commit took, or 0 if it took
+   * none (`Numbered`). Rejects
+   * - with `ConditionFailed` if a condition does not hold. The commit has changed nothing. `onOthers` has reported all
+   *   earlier commits of other nodes.
+   * - with `Fenced` if this node is no longer a member (`SharedStore.enter`). The commit has changed nothing.
+   *   `onOthers` may still have to report earlier commits.
+   * - with `OutcomeUnknown` if the store on another machine did not answer. The commit may have taken effect, or may
+   *   still take effect.
+   * - with the error of the driver in all other cases. If a disk has failed, the commit may be on the disk. The
+   *   embedded driver undoes the commit before it writes the next. If the process ends earlier, the commit may have
+   *   taken effect at the next start.
    *
-   * `underway` lets the caller begin work that need not wait for the disk. A driver that expects the commit to succeed
-   * may call `underway` with the first number when it begins to store the changes. It calls `underway` at most once,
-   * before the commit resolves, in the order of the commits, and perhaps before `commit` returns.
+   * `underway` lets the caller begin work that need not wait for the disk. The driver may call `underway` with the
+   * first number when it begins to store the changes: at most once, in the order of the commits, before the commit
+   * resolves, and perhaps before `commit` returns. The commit may still fail.
    */
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
-  /** The highest number that a commit has taken so far, or 0 if none has taken any (`Numbered`). */
+  /** The highest number that a commit has taken, or 0 (`Numbered`). */
   lastNumber(): Promise<number>
   /** Whether other nodes may use the same store. */
   readonly isShared: boolean
   /**
-   * Calls `listener` with changes that other nodes have committed, in commit order. `place` selects the changes. If it
-   * is a prefix (`retained/`), it selects the changes of all keys below the prefix. If it is the name of a channel, it
-   * selects each `tell` on that channel.
-   * Never calls `listener` if no other node uses the store.
+   * Calls `listener` with changes that other nodes have committed, in commit order. `place` is the first part of the
+   * changed keys (`retained/`), or the channel of a `tell`.
    */
   readonly onOthers: (place: string, listener: (change: Told) => void) => void
   /** Finishes pending commits and releases the files or connections. */
   close(): Promise<void>
 }
 
-/**
- * Limits of a range. A caller that knows the end should set `before` or `most`: the driver reads ahead of the caller,
- * and would otherwise read entries that nobody needs.
- */
+/** Limits of a range. The driver reads ahead: set `before` or `most` to avoid unneeded reads. */
 export interface Bounds {
   /** Only entries whose key is not before `prefix + from`. */
   from?: string | undefined
@@ -68,7 +60,7 @@ export interface Bounds {
   most?: number | undefined
 }
 
-/** A key and its stored entry: a value, perhaps with an event time. A record can also say that there is no entry. */
+/** A key and its entry, if there is one. */
 export interface StoredRecord {
   key: string
   /** Undefined if there is no entry under the key. */
@@ -80,24 +72,23 @@ export interface StoredRecord {
 /** A store that can be copied, for exports. The stores of both drivers can. */
 export interface Dumpable {
   /**
-   * Yields the records of all keys, page by page, including keys that are no paths. A program that applies the records
-   * in this order gets the store as it was at one moment, no earlier than the call. If a commit changes a key during
-   * the dump, the key may appear several times: its last record counts. Rejects if the nodes commit so much during the
-   * dump that the log of changes no longer has all of it.
+   * Yields the records of all keys, including keys that are no paths. Applying the records in this order gives the
+   * store of one moment, no earlier than the call. A key may appear several times: its last record counts. Rejects if
+   * the log of changes is too short for the commits during the dump.
    */
   dump(): AsyncIterable<readonly StoredRecord[]>
 }
 
 /** A store that several nodes use. */
 export type SharedStore = Store & {
-  /** See `Follow`. `nodes/followed-store.ts` calls it once, and hands the changes to all listeners of `onOthers`. */
+  /** Called once, by `nodes/followed-store.ts`, for all listeners of `onOthers`. */
   readonly follow: Follow
   /**
    * Makes this node a member: commits `changes`, which store `membership.value` under `membership.key`. All later
-   * commits of this node are fenced: they apply only while the key still has this value. Every membership needs a value
-   * that no earlier one had. Commits before the first `enter` are not fenced.
-   * After a `Fenced`, or after a further call of `enter`, the driver refuses all commits, including waiting ones, until
-   * `enter` resolves. By then this node has received all earlier commits of the other nodes.
+   * commits of this node are fenced: they apply only while the key has this value. Each membership needs a new value.
+   *
+   * After a `Fenced` or a further call of `enter`, the driver refuses all commits until `enter` resolves. By then this
+   * node has received all earlier commits of other nodes.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
   /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
@@ -105,25 +96,22 @@ export type SharedStore = Store & {
 }
 
 /**
- * Calls `listener` with every commit that other nodes have made since this store was opened, in commit order, each
- * exactly once. A caller that first loads a range and then follows therefore misses no change. One call of `listener`
- * has the changes of one or more whole commits.
+ * Calls `listener` with every commit of other nodes since this store was opened, in commit order, exactly once. One
+ * call has the changes of one or more whole commits.
  *
- * After the call of `follow`, a commit of this node resolves only when `listener` has received all earlier commits of
- * other nodes. `listener` receives later commits in a later turn of the event loop. If Redis applies a commit of this
- * node but does not answer in time, the commit rejects, and `listener` receives it like a commit of another node. So a
- * caller that applies its own successful commits and all received commits to its memory has the same content as the
- * store.
+ * A commit of this node resolves after `listener` has received all earlier commits of other nodes. `listener` receives
+ * later commits in a later turn of the event loop. If Redis applies a commit of this node but answers too late, the
+ * commit rejects. `listener` then receives the commit like one of another node. A caller that applies its successful
+ * commits and all received commits has the content of the store.
  *
- * The driver calls `onGap` when `listener` cannot receive all commits: the node was away for longer than the log of
- * changes reaches back, Redis lost data, or `listener` threw. The node must then load everything again. `listener`
- * receives the commits after the gap as before. Call `follow` once per store; following ends when the store is closed.
+ * The driver calls `onGap` when `listener` has missed commits: the log of changes was too short, Redis lost data, or
+ * `listener` threw. The node must then load everything again. `listener` still receives the commits after the gap. Call
+ * `follow` once per store.
  */
 export type Follow = (listener: (changes: readonly Told[]) => void, onGap: (reason: Error) => void) => void
 
 /**
- * One change of a commit. A `tell` stores nothing: it sends `value` to the other nodes on a channel, whose name is in
- * `tell`. The embedded driver ignores a `tell`, because it has no other nodes.
+ * One change of a commit. A `tell` stores nothing: it sends `value` to the other nodes, on the channel that it names.
  */
 export type Change = StateChange | { tell: string; value: Buffer | string }
 
@@ -137,24 +125,23 @@ export type ConditionalChange = StateChange & { when: Condition }
 
 interface Conditional {
   when?: Condition | undefined
-  /** Only another node can break the condition, so a driver without other nodes does not check it. */
+  /** Only other nodes can break the condition. The embedded driver therefore skips the check. */
   onlyOthers?: true
 }
 
 /**
- * Gives a `put` a number. The driver writes the number as 16 digits behind the key, before the value, or both. All
- * nodes take numbers from one counter. Numbers rise in the order in which commits take effect, also across restarts.
- * Some numbers may be missing. A `put` with a numbered key must not have `order` or `when`.
+ * Gives a `put` a number: 16 digits behind the key, before the value, or both. The numbers of all nodes rise in commit
+ * order, also across restarts. Some may be missing. A `put` with a numbered key must not have `order` or `when`.
  */
 export interface Numbered {
-  /** Which of the commit's numbers this `put` gets, from 0 on. If the highest `nth` is 2, the commit takes 3 numbers. */
+  /** Which number of the commit this `put` gets, from 0 on. With a highest `nth` of 2, the commit takes 3 numbers. */
   nth: number
   at: 'key' | 'value' | 'both'
 }
 
 /**
- * A condition of a commit. The driver checks the condition after all earlier commits have taken effect, and before any
- * change of the same commit does. If one condition does not hold, the whole commit changes nothing.
+ * The driver checks a condition after all earlier commits, and before the changes of the same commit. If one condition
+ * does not hold, the whole commit changes nothing.
  */
 export type Condition =
   | 'absent'
@@ -163,13 +150,13 @@ export type Condition =
   | { value: Buffer | string }
   /** The stored entry has this event time (`order`). */
   | { time: number }
-  /** There is no entry, or the entry has no event time, or its event time is not later than this. */
+  /** No entry, no event time, or an event time that is not later than this. */
   | { notNewerThan: number }
 
 /** A condition of a commit did not hold: the commit changed nothing. */
 export class ConditionFailed extends Error {
   override name = 'ConditionFailed'
-  /** `key`: the key whose condition failed; if several conditions failed, the key of the first of them. */
+  /** `key`: the first key whose condition failed. */
   constructor(readonly key: string) {
     super(`not committed: ${key} is not as expected`)
   }
@@ -192,13 +179,13 @@ export class OutcomeUnknown extends Error {
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
 /**
- * The last write wins by *event time*, not by arrival (service.md §6.3): a `put` or `del` with an order leaves a stored
- * entry alone if the event time of that entry is later than `time`. An event time later than `horizon` does not count:
- * it comes from a clock that is far ahead, and must not block newer arrivals (design.md §7).
+ * The last write wins by *event time* (service.md §6.3): a stored entry with a later event time than `time` stays. An
+ * event time later than `horizon` does not count, because a clock far ahead must not block newer arrivals (design.md
+ * §7).
  */
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */
   time: number
-  /** If a stored entry has a later event time than this, the change replaces it; milliseconds since the epoch. */
+  /** A stored entry with a later event time than this is replaced; milliseconds since the epoch. */
   horizon: number
 }

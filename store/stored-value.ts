@@ -1,7 +1,7 @@
 import type { Bounds, Change, Store } from './store.ts'
 
 /*
- * A stored value is the event time of the entry (8 bytes, NaN if it has none), followed by the value of the caller.
+ * A stored value: the event time of the entry (8 bytes, NaN if it has none), then the caller's value.
  */
 
 export function encode(time: number, value: Buffer | string): Buffer {
@@ -16,7 +16,7 @@ export function contentOf(stored: Buffer): Buffer {
   return stored.subarray(8)
 }
 
-/** Splits a stored value into the value of the caller and the event time. Undefined if there is no stored value. */
+/** Splits a stored value into the caller's value and the event time. Undefined if nothing is stored. */
 export function entryOf(stored: Buffer | undefined): { value: Buffer; time: number | undefined } | undefined {
   return stored && { value: contentOf(stored), time: timeOf(stored) }
 }
@@ -27,27 +27,26 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
   return Number.isNaN(time) ? undefined : time
 }
 
-/** The embedded driver stores the last number under this key. The key has no `/`, so no range contains it. */
+/** Key of the last number in the embedded store. No range contains a key without `/`. */
 export const counterKey = 'number'
 
 /**
- * The range of the keys that start with `prefix`, which ends in `/`. The range begins with `prefix + from`,
- * and ends before `prefix + before`. Without `before`, the range of `journal/` ends before `journal0`: `0` is
- * the next byte after `/`.
+ * The keys below `prefix`, which ends in `/`: from `prefix + from` to before `prefix + before`. `0` is the next byte
+ * after `/`.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
-/** The number of the format in which this release writes a store. The release before it stored no such number. */
+/** The store format of this release. The release before it stored no number. */
 export const presentFormat = 2
 
-/** A store keeps the number of its format under this key. The key has no `/`, so no range contains it. */
+/** Key of the store format. No range contains a key without `/`. */
 export const formatKey = 'format'
 
 /**
- * Whether this release has written the store. False if the store is empty, or if the release before this one has
- * written it. Rejects if a newer release has written it.
+ * Whether this release has written the store. False: the store is empty, or the release before wrote it. Rejects if a
+ * newer release wrote it.
  */
 export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
   const stored = await store.get(formatKey)

@@ -2,12 +2,11 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 
 /*
- * Checks the checksums in LevelDB's tables (its data files). LevelDB writes a checksum for each block, but its Node.js
- * binding does not offer the option to check them. Without a check, LevelDB returns flipped bits as values. LevelDB's
- * doc/table_format.md describes the format of a table. Its blocks may be compressed, in the raw format of Snappy.
+ * Checks the checksums in LevelDB's tables (its data files). Otherwise LevelDB would return flipped bits as values: its
+ * Node.js binding offers no check. Formats: LevelDB's doc/table_format.md, and raw Snappy for compressed blocks.
  */
 
-/** Sorted prefixes. Opening a store does not check the entries below them, because there may be a million entries. */
+/** Sorted prefixes. Opening a store does not check the entries below them: there may be a million. */
 export const unread: readonly string[] = ['journal/', 'latest/']
 
 /** Rejects with an error like LevelDB's if a block is damaged. Skips blocks whose keys are all below `unread`. */
@@ -20,8 +19,8 @@ export async function checkTables(directory: string): Promise<void> {
 }
 
 /**
- * Writes an invalid type into each damaged block of all tables. LevelDB then cannot read the block, and its repair
- * leaves the block out. Otherwise the repair would keep the block, because it does not check the checksum.
+ * Writes an invalid type into each damaged block, so that LevelDB's repair leaves the block out. The repair itself does
+ * not check the checksum.
  */
 export async function markDamagedBlocks(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
@@ -54,9 +53,8 @@ interface Handle {
 }
 
 /**
- * Finds the damaged blocks of a table, and returns for each the offset of its type byte. Returns none for a file that
- * is not a complete table, because LevelDB itself reports such a file. Does not read a block whose keys all begin with
- * the same prefix of `leftOut`.
+ * Returns the offset of the type byte of each damaged block. Returns none for an incomplete table, which LevelDB itself
+ * reports. Does not read a block whose keys all begin with the same prefix of `leftOut`.
  */
 async function damagedBlocks(path: string, leftOut: readonly string[] = []): Promise<number[]> {
   const file = await open(path)
@@ -126,7 +124,7 @@ function indexed(table: Buffer, { offset, size }: Handle): Block[] {
   const blocks: Block[] = []
   let before = ''
   while (!entries.isAtEnd()) {
-    // Skips a number: how many bytes the key shares with the previous key. It is 0, because an index has whole keys.
+    // Skips the number of bytes that the key shares with the previous key: always 0 in an index.
     entries.number()
     const keyBytes = entries.number()
     entries.number()
@@ -162,7 +160,7 @@ function reader(bytes: Buffer) {
   }
 }
 
-/** Decompresses raw Snappy. Does not detect wrong data, so call it only for blocks with the right checksum. */
+/** Decompresses raw Snappy. Does not detect wrong data: check the checksum before. */
 function uncompressed(compressed: Buffer): Buffer {
   const from = reader(compressed)
   const output = Buffer.alloc(from.number())
@@ -179,7 +177,7 @@ function uncompressed(compressed: Buffer): Buffer {
     const count = kind === 1 ? ((tag >> 2) & 7) + 4 : (tag >> 2) + 1
     const distance =
       kind === 1 ? ((tag >> 5) << 8) + from.byte() : littleEndian(from.take(kind === 2 ? 2 : 4))
-    // Copies byte by byte, because the source may overlap the bytes that this loop writes.
+    // Copies byte by byte, because source and target may overlap.
     for (let index = 0; index < count; index++, length++) output[length] = output[length - distance] ?? 0
   }
   return output

@@ -4,8 +4,8 @@ import { setTimeout as delay } from 'node:timers/promises'
 const usualPauseMs = 1_000
 
 /**
- * Calls `attempt` until it succeeds, for example for a commit that records something which has already happened and
- * must not be lost. Resolves with the result, or with undefined if `isWanted` returned false or `signal` was aborted.
+ * Calls `attempt` until it succeeds. Resolves with the result, or with undefined if `isWanted` returned false or
+ * `signal` was aborted.
  */
 export async function untilDone<Result>(
   attempt: () => Promise<Result>,
@@ -17,7 +17,7 @@ export async function untilDone<Result>(
     /** Aborting it ends a pause and all further attempts. Without a signal, a pause does not keep the process alive. */
     signal?: AbortSignal
     pauseMs?: number
-    /** True if the caller has made an attempt that failed: `untilDone` then begins with a pause. */
+    /** Whether an attempt has failed before the call: `untilDone` then begins with a pause. */
     hasFailed?: boolean
   },
 ): Promise<{ result: Result } | undefined> {

@@ -8,14 +8,13 @@ export type EventOutcome = Parameters<LabelledCounters['events']['inc']>[0]['out
 /** Why the hub refused a connection, as a label. */
 export type RefusedReason = Parameters<LabelledCounters['connectionsRefused']['inc']>[0]['reason']
 
-/** A counter whose label takes only the values that were named when the counter was made. */
 type CounterOf<Label extends string, Value extends string> = Omit<Counter<Label>, 'inc'> & {
   inc(labels: Record<Label, Value>, by?: number): void
 }
 
 /**
- * Counters with one label, all of whose values are known. Each value begins with 0: for Prometheus, a series that first
- * appears with a burst has not grown, and no alert sees the burst.
+ * Counters with one label and a fixed list of values. Each value begins with 0. If a burst began a series, Prometheus
+ * would see no growth, and no alert would fire.
  */
 export function createLabelledCounters(registry: Registry) {
   return {

@@ -1,8 +1,8 @@
 import { type Counter, Histogram, type Registry } from 'prom-client'
 
 /**
- * Longest time for one event in milliseconds, from the receipt of its PUBLISH until it is written to the last
- * subscriber (service.md §8).
+ * Longest time in milliseconds from the receipt of a PUBLISH until it is written to the last subscriber (service.md
+ * §8).
  */
 export const budgetMs = 220
 
@@ -13,7 +13,7 @@ const windowSize = 4096
 export interface EventStages {
   id: string
   event: string
-  /** Position of the first message of the event. An event that was sent twice has a record at each of its positions. */
+  /** Position of the event's first message. A repeated event has a record at each of its positions. */
   position: number
   /** When the event was received, milliseconds since the epoch. */
   at: number
@@ -34,7 +34,7 @@ export interface Way {
 
 export type Latency = ReturnType<typeof createLatency>
 
-/** How many events and how many messages the node remembers: those at the newest positions of the journal. */
+/** Number of the newest positions whose events and messages the node remembers. */
 const remembered = 10_000
 /** For how many minutes the node remembers the slowest events. */
 const slowMinutes = 60
@@ -42,9 +42,8 @@ const slowCount = 20
 const minuteMs = 60_000
 
 /**
- * Measures how long events take on this node, and how many of its connected clients get them. The data are in memory,
- * bounded, and lost when the node stops. `histograms` exports the durations to Prometheus. `exceeded` counts the events
- * above the budget.
+ * Measures how long events take on this node, and how many connected clients get them. The data are in memory.
+ * `exceeded` counts the events above the budget.
  */
 export function createLatency({ histograms, exceeded }: { histograms: Registry; exceeded: Counter }) {
   const recent = createPercentiles()
@@ -62,14 +61,14 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
     },
     { name: 'stage', values: ['decided', 'stored', 'written'] },
   )
-  /** A ring buffer, indexed by position. It reuses its objects, because new ones would burden the garbage collector. */
+  /** Ring buffers, indexed by position. Their objects are reused to spare the garbage collector. */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
-  /** The slowest events of each minute, slowest first. The key is the number of the minute since the epoch. */
+  /** The slowest events by minute since the epoch, slowest first. */
   const slow = new Map<number, EventStages[]>()
 
   return {
-    /** Begins the record of an event that was received at `started`. Later stages add their moments to it. */
+    /** Begins the record of an event, to which later stages add their moments. */
     begin: (started: number): Way => ({ started, decided: started, stored: started, position: 0 }),
 
     /** Notes that an accepted event is written to all subscribers. Returns whether it took longer than the budget. */
@@ -127,7 +126,7 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
     },
   }
 
-  /** Records the milliseconds that one event took through the hub. Returns whether they are above the budget. */
+  /** Records the milliseconds of one event. Returns whether they are above the budget. */
   function record(ms: number): boolean {
     recent.add(ms)
     observeBudget?.(ms / 1000)
@@ -144,7 +143,7 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
     slow.set(minute, slowestOf([...before, { ...took }]))
     if (slow.size <= slowMinutes) return
     for (const other of slow.keys()) if (Math.abs(minute - other) >= slowMinutes) slow.delete(other)
-    // If the clock jumps back and forth, minutes may remain after the loop above. They must not fill the memory.
+    // Bounds the memory if the clock jumps back and forth.
     for (const [first] of slow) if (slow.size > 2 * slowMinutes) slow.delete(first)
   }
 }
@@ -154,7 +153,7 @@ export function slowestOf<Event extends { written: number }>(events: readonly Ev
   return events.toSorted((a, b) => b.written - a.written).slice(0, slowCount)
 }
 
-/** The object of a position in the ring. It may still hold the data of an older position. */
+/** The ring's object for a position. The object may still hold the data of an older position. */
 function itemAt<Item>(items: (Item | undefined)[], position: number, empty: () => Item): Item {
   const index = position % remembered
   const known = items[index]
@@ -172,7 +171,7 @@ function emptyCount(): { position: number; count: number } {
   return { position: 0, count: 0 }
 }
 
-/** Rolling percentiles. Keeps the newest samples in a ring, so that memory and cost do not grow with traffic. */
+/** Percentiles of the newest samples, at most `windowSize`. */
 export function createPercentiles() {
   const ring = new Float64Array(windowSize)
   let count = 0
@@ -183,10 +182,7 @@ export function createPercentiles() {
       ring[count % windowSize] = ms
       count++
     },
-    /**
-     * `count` is the number of all samples since the start. `p50` and `p99` are percentiles of the `newest` samples, in
-     * milliseconds.
-     */
+    /** `count`: all samples since the start. `p50`, `p99`: percentiles of the `newest` samples, milliseconds. */
     summary(newest = windowSize): { count: number; p50: number; p99: number } {
       const length = Math.min(count, windowSize, newest)
       const first = (count - length) % windowSize
@@ -207,9 +203,8 @@ export function percentile(sorted: ArrayLike<number>, share: number): number {
 }
 
 /**
- * A Prometheus histogram that makes no objects when it records a number, unlike the histogram of prom-client. Returns
- * the functions that record a number: one for each value of the label, in the order of the values. If there is no
- * label, returns a single function.
+ * A Prometheus histogram that makes no objects when it records, unlike that of prom-client. Returns a recording
+ * function for each value of the label, in the order of the values; without a label, a single one.
  */
 export function createHistogram(
   registry: Registry,
@@ -231,7 +226,7 @@ export function createHistogram(
 
 /** The counts for one value of the label. */
 function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
-  /** How many values fell into each bucket. The last element counts the values above all buckets. */
+  /** Number of values in each bucket. The last element counts the values above all buckets. */
   const counts = new Float64Array(buckets.length + 1)
   let sum = 0
 

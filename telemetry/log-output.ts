@@ -2,7 +2,7 @@ import { fstatSync, writeSync } from 'node:fs'
 
 /** Maximum number of bytes that wait until the reader of the log takes them. */
 const maxWaiting = 1024 * 1024
-/** Time between two writes, milliseconds. Each write wakes the reader of the log, which then needs the processor. */
+/** Time between two writes, milliseconds. Each write wakes the reader of the log, which needs the processor. */
 const usualPauseMs = 10
 
 /** Writes without waiting. False: not all of the text was written. */
@@ -15,10 +15,9 @@ interface LogOutput {
 }
 
 /**
- * Writes log lines to the standard output. A reader that stands still, a full disk or a broken pipe must neither hold
- * up the node nor end it. So lines that cannot be written are dropped and counted. After the next write that succeeds,
- * `onLost` gets their number. Lines are written together: after the turn of the event loop in which the first of them
- * was logged, but not earlier than `pauseMs` after the last write.
+ * Writes log lines to the standard output, in groups at least `pauseMs` apart. A slow reader, a full disk or a broken
+ * pipe must not hold up or end the node. Lines that cannot be written are dropped: `onLost` gets their number after the
+ * next successful write.
  */
 export function createLogOutput(
   onLost: (lines: number) => void,
@@ -54,7 +53,7 @@ export function createLogOutput(
   }
 }
 
-/** Writes to a pipe only as fast as its reader reads. Writes to a file at once: no reader can hold the node up. */
+/** Writes to a pipe as fast as its reader reads, and to a file at once. */
 function sender(descriptor: number): Send {
   const target = fstatSync(descriptor)
   if (target.isFIFO() || target.isSocket()) return sendToPipe()
@@ -75,8 +74,8 @@ function sendToPipe(): Send {
 }
 
 /**
- * `write` writes bytes and returns how many it could write. It throws if it could write none. If a write stops in the
- * middle of a line, the next write begins with a line end. Otherwise the torn line and the next line would be one.
+ * `write` returns how many bytes it wrote, and throws if it wrote none. After a torn line, the next write begins with a
+ * line end.
  */
 export function sendToFile(write: (bytes: Buffer) => number): Send {
   let isTorn = false

@@ -6,9 +6,8 @@ import { legibleJson, visibleJson } from './visible.ts'
 export type Log = Logger
 
 /**
- * Makes the log: easy to read on a terminal, JSON lines otherwise (design.md §3). Escapes the texts that clients choose
- * (names, topics, headers) as `hubctl` does, because their control characters could move the cursor. Callers must not
- * log passwords and tokens. If they do by mistake, the log redacts them.
+ * Makes the log: easy to read on a terminal, JSON lines otherwise (design.md §3). Escapes control characters, because
+ * clients could move the cursor with them. Redacts passwords and tokens that a caller logs by mistake.
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }

@@ -5,10 +5,10 @@ import { processMetrics } from './process-metrics.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
-/** The metrics of one node. Each hub has its own registries, because several hubs may run in one process. */
+/** The metrics of one node. Several nodes in one process have separate registries. */
 export function createMetrics() {
   const registry = new Registry()
-  /** Histograms of durations. Each has many values, so only Prometheus gets them, and `snapshot` leaves them out. */
+  /** Histograms of durations, for Prometheus alone: `snapshot` leaves out their many values. */
   const histograms = new Registry()
   /** Values other than counts. The node reads most of them when Prometheus asks. */
   const gauges = new Registry()
@@ -55,10 +55,10 @@ export function createMetrics() {
     queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
     storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
 
-    /** Seconds since the node started. The process may be older, because it may have started the node several times. */
+    /** Seconds since the node started. The process may be older. */
     uptime: (): number => (performance.now() - startedAt) / 1000,
 
-    /** Sets where `hub_certificate_expiry_days` comes from. The gauge calls `end` each time that it is read. */
+    /** Sets where `hub_certificate_expiry_days` comes from. Each reading of the gauge calls `end`. */
     watchCertificate(end: () => Date): void {
       certificateEnd = end
     },
@@ -81,7 +81,7 @@ export function createMetrics() {
   }
 }
 
-/** Days from now until a date, with a fraction. Negative if the date has passed. */
+/** Days until a date, with a fraction. Negative if the date has passed. */
 export function daysUntil(date: Date): number {
   return (date.getTime() - Date.now()) / (24 * 3600 * 1000)
 }

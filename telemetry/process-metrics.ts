@@ -1,9 +1,8 @@
 import { collectDefaultMetrics, Registry } from 'prom-client'
 
 /**
- * Interval of the timer that measures the lag of the event loop, milliseconds. Node.js measures from one run of the
- * timer to the next, so the interval is part of the lag in the metrics. The dashboard of `deploy/` subtracts it. The
- * default, 10 ms, would be most of the work of an idle node.
+ * Interval of the timer that measures the lag of the event loop, milliseconds. The measured lag includes the interval:
+ * the dashboard of `deploy/` subtracts it. The default of 10 ms would be most of the work of an idle node.
  */
 export const eventLoopTimerMs = 100
 

@@ -2,16 +2,12 @@ import type { Log } from './log.ts'
 
 /** Time between two lines about the same subject, milliseconds. */
 const intervalMs = 60_000
-/**
- * Maximum number of subjects with a line within the interval. A subject may be an address, of which an attacker has
- * many.
- */
+/** Maximum number of subjects with a line within the interval. An attacker may have many addresses. */
 const maxSubjects = 100
 
 /**
- * Logs a warning that may be due very often: at most one line a minute about each `subject`, and 100 lines a minute in
- * all. In a line, `times` counts the warnings about its subject since the last line about it. If there are too many
- * subjects, some warnings get no line: `leftOut` of the next line counts them.
+ * Logs a frequent warning: at most one line a minute for each `subject`, and 100 lines a minute in all. `times` counts
+ * the warnings about the subject since its last line. `leftOut` counts other warnings that got no line.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

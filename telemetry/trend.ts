@@ -11,10 +11,7 @@ export interface TrendSample {
   deliveries: number
   /** Open MQTT connections at the end of the stretch. */
   connections: number
-  /**
-   * How long events of the stretch took: percentiles in milliseconds. Counts only published events. Null: none was
-   * published.
-   */
+  /** Percentiles of how long the events published in the stretch took, milliseconds. Null: none was published. */
   p50: number | null
   p99: number | null
   /** Events published in the stretch that took longer than the budget. */
@@ -38,9 +35,8 @@ const keptSamples = 360
 const nothing: Omit<Totals, 'time'> = { measured: 0, events: {}, deliveries: 0, exceeded: 0 }
 
 /**
- * Records the last hour of this node, one sample every ten seconds, so that the console can draw the hour as soon as it
- * is opened. The samples are in memory, and lost when the node stops. `clock`: the wall clock, for the time of a
- * sample. A monotonic clock measures the length of a sample.
+ * Records the last hour of this node in memory, one sample every ten seconds, for the console. `clock`: the wall clock,
+ * for the time of a sample.
  */
 export function startTrend({ metrics, clock }: { metrics: Metrics; clock: () => number }) {
   const samples: TrendSample[] = []

@@ -2,8 +2,8 @@
 const unprintable = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/gu
 
 /**
- * Makes control, formatting and other invisible characters visible. Strangers choose client ids, which must not move
- * the cursor of the operator who reads them.
+ * Makes control, formatting and other invisible characters visible. A stranger's client id must not move the cursor of
+ * an operator.
  */
 export function visible(text: string): string {
   return text.replace(unprintable, (character) => {
@@ -13,8 +13,8 @@ export function visible(text: string): string {
 }
 
 /**
- * Makes JSON text safe for a terminal, without changing its value. Also escapes characters that JSON allows, but that a
- * terminal would act upon (C1, direction marks). Keeps line ends between values.
+ * Makes JSON text safe for a terminal, without changing its value. Escapes what a terminal would act upon, such as C1
+ * and direction marks. Keeps line ends between values.
  */
 export function visibleJson(json: string): string {
   if (!beyondAscii.test(json)) return json
@@ -23,10 +23,7 @@ export function visibleJson(json: string): string {
   )
 }
 
-/**
- * Prepares a line of JSON for a log printer. The printer decodes the texts of the line, and then prints each text as
- * `visible` would return it.
- */
+/** Prepares a line of JSON for a log printer. The printer then shows each text as `visible` would return it. */
 export function legibleJson(line: string): string {
   return visibleJson(line).replace(escapes, (escaped) => {
     if (escaped === '\\n' || escaped === '\\t') return escaped // keeps line ends and tabs of stack traces
@@ -36,7 +33,7 @@ export function legibleJson(line: string): string {
 }
 
 const beyondAscii = /[^\n -~]/
-/** The escape sequences of JSON. The two halves of a surrogate pair count as one sequence. */
+/** The escape sequences of JSON. A surrogate pair counts as one sequence. */
 const escapes = /\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\./g
 
 function* units(text: string): Iterable<number> {

@@ -5,7 +5,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import type { Test } from 'tap'
 import type { RedisServer } from './redis-server.ts'
 
-/** Starts Aedes with aedes-persistence-redis on a free port without TLS, as the documentation of both shows. */
+/** Starts Aedes with aedes-persistence-redis as documented, on a free port without TLS. */
 export async function startAedesOnRedis(t: Test, redis: Pick<RedisServer, 'client'>) {
   const broker = await Aedes.createBroker({ persistence: persistence({ conn: redis.client() }) })
   const server = createServer((socket) => broker.handle(socket))

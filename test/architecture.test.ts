@@ -20,9 +20,8 @@ const belowBridge = [
 ]
 
 /*
- * Dependencies point in one direction (design.md §1). For each folder, `folders` lists the folders that its files may
- * import from, besides their own. A listed folder includes its subfolders. A new folder needs an entry here and a
- * sentence in CONTRIBUTING.
+ * The folders from which each folder imports, with their subfolders (design.md §1). A new folder needs an entry here
+ * and a sentence in CONTRIBUTING.
  */
 const folders: Record<string, string[]> = {
   event: [],
@@ -108,7 +107,7 @@ const folders: Record<string, string[]> = {
   ],
 }
 
-/** These folders may also import types from any folder, because other folders pass them objects as parameters. */
+/** Other folders pass objects to these folders, which can therefore import types from anywhere. */
 const seesTypesOfAll = [
   'admin',
   'admin/aedes-redis',
@@ -120,7 +119,7 @@ const seesTypesOfAll = [
   'cli/typed',
 ]
 
-/** Files that put the parts together, and folders that start whole nodes. They may import from anywhere. */
+/** These put the parts together or start whole nodes, so they import from anywhere. */
 const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']
 
 /** Packages that only the files of one folder may import. */
@@ -155,7 +154,7 @@ interface Import {
 interface SourceFile {
   /** Path relative to the project folder, with `/` as separator. */
   path: string
-  /** The folder of `folders` that the file belongs to (`store/redis`). For a file at the top, its name (`hub.ts`). */
+  /** A folder (`store/redis`), or the name of a file at the top (`hub.ts`). */
   place: string
   lines: number
   imports: Import[]
@@ -164,7 +163,7 @@ interface SourceFile {
 const files = sourceFiles(root)
   .map(readSource)
   .filter(({ path }) => path !== 'test/architecture.test.ts') // its strings contain imports
-/** All files except tests. Only a few rules apply to tests, for example those for imported packages. */
+/** Most rules leave tests out. */
 const product = files.filter(({ place }) => place !== 'test')
 const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
@@ -434,7 +433,7 @@ t.test(`a function has at most ${maxFunctionLines} lines`, async (t) => {
   )
 })
 
-/** Whether a file or folder is not in the repository, or has no source files. */
+/** Whether a file or folder has no source files of the repository. */
 function isGenerated(name: string): boolean {
   return name.startsWith('.') || ['node_modules', 'dist', 'data'].includes(name)
 }
@@ -448,7 +447,7 @@ function sourceFiles(directory: string): string[] {
   })
 }
 
-/** All functions and methods below a node of the syntax tree, including nested ones. A class does not count as one. */
+/** All functions and methods below a syntax node, nested ones included. */
 function functionsIn(node: Node, text: string): { name: string; lines: number }[] {
   const found: { name: string; lines: number }[] = []
   const visit = (child: Node): void => {
@@ -473,7 +472,7 @@ const functionKinds = new Set([
   SyntaxKind.SetAccessor,
 ])
 
-/** Whether a source text declares a function of this name. A call of the function does not count. */
+/** Whether a source text declares a function of this name. Calls do not count. */
 function declares(text: string, name: string): boolean {
   const start = `^ *(?:export |override |readonly |async )*`
   const isNamed = new RegExp(`${start}function\\*? ${name}\\b`, 'm').test(text)
@@ -483,7 +482,7 @@ function declares(text: string, name: string): boolean {
   return isNamed || isArrow || [...text.matchAll(new RegExp(`${start}\\*?${name}\\(`, 'gm'))].some(hasBody)
 }
 
-/** Whether a body or a return type follows the parentheses, as in the declaration of a method, but not in a call. */
+/** Whether a body or a return type follows the parentheses, as in a declaration. */
 function hasBody({ 0: before, index, input }: RegExpExecArray): boolean {
   let depth = 1
   let end = index + before.length
@@ -505,7 +504,7 @@ function readSource(absolute: string): SourceFile {
   return { path, place: placeOf(path), lines: text.trimEnd().split('\n').length, imports: importsOf(text) }
 }
 
-/** The deepest folder of `folders` that contains a file. If there is none, the first part of the path. */
+/** The deepest of `folders` that contains the file, otherwise the path's first part. */
 function placeOf(path: string): string {
   const listed = Object.keys(folders).filter((folder) => isIn(path, folder))
   return listed.sort((a, b) => b.length - a.length)[0] ?? path.split('/')[0] ?? ''
@@ -526,7 +525,7 @@ function importsOf(text: string): Import[] {
   return [...named, ...others.map(([, specifier = '']) => ({ specifier, isTypeOnly: false }))]
 }
 
-/** Whether an import clause has only types: `type …`, or braces in which each name follows `type`. */
+/** Whether an import clause has only types: `type …` or `{ type …, type … }`. */
 function isTypeClause(clause: string): boolean {
   if (clause.startsWith('type ')) return true
   const names = /^\{(.*)\}$/s

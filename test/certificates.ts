@@ -5,10 +5,7 @@ import { projectFile } from './root.ts'
 
 const files = ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem']
 
-/**
- * Copies development certificates into `dir`, where a node looks for them. Leaves existing files alone. All tests share
- * one set, which the first test that needs it makes. `test/certs/development.test.ts` tests how certificates are made.
- */
+/** Copies development certificates into `dir` unless they are there. All tests share one set. */
 export async function shareCertificates(dir: string): Promise<void> {
   const shared = projectFile('.tap/certs')
   await ensureDevelopmentCertificates(shared)

@@ -35,14 +35,14 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     connectTimeout: 10_000,
     ...options,
   }
-  // Without reconnects, `connectAsync` must reject if the connection ends before its CONNACK. Otherwise it would wait
-  // for ever.
+  // Without reconnects, `connectAsync` must reject if the connection ends before its CONNACK. Otherwise the test would
+  // hang.
   const client = await connectAsync(
     `mqtts://localhost:${broker.mqttPort}`,
     settings,
     settings.reconnectPeriod !== 0,
   )
-  // Without this, the client delays a small packet by up to 40 ms (Nagle's algorithm).
+  // Nagle's algorithm would delay small packets by up to 40 ms.
   if (client.stream instanceof Socket) client.stream.setNoDelay(true)
   client.on('error', () => {})
   client.on('message', (topic, payload, packet) =>
@@ -54,10 +54,7 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
 
 const contexts = new Map<string, SecureContext>()
 
-/**
- * The TLS context that trusts a CA, made once per CA. Making it costs half as much as a handshake, and a test may have
- * thousands of clients.
- */
+/** One TLS context per CA: making a context costs half as much as a handshake. */
 function contextOf(ca: string): SecureContext {
   const context = contexts.get(ca) ?? createSecureContext({ ca })
   contexts.set(ca, context)
@@ -92,7 +89,7 @@ function createInbox() {
       all.push(arrived)
       wake()
     },
-    /** Resolves with the first message from index `from` on that `passes` accepts. Rejects if none comes in time. */
+    /** Resolves with the first message that `passes` accepts, from index `from` on. Rejects after `patienceMs`. */
     async until(passes: (arrived: Arrived) => boolean, from = 0): Promise<Arrived> {
       const deadline = Date.now() + patienceMs
       let next = from

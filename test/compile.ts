@@ -7,8 +7,7 @@ import { bundle } from '../web/bundle.ts'
 import { root } from './root.ts'
 
 /*
- * Bundles the tests, and the programs that tests start, into `.compiled/`. A whole run starts some 250 tests and 400
- * nodes. Without bundles, each of them spends most of its start on finding and reading the 1,000 files of its packages.
+ * Bundles the tests, and the programs that tests start, into `.compiled/`: docs/decisions.md, "Tests run bundled".
  * esbuild does not check types: `npm run check` does.
  */
 
@@ -34,8 +33,8 @@ const programs = [
 ]
 
 /**
- * Replaces `import.meta.url` by the URL that the module would have if it were compiled alone. With the URL of the
- * bundle, a module would not find the files that it looks for beside itself.
+ * Gives each module the `import.meta.url` that the module would have outside of the bundle. With the bundle's URL, a
+ * module would look for its files in the wrong folder.
  */
 const inItsPlace: Plugin = {
   name: 'in its place',
@@ -50,9 +49,11 @@ const inItsPlace: Plugin = {
 }
 
 /**
- * Packages that are not bundled. The first two read files that lie beside their code. The next ones, up to
- * `nodemailer`, are CommonJS packages that are loaded by `import()`: in a bundle, their exports would have no names.
- * The others are large, and only a few tests use them.
+ * Packages that are not bundled:
+ * - The first two read files beside their code.
+ * - From `esbuild` to `nodemailer`: CommonJS packages that `import()` loads. In a bundle, their exports would have no
+ *   names.
+ * - The others are large, and few tests use them.
  */
 const apart = [
   'classic-level',
@@ -100,7 +101,7 @@ await rm(output, { recursive: true, force: true })
 // Tests share keys to sign tokens, and make them again with each release.
 await rm(join(root, '.tap/signing-keys'), { recursive: true, force: true })
 await Promise.all([
-  // The node gets its own bundle. In a common one, the code that it shares with tests would lie in a hundred files.
+  // The node gets its own bundle. Otherwise code shared with tests would be split into a hundred files.
   build({ ...options, entryPoints: ['server.ts'], chunkNames: 'server/[name]-[hash]' }),
   build({
     ...options,

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { isCompiled, projectFile } from './root.ts'
 
-/** The path of the node's program: the bundle beside bundled tests. For other tests, `tsc` builds the program. */
+/** The path of the node's program: the bundle beside bundled tests, otherwise the output of `tsc`. */
 export function compiledServer(): Promise<string> {
   return isCompiled ? Promise.resolve(beside) : builtServer()
 }
@@ -14,7 +14,7 @@ const beside = fileURLToPath(new URL('../server.js', import.meta.url))
 
 let building: Promise<string> | undefined
 
-/** The path of the node's program as it is installed: not bundled. Builds it once per process. */
+/** The path of the node's program as installed: not bundled, built once per process. */
 export function builtServer(): Promise<string> {
   building ??= build()
   return building

@@ -16,8 +16,7 @@ import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
 /*
- * Each setting, error code, command and log message that is named in the documentation exists. Each one that exists is
- * in the documentation.
+ * The documentation names exactly the settings, error codes, commands and log messages that exist.
  */
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')

@@ -10,9 +10,7 @@ export function readPage(name: string): string {
   return readFileSync(projectFile(`docs/${name}`), 'utf8')
 }
 
-/**
- * Returns the only code block of a page in this language that contains `having`. Throws unless there is exactly one.
- */
+/** Returns the one code block in this language that contains `having`. Throws unless exactly one does. */
 export function codeBlock(page: string, language: string, having: string): string {
   const blocks = [...page.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))]
     .map(([, block = '']) => block)
@@ -22,7 +20,7 @@ export function codeBlock(page: string, language: string, having: string): strin
   return block
 }
 
-/** Starts a program of the documentation and collects the lines that it prints. The program ends with the test. */
+/** Starts a program and collects the lines that it prints. The program ends with the test. */
 export function startProgram(
   t: Test,
   command: readonly string[],
@@ -50,7 +48,7 @@ export function startProgram(
 
   return {
     lines,
-    /** Resolves with the first line that matches, as soon as there is one. Rejects if the program ends before. */
+    /** Resolves with the first line that matches. Rejects if the program ends without one. */
     line(pattern: RegExp): Promise<RegExpExecArray> {
       return new Promise((resolve, reject) => {
         const look = () => {

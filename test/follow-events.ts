@@ -4,10 +4,7 @@ import { createInterface } from 'node:readline'
 import type { Test } from 'tap'
 import type { EventRow } from '../journal/history/event-row.ts'
 
-/**
- * Follows events over the admin socket of a node, like `hubctl events tail`. Each call of the returned function
- * resolves with the next event.
- */
+/** Follows events like `hubctl events tail`. Each call of the returned function resolves with the next event. */
 export async function followEvents(
   t: Test,
   { adminSocket }: { adminSocket: string },

@@ -9,19 +9,21 @@ import type { Issued } from './start-hub.ts'
 import type { Driver } from './stores.ts'
 
 /*
- * The files in `former-release/` are stores of the release before the journal (commit 03cbc76). Its nodes and clients
- * wrote them: the store on LevelDB ended with a stop, the store on Redis with kill -9. The first line of a file
- * describes the store. Each further line has a key and the stored value, which includes the event time, in base64.
+ * The files in `former-release/` are stores of the release before the journal (commit 03cbc76). The node on LevelDB
+ * ended with a stop, the node on Redis with kill -9. The first line of a file describes the store. Each further line
+ * has a key and a stored value (event time included, base64).
  *
- * Client `app` (`radio/#`, QoS 1) left four messages unacknowledged, the first of them a retained value. Then it was
- * offline for fourteen more. Client `reports` was offline for two reports of its institution. Client `twice` has
- * published an event at QoS 2 with packet identifier 7. The node has received this event, but the client has not
- * released it.
+ * What the clients left:
+ * - `app` (`radio/#`, QoS 1): four unacknowledged messages, the first of them a retained value. Then fourteen more came
+ *   while `app` was offline.
+ * - `reports`: two reports of its institution while `reports` was offline.
+ * - `twice`: an event at QoS 2 with packet identifier 7. The node has received the event, but the client has not
+ *   released it.
  *
- * The webhooks come from a node of commit 9c1e16f, which stored them in the same form as that release. This node had
- * two webhooks for the livestream, and the plugin target `dts`. Four events have the titles `given up 1`, `given up 2`,
- * `waiting 1` and `waiting 2`. The endpoints of the webhooks failed for all four. The target answered 410 to the two
- * events `given up`, and failed for the two events `waiting`. Then `given up 2` was replayed to the target.
+ * The webhook records come from a node of commit 9c1e16f, in the form of that release. The node had two webhooks for
+ * the livestream, and the plugin target `dts`:
+ * - Every delivery of the events `given up 1`, `given up 2`, `waiting 1` and `waiting 2` failed.
+ * - The target answered 410 to the two events `given up`. Then `given up 2` was replayed to the target.
  */
 
 export interface FormerStore {
@@ -44,10 +46,7 @@ export function readFormerStore(driver: Driver): FormerStore {
   return { ...JSON.parse(about), entries }
 }
 
-/**
- * Returns the store with its webhooks moved to `url`, and with work that is dated now, because the hub gives up work
- * that is some days old.
- */
+/** Returns the store with its webhooks moved to `url` and its work dated now: the hub gives up old work. */
 export function withWorkFor(former: FormerStore, url: string): FormerStore {
   const now = Date.now()
   const entries = former.entries.map(([key, stored]): FormerStore['entries'][number] => {
@@ -71,7 +70,7 @@ export async function fillDirectory(dataDir: string, { entries }: FormerStore): 
   await db.close()
 }
 
-/** Writes the entries into Redis, in the form that the nodes of that release share. */
+/** Writes the entries into Redis in the form of that release. */
 export async function fillRedis(client: Redis, { entries }: FormerStore): Promise<void> {
   const keys = formerKeysOf('hub:test')
   for (const [key, stored] of entries) {

@@ -2,8 +2,8 @@ import { parseArgs } from 'node:util'
 import { startPlainBroker } from './plain-broker.ts'
 
 /*
- * Starts `broker/` alone on plain loopback TCP, and lets everybody use any topic. Public MQTT conformance suites can
- * then test it: `npx tsx test/open-broker.ts --port 1883`
+ * Starts `broker/` alone on plain loopback TCP, open to everybody, for public MQTT conformance suites: `npx tsx
+ * test/open-broker.ts --port 1883`
  */
 const { values } = parseArgs({
   options: {

@@ -1,6 +1,6 @@
 /**
- * The tests that take longest: in test/soak/ 50 to 150 s on two cores, elsewhere 15 to 40 s. They begin first, so that
- * none of them runs alone at the end. In the list, tests that compute alternate with tests that mostly wait.
+ * The longest tests begin first, so that none of them runs alone at the end. On two cores: 50 to 150 s in test/soak/,
+ * elsewhere 15 to 40 s. Tests that compute alternate with tests that mostly wait.
  */
 export const longest = [
   'soak/hub/crowd',
@@ -29,7 +29,7 @@ export const longest = [
   'delivery/replays',
 ]
 
-/** Returns the paths of compiled tests: the longest tests first, then the others in their given order. */
+/** The paths of compiled tests: the longest tests first, then the others as given. */
 export function longestFirst(paths: readonly string[]): string[] {
   const early = longest.flatMap((name) => paths.filter((path) => path.endsWith(`/test/${name}.test.js`)))
   return [...new Set([...early, ...paths])]

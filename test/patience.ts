@@ -1,5 +1,5 @@
 /**
- * How long a test waits for an event before it fails, milliseconds. Only a test that fails waits that long. So the time
- * can be long enough for a busy machine.
+ * How long a test waits for an event before it fails, milliseconds. Long enough for a busy machine: only a test that
+ * fails waits that long.
  */
 export const patienceMs = 60_000

@@ -17,7 +17,7 @@ import { createMetrics } from '../telemetry/metrics.ts'
 
 export type PlainBroker = Awaited<ReturnType<typeof startPlainBroker>>
 
-/** Decides about a PUBLISH and stores it. True: the broker may acknowledge the PUBLISH. False: nothing was stored. */
+/** Decides about a PUBLISH and stores it. True: the broker acknowledges. False: nothing was stored. */
 type Receive = (received: Received) => Promise<boolean>
 
 const everybody: Principal = { role: 'subscriber', username: 'everybody', filters: ['#'] }
@@ -34,9 +34,10 @@ export const openAccess: Access = {
 }
 
 /**
- * Starts `broker/` alone on plain loopback TCP. It delivers each message to its subscribers, as any broker does.
- * `wrapStore` puts a layer between the broker and its store. `directory` continues the store of an earlier broker.
- * `node` makes the broker one of several nodes. `rulesOf` says how the journal keeps a message.
+ * Starts `broker/` alone on plain loopback TCP. Each message goes to its subscribers, as with any broker.
+ * - `directory` continues the store of an earlier broker.
+ * - `wrapStore` puts a layer between the broker and its store.
+ * - `rulesOf` says how the journal keeps a message.
  */
 export async function startPlainBroker(
   options: {

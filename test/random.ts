@@ -1,6 +1,6 @@
 export type Random = ReturnType<typeof createRandom>
 
-/** Random numbers that follow from a seed: the same seed gives the same numbers (mulberry32). */
+/** Random numbers that follow from a seed (mulberry32). */
 export function createRandom(seed: string) {
   let state = hashOf(seed)
 

@@ -75,7 +75,7 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
       this.send({ ...base, ...fields } as Packet)
       return this.next('connack')
     },
-    /** Resolves with the `index`th packet of a kind, counted from 0, as soon as it has come. */
+    /** Resolves with the `index`th packet of a kind, counted from 0. */
     next<Command extends Packet['cmd']>(cmd: Command, index = 0) {
       type Wanted = Extract<Packet, { cmd: Command }>
       return until(
@@ -83,14 +83,14 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
         `${cmd} ${index}`,
       )
     },
-    /** Resolves with the `index`th packet of any kind, counted from 0, as soon as it has come. */
+    /** Resolves with the `index`th packet of any kind, counted from 0. */
     at: (index: number) => until(() => packets[index], `packet ${index}`),
     /** Resolves when the broker has closed the connection. */
     closed: () => until(() => (closed ? true : undefined), 'close'),
     get isClosed() {
       return closed
     },
-    /** Resolves with the answer to a PINGREQ. By then, the broker has read everything that was sent before. */
+    /** Resolves with the answer to a PINGREQ: by then, the broker has read everything sent before. */
     async settled(): Promise<void> {
       const before = packets.filter(({ cmd }) => cmd === 'pingresp').length
       this.send({ cmd: 'pingreq' })

@@ -9,7 +9,7 @@ import { createInterface } from 'node:readline'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 
-/** False if redis-server is installed. Otherwise the reason why tests that need Redis are skipped. */
+/** False if redis-server is installed, otherwise why tests that need Redis are skipped. */
 export const withoutRedis =
   spawnSync('redis-server', ['--version']).status === 0
     ? false
@@ -18,9 +18,8 @@ export const withoutRedis =
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>
 
 /**
- * Starts a redis-server with an append-only file on a free port of the loopback, in a new directory. It ends with the
- * test. It answers a write only when the write is on disk, so a kill loses no acknowledged write. `settings` are lines
- * of its configuration.
+ * Starts a redis-server on a free loopback port, in a new directory, until the test ends. Each write is on disk before
+ * the answer, so a kill loses no acknowledged write. `settings` are lines of `redis.conf`.
  */
 export async function startRedis(
   t: Test,
@@ -54,7 +53,7 @@ export async function startRedis(
     url: `redis://127.0.0.1:${port}`,
     /** Kills the server, like kill -9. */
     kill,
-    /** Kills the server and starts it again on the same port, with the content of the append-only file. */
+    /** Kills the server, and starts it again with the same port and content. */
     async restart(): Promise<void> {
       await kill()
       running = await start()
@@ -87,8 +86,8 @@ async function startProcess(args: readonly string[]) {
 }
 
 /**
- * Returns a port that is free now, below the range from which the system takes ports for outgoing connections.
- * Otherwise such a connection might take the port before the test uses it.
+ * Returns a free port below the range for outgoing connections. In that range, a connection could take the port before
+ * the test.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** The project folder, with a slash at its end. Compiled tests lie below it, so it is searched for upwards. */
+/** The project folder, with a slash at its end. The search goes upwards, because compiled tests lie deeper. */
 export const root = `${folderWith('package.json', dirname(fileURLToPath(import.meta.url)))}/`
 
 /** Whether the tests run compiled, as `npm test` does. */

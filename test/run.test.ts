@@ -45,7 +45,7 @@ t.test('finds fault with a folder without tests', async (t) => {
   t.equal((await run([t.testdir({ 'a.js': passes })])).code, 1)
 })
 
-/** Runs tests as from a command line: without the variables that the runner of this test has set. */
+/** Runs tests without the variables that the runner of this test has set. */
 function run(paths: string[], variables = {}): Promise<{ code: number; output: string }> {
   const [command = '', ...words] = commandOf('test/run.ts')
   const inherited = Object.entries(process.env).filter(([name]) => !/^(TAP|TEST_OUTPUT)/.test(name))

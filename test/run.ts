@@ -8,23 +8,20 @@ import { longestFirst } from './order.ts'
 import { root } from './root.ts'
 
 /*
- * Runs compiled tests, each file in a separate process: the files and folders named on the command line, or else all
- * tests except those in `test/soak/`. Prints a line per file, every failure, and the totals. `TEST_OUTPUT` names a file
- * for the complete TAP output.
- *
- * `tap run` does the same, but also loads mocks and coverage into every test, and into every process that a test
- * starts. No test needs these, and they cost 80 of 280 seconds of processor time.
+ * Runs the compiled tests in the named files and folders, each file in a separate process. Default: all tests outside
+ * of `test/soak/`. `TEST_OUTPUT` names a file for the complete TAP output. Why not `tap run`: docs/decisions.md, "Tests
+ * have a runner of their own".
  */
 
 const timeoutSeconds = 600
 
 t.register()
 t.setTimeout(0)
-// Two more jobs than cores, because tests also wait: with only one more, a run used 85 % of the processor time.
+// With one job more than cores, a run used 85 % of the processor time, because tests also wait.
 t.jobs = availableParallelism() + 2
 show(t.pipe(new PassThrough()))
 for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {
-  // `t.spawn` passes the loaders of mocks and coverage on in NODE_OPTIONS. `env -u` removes them.
+  // `env -u` removes the loaders of mocks and coverage, which `t.spawn` passes on.
   void t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps', file], {
     name: relative(root, file),
     cwd: root,

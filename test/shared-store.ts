@@ -19,8 +19,8 @@ export type TestStore = FollowedStore & Reach & { start(): void }
 /** Faults between a node and its store, which a test can cause. */
 export interface Reach {
   /**
-   * The node loses its connection: its commits reject, including those under way, and it receives no changes of others.
-   * `lost`: the store does not apply the rejected commits. `applied`: it applies them all the same.
+   * The node loses its connection: all its commits reject, also those under way, and no changes of others arrive.
+   * `lost`: the store drops the rejected commits. `applied`: the store applies them all the same.
    */
   cut(fate?: 'lost' | 'applied'): void
   /** The store applies the commits of this node, but the node receives no answers and no changes of others. */
@@ -32,7 +32,7 @@ export interface Reach {
 /** Resolves when each of these nodes has received all commits made before the call. */
 export async function settled(...stores: Pick<SharedStore, 'catchUp' | 'commit'>[]): Promise<void> {
   for (const store of stores) {
-    // This commit resolves after all earlier commits of the node. If the store rejects it, `catchUp` still works.
+    // This commit resolves after all earlier commits of the node. A fenced node gets a rejection.
     await store.commit([{ tell: 'heard', value: '' }]).catch(() => undefined)
     await store.catchUp()
   }
@@ -51,15 +51,15 @@ interface Membership {
 }
 
 interface Entry {
-  /** The node that made the commit. Undefined: the node has given it up, and receives it like another node's commit. */
+  /** The node that made the commit. Undefined: the node gave the commit up, and still receives the changes. */
   writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void
 }
 
 /**
- * Stands in for Redis: a store in memory that several nodes share. All commits have one order. Each node receives them
- * at its own pace, as `Follow` promises.
+ * Stands in for Redis: a store in memory that several nodes share. Each node receives all commits in one order, at its
+ * own pace (`Follow`).
  */
 export function createSharedSpace() {
   const values = new Map<string, { value: Buffer; time: number | undefined }>()
@@ -268,7 +268,7 @@ export function createSharedSpace() {
     }
   }
 
-  /** Applies a change. Returns it as other nodes receive it; nothing if the change had no effect. */
+  /** Applies a change. Returns what other nodes receive: nothing if the change had no effect. */
   function effectOf(change: Change): Told[] {
     if ('tell' in change) return [{ tell: change.tell, value: bytesOf(change.value) }]
     if ('check' in change) return []

@@ -4,16 +4,15 @@ import { join } from 'node:path'
 import { projectFile } from './root.ts'
 
 /*
- * A node that finds no key to sign tokens with makes one, which takes 0.3 s of processor time. A run of all tests
- * starts some 1,000 nodes, so this module gives most of them a key. `test/certs/signing-keys.test.ts` tests how a node
- * makes its first key. The nodes of `test/soak/demo.test.ts` make their own keys, too.
+ * Gives most nodes of tests a key to sign tokens with. Making one takes 0.3 s of processor time, and a run of all tests
+ * starts some 1,000 nodes. A node's first key is tested in `test/certs/signing-keys.test.ts`.
  */
 
-/** Number of keys. The nodes of a test file take them in turn, so that no two of these nodes have the same key. */
+/** Number of keys. The nodes of a test file take different keys. */
 const count = 16
 let next = 0
 
-/** Makes the store of a node with nothing but a key, if its data directory does not exist yet. */
+/** Makes a store with nothing but a key, if the data directory does not exist yet. */
 export async function shareSigningKey(dataDir: string): Promise<void> {
   if (existsSync(dataDir)) return
   const shared = await nextKey()
@@ -30,7 +29,7 @@ export async function shareSigningKeyOn(url: string): Promise<void> {
   await store.close()
 }
 
-/** The path of a folder with a key, in `record.json` and in `store`. The first test that needs the folder makes it. */
+/** The path of a folder with a key (`record.json`, `store`). The first test that needs the folder makes it. */
 async function nextKey(): Promise<string> {
   const folder = projectFile('.tap/signing-keys')
   const path = join(folder, String(next++ % count))

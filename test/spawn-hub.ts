@@ -8,7 +8,7 @@ import { compiledServer } from './compiled-server.ts'
 import { shareSigningKey } from './signing-key.ts'
 import { isEmbedded } from './start-hub.ts'
 
-/** Starts a node as a separate process, which a test can kill. It ends with the test. `server`: path of its program. */
+/** Starts a node as a separate process, until the test ends. `server`: path of its program. */
 export async function spawnHub(
   t: Test,
   home: string,
@@ -63,11 +63,11 @@ export async function spawnHub(
     adminSocket: ready.adminSocket,
     caPath: join(home, 'certs', 'ca.pem'),
     pid: child.pid ?? 0,
-    /** The messages of the log so far. An entry with an error also has the message of the error. */
+    /** The messages of the log so far, with the messages of errors. */
     messages,
     /** The text that the node has written to its standard error so far. */
     errors: () => errors,
-    /** Sends the signal and waits until the process ends. Returns the exit code; null if a signal ended the process. */
+    /** Sends the signal. Resolves with the exit code; null: a signal ended the process. */
     async stop(signal: 'SIGKILL' | 'SIGTERM'): Promise<number | null> {
       child.kill(signal)
       const [code] = await exited

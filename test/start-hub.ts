@@ -25,8 +25,8 @@ export async function temporaryDirectory(t: Test): Promise<string> {
 }
 
 /**
- * Starts a node in the process of the test, on free ports and in a new directory. The node closes when the test ends.
- * `env` are HUB_ variables. `directory` continues the data of an earlier node.
+ * Starts a node in the process of the test, on free ports, until the test ends. `env`: HUB_ variables. `directory`: the
+ * home of an earlier node, whose data the node continues.
  */
 export async function startTestHub(
   t: Test,
@@ -34,8 +34,7 @@ export async function startTestHub(
   directory?: string,
   passwords: Passwords = quickPasswords(),
 ) {
-  // Imported here, because loading a node takes a second. Many tests import this file, but start their nodes as
-  // separate processes.
+  // Loading a node takes a second, and many tests that import this file need none.
   const [{ startHub }, { loadConfig }] = await Promise.all([
     import('../hub.ts'),
     import('../config/config.ts'),

@@ -8,12 +8,12 @@ import { startRedis, withoutRedis } from './redis-server.ts'
 export type Driver = 'embedded' | 'redis'
 
 /**
- * The store settings of a node. On Redis they name a new, empty database, which nodes with the same settings share. For
- * the embedded store there are none, because it lies in the data directory.
+ * Settings that name a new, empty database on Redis. There are none for the embedded store, which lies in the data
+ * directory.
  */
 export type StoreSettings = Record<string, string>
 
-/** Adds a test of whole nodes for each store driver. The test must pass with both. */
+/** Adds a test of whole nodes for each store driver. */
 export function onEachStore(
   name: string,
   test: (t: Test, store: StoreSettings, driver: Driver) => Promise<void>,
@@ -34,7 +34,7 @@ export function onStore(
 let redis: ReturnType<typeof startRedis> | undefined
 let databases = 0
 
-/** Returns settings for a new store. A test file needs only one Redis: each store is a database of it. */
+/** Settings for a new store: on Redis, another database of the same server. */
 async function newStore(driver: Driver): Promise<StoreSettings> {
   if (driver === 'embedded') return {}
   redis ??= startRedis(root, ['databases 100'])

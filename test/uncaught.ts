@@ -1,9 +1,9 @@
 import type { Test } from 'tap'
 
 /*
- * Replaces the package `async-hook-domain` in bundled tests. tap uses it to find the test that an uncaught error
- * belongs to. The package follows every promise. If a node ran in the same process as its test, this took a third of
- * the node's processor time. Our tests of a file run one after the other, so the error belongs to the running test.
+ * Bundled tests use this module in place of `async-hook-domain`. That package follows every promise, which takes a
+ * third of the time of a node in the same process. This module blames an uncaught error on the running test: tests of a
+ * file run one after the other.
  */
 
 /** tap makes one `Domain` for each test. The object need not do anything. */
@@ -15,7 +15,7 @@ export class Domain {
 process.setUncaughtExceptionCaptureCallback((error) => void fail(error))
 
 async function fail(error: Error): Promise<void> {
-  // tap loads this module while tap itself is still being loaded. So a static import of tap would be too early.
+  // tap loads this module while loading itself: a static import would be too early.
   const { default: tests } = await import('tap')
   if (tests.results) {
     process.stderr.write(`after the end of the tests: ${error?.stack ?? error}\n`)

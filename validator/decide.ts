@@ -21,9 +21,9 @@ export interface Submission {
 export interface Arrival {
   /** Wall clock, milliseconds since the epoch. */
   at: number
-  /** `performance.now()` when the last byte arrived. The time budget of the event (220 ms) starts here. */
+  /** `performance.now()` when the last byte arrived: the start of the time budget (220 ms). */
   started: number
-  /** Changes that must be in the same commit as the decision, for example the receipt of a QoS 2 packet. */
+  /** Changes for the commit of the decision, for example the receipt of a QoS 2 packet. */
   alongside?: readonly Change[]
 }
 
@@ -49,10 +49,10 @@ export type Decision =
 /** Largest payload in bytes (service.md §8: 400 kb). */
 export const maxPayloadBytes = 400 * 1024
 
-/** Maximum bytes of all messages for one event together: one commit stores them, and the hub sends all at once. */
+/** Maximum bytes of all messages for one event. One commit stores all of them. */
 const maxTotalBytes = 8 * 1024 * 1024
 
-/** Checks the number of livestreams, and the bytes of all messages: each livestream gets the whole event. */
+/** Checks the number of livestreams, and the bytes of the messages for all of them. */
 export function checkTotalSize(payload: Buffer, livestreamIds: readonly string[]): ErrorItem[] {
   const count = new Set(livestreamIds).size
   if (count > maxLivestreams) return [tooManyLivestreams(count)]
@@ -62,8 +62,8 @@ export function checkTotalSize(payload: Buffer, livestreamIds: readonly string[]
 }
 
 /**
- * Decides about one event. The function is pure, so a dry run and a real publish get the same decision. It checks the
- * shape first, and the ownership only if the shape is valid. Each check reports all its errors (design.md §7).
+ * Decides about one event. Pure, so that a dry run gets the same decision. Checks the ownership only if the shape is
+ * valid. Each check reports all its errors (design.md §7).
  */
 export function decide(submission: Submission, feed: Feed | undefined, now: number): Decision {
   const { payload } = submission
@@ -94,7 +94,7 @@ function refused(errors: ErrorItem[], value: unknown): Decision {
   return { outcome: blocked ? 'blocked' : 'invalid', errors, value }
 }
 
-/** Checks the class of the event against the class in the topic and the classes of the credential (service.md §6.3). */
+/** Checks the event's class against the topic and the credential (service.md §6.3). */
 function checkClass(kind: EventKind, { topicClass, allowedClasses }: Submission): ErrorItem[] {
   const errors: ErrorItem[] = []
   const disagree = (detail: string) => {
@@ -108,9 +108,8 @@ function checkClass(kind: EventKind, { topicClass, allowedClasses }: Submission)
 }
 
 /**
- * Checks whether an institution may publish for all services of an event (service.md §4.2, design.md §7). The feed
- * decides this, not the payload. Every service must name a livestream of `institutionId`, the institution of the inbox
- * topic. The function reports all errors. A single error blocks the event as a whole.
+ * Checks with the feed that every service names a livestream of `institutionId` (service.md §4.2, design.md §7).
+ * Returns all errors. A single error blocks the whole event.
  */
 export function checkOwnership(
   services: readonly Service[],
@@ -136,7 +135,7 @@ export function checkOwnership(
   return errors.length > 0 ? { errors } : { livestreams }
 }
 
-/** Finds the one livestream that a service names. Both its `externalId` and its `id`, if any, must name it. */
+/** Finds the livestream that a service names. `externalId` and `id`, if given, must name the same one. */
 function resolveLivestream(
   service: Service,
   path: string,

@@ -11,9 +11,9 @@ export type LegacyResult =
       outcome: 'accepted'
       /** Numbers of services by outcome. */
       statuses: { published: number; blocked: number; failed: number }
-      /** Why the event was not published for some services: they are blocked, or their livestream had no topic yet. */
+      /** Why the event was not published for some services. */
       errors: ErrorItem[]
-      /** The event with the fields that the hub added: its id (not in a dry run), and id and topic of each service. */
+      /** The event with the fields that the hub added. In a dry run, its `id` is null. */
       event: Record<string, unknown>
     }
   | { outcome: 'invalid'; errors: ErrorItem[] }
@@ -52,7 +52,7 @@ function withTopic(
   return service
 }
 
-/** Makes the report for the history. It has the same content as the answer to the publisher. */
+/** Makes the report for the history, with the content of the answer. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
   { at: receivedAt }: Arrival,

@@ -11,14 +11,14 @@ export interface LegacyRequest {
   payload: Buffer
   eventName: string
   institutionId: string
-  /** A dry run: the hub decides about the event, but neither stores nor publishes it. */
+  /** A dry run: the event is neither stored nor published. */
   dryRun?: boolean
 }
 
-/** An event that is not refused as a whole. Each of its services has a verdict of its own. */
+/** An event that is not refused as a whole: each service has a verdict. */
 export interface Judgeable extends Readable {
   refused?: undefined
-  /** Number of livestreams that the services name. Those of blocked services count, because judging them takes long. */
+  /** Number of livestreams that the services name. Blocked services count, because judging them takes long. */
   livestreams: number
   by: Ownership
   judged: Judged
@@ -30,11 +30,11 @@ export interface Refused {
   errors: ErrorItem[]
   /** The readable part of the payload. */
   value: unknown
-  /** Number of livestreams of the event. 0 if the event was refused before they were counted. */
+  /** Number of livestreams that the services name; 0 if they were not counted. */
   livestreams: number
 }
 
-/** Returns the event with the verdict on each service, or why the event is refused as a whole. */
+/** Returns the verdict on each service, or why the event is refused as a whole. */
 export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,

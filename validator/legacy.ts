@@ -37,9 +37,8 @@ interface LegacyParts {
 }
 
 /**
- * Handles events over HTTPS by the legacy rules (design.md §9). Each service has a verdict of its own. The hub converts
- * external publisher ids to Core IDs. For a livestream without a topic, the hub makes a topic, but does not publish
- * this event (service.md §3).
+ * Handles events over HTTPS by the legacy rules (design.md §9). Each service has a verdict of its own. A livestream
+ * without a topic gets a topic, but not this event (service.md §3).
  */
 export function createLegacy(parts: LegacyParts) {
   const { topics, store, clock, log, metrics } = parts
@@ -53,7 +52,7 @@ export function createLegacy(parts: LegacyParts) {
       return { request, arrival, now, way, ...verdict }
     },
 
-    /** Stores the decision, sends the messages to connected clients, and returns the result. Never rejects. */
+    /** Stores the decision, sends its messages, and returns the result. Never rejects. */
     async settle(decided: LegacyDecided): Promise<LegacyResult> {
       const { request, way } = decided
       if (decided.refused) {
@@ -130,7 +129,7 @@ export function createLegacy(parts: LegacyParts) {
     )
   }
 
-  /** Counts and logs an event of which no service has a verdict of its own. */
+  /** Counts and logs an event that is refused as a whole. */
   function refused(outcome: EventOutcome, errors: readonly ErrorItem[], request: LegacyRequest): void {
     const { eventName: event, institutionId, dryRun = false } = request
     metrics.events.inc({ outcome: dryRun ? 'dry-run' : outcome })
@@ -144,7 +143,6 @@ export function createLegacy(parts: LegacyParts) {
   }
 }
 
-/** Makes the content of the commit for an event, and the id of the event. */
 function settlementOf(
   { request, arrival, now, way, event, kind, time }: LegacyDecided & Judgeable,
   judged: Judged,
@@ -152,12 +150,11 @@ function settlementOf(
 ) {
   const { payload: source, institutionId } = request
   const { ids, withTopic, verdicts, completed } = judged
-  // If all services are blocked, the event is not remembered. If the publisher sends it again, it counts as new.
+  // If all services are blocked, the event counts as new when it comes again.
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
-  // The published event lists only the services for which it is published. Messages of a livestream must not contain
-  // the name of a blocked service.
+  // Messages of a livestream must not contain the name of a blocked service.
   const services = completed.filter((_, index) => withTopic.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))

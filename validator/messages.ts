@@ -7,8 +7,8 @@ import { type HubEvent, maxLivestreams, maxServices, type Service } from '../eve
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
 
 /**
- * Makes the messages of the radio tree for an accepted event: one per livestream, all with the same payload. They carry
- * the rules of their event class for retained values and for returning sessions (service.md §6.3, design.md §7).
+ * Makes the messages of the radio tree for an accepted event, one per livestream. The class of the event decides about
+ * retained values and returning sessions (service.md §6.3, design.md §7).
  */
 export function radioMessages(
   event: HubEvent,
@@ -73,22 +73,18 @@ export interface Report {
   services: string[]
   errors: ErrorItem[]
   /**
-   * What the hub could not do for a published event, for example because a plugin target is unknown. Absent if it did
-   * all.
+   * What the hub could not do for a published event, for example use an unknown plugin target. Absent if it did all.
    */
   warnings?: ErrorItem[]
   receivedAt: string
-  /** First 16 hexadecimal digits of the SHA-256 of the received payload. A publisher can find its event by them. */
+  /** First 16 hexadecimal digits of the SHA-256 of the received payload, to recognise the event. */
   payloadHash: string
   /** A dry run: the hub decided about the event, but did not publish it. */
   dryRun?: true
   trace: null
 }
 
-/**
- * Makes the report of an event. `value` is the readable part of the payload. It may be invalid,
- * so a field is copied only if it has the right type.
- */
+/** Makes the report of an event. `value`: the readable part of the payload. A field of the wrong type becomes null. */
 export function describeOutcome(
   outcome: Report['outcome'],
   value: unknown,
@@ -128,10 +124,7 @@ export function describeOutcome(
   }
 }
 
-/**
- * The event that a report is about. If the report has errors or is for a dry run, a part of the event is stored with
- * the report.
- */
+/** The event that a report is about. A report with errors or of a dry run is stored with the beginning of the event. */
 export interface Source {
   payload: Buffer
   /** The readable part of the payload. */
@@ -140,17 +133,14 @@ export interface Source {
   refusedServices?: readonly Service[]
 }
 
-/**
- * Makes the messages that carry a report to institutions. They have QoS 1 and are never retained. A publisher that is
- * offline gets all of them later.
- */
+/** Makes the messages that carry a report to institutions. A publisher that was away gets all of them later. */
 export function feedbackMessages(
   institutions: readonly string[],
   report: Report,
   source?: Source,
 ): Message[] {
   const { payload, queue, hasErrors, refused } = keptReport(report, source)
-  // List each field: an object that is made by spreading takes three times as much memory.
+  // List each field: spreading would make objects three times as large.
   return institutions.map((institutionId) => {
     const topic = feedbackTopic(institutionId)
     return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused }
@@ -158,15 +148,15 @@ export function feedbackMessages(
 }
 
 /**
- * Makes a message that only adds a report to the history of an institution. The publisher has its answer over HTTPS, so
- * no client gets the message: no client may subscribe to its topic, and a returning session gets no message of QoS 0.
+ * Makes a message for the history of an institution. No client gets the message: `docs/decisions.md`, "Events over
+ * HTTPS have a report that is not sent".
  */
 export function answeredMessage(institutionId: string, report: Report, source: Source): Message {
   const topic = `answered/${institutionId}`
   return { topic, stream: feedbackTopic(institutionId), qos: 0, ...keptReport(report, source) }
 }
 
-/** The fields that a report gives to its messages. All messages share one payload, which is stored once. */
+/** The fields that a report gives to its messages. The messages share one payload. */
 function keptReport(
   report: Report,
   source: Source | undefined,
@@ -178,7 +168,7 @@ function keptReport(
   return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
 }
 
-/** Copies the first bytes of the event: a mere view would keep the whole event in memory. */
+/** Copies the first bytes of the event: a view would keep the whole event in memory. */
 function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   const event = isRecord(value) ? value : {}
   return {
@@ -188,7 +178,7 @@ function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   }
 }
 
-/** Services without repetitions. A livestream that is named both with and without its `id` counts once. */
+/** Services without repetitions. A livestream named with and without its `id` counts once. */
 export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
   const given = services
     .filter(isRecord)
@@ -206,7 +196,7 @@ function namedIn(services: readonly unknown[]): string[] {
   return [...new Set(named)].slice(0, maxLivestreams)
 }
 
-/** Cuts a long text: the part that remains is enough for the publisher to recognise its event. */
+/** Cuts a long text: enough remains for the publisher to recognise the event. */
 function textOf(value: unknown): string | null {
   return typeof value === 'string' ? value.slice(0, 500) : null
 }

@@ -16,9 +16,9 @@ import type { Topics } from './topics.ts'
 export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
- * The one pipeline behind MQTT and HTTPS. It has two steps. `decide` depends only on the event, the feed and the clock.
- * `settle` carries the decision out: it appends messages to the journal, sends them to clients, and reports to the
- * publisher. A caller calls `settle` in the same turn of the event loop as `decide`.
+ * The one pipeline behind MQTT and HTTPS. `decide` depends only on the event, the feed and the clock. `settle` stores
+ * the decision, sends its messages, and reports to the publisher. Call `settle` in the same turn of the event loop as
+ * `decide`.
  */
 export function createPipeline<Prepared extends Batch>(parts: {
   feed: FeedInUse
@@ -52,7 +52,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       return { livestreams, institutions, arrival, way, event: { decision, submission } }
     },
 
-    /** Dry run over MQTT: the institution gets the report of a real publish, but the event is not published. */
+    /** Dry run over MQTT: the institution gets the report of a real publish. Nothing is published. */
     dryRun(submission: Submission, arrival: Arrival): Decided {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
@@ -62,10 +62,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       return { livestreams: messages.length, institutions, arrival, way, settled }
     },
 
-    /**
-     * Handles a PUBLISH that the broker has refused because of its topic or the ACL. The publisher's own institutions
-     * get a report. The pipeline reads the payload only for this report.
-     */
+    /** Handles a PUBLISH that the broker has refused because of its topic or the ACL: `institutions` get a report. */
     refuse(
       refusal: {
         payload: Buffer
@@ -86,16 +83,16 @@ export function createPipeline<Prepared extends Batch>(parts: {
     },
 
     /**
-     * Stores the decision, sends its messages to connected clients, and returns the report. If the outcome in the
-     * report is `failed`, the event is not certainly stored: the caller must not acknowledge it. Never rejects.
+     * Stores the decision, sends its messages, and returns the report. Outcome `failed`: the event may be lost, so the
+     * caller must not acknowledge it. Never rejects.
      */
     settle,
 
-    /** The same two steps for an event that came in over HTTPS, by the legacy rules. */
+    /** The same two steps for an event over HTTPS, by the legacy rules. */
     decideLegacy: legacy.decide,
     settleLegacy: legacy.settle,
 
-    /** Dry run for operators: returns the report of a real publish and the topics of its messages. Changes nothing. */
+    /** Dry run for operators: the report of a real publish, and the topics of its messages. Changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
       const { report, messages } = foresee(submission, { at: clock(), started: 0 })
       return { ...report, topics: messages.map((message) => message.topic) }
@@ -167,7 +164,7 @@ interface Settled {
   repetition?: Repetition | undefined
 }
 
-/** Makes the messages for an event. The event gets the id of an equal event that came before, or a new one. */
+/** Makes the messages for an event. A repeated event keeps its id. */
 function settlementOf(
   { event, settled, institutions, arrival }: Decided,
   {
@@ -257,15 +254,15 @@ function describeFailure(report: Report, errors: ErrorItem[]): Report {
   return { ...said, outcome: 'failed', statuses, id: null, errors }
 }
 
-/** Reads the payload of a refused PUBLISH, within the usual bounds. Undefined: it is not acceptable JSON. */
+/** Reads the payload of a refused PUBLISH. Undefined: it is not acceptable JSON. */
 function readLoosely(payload: Buffer): unknown {
   const parsed = parseJson(payload)
   return 'value' in parsed ? parsed.value : undefined
 }
 
 /**
- * Appends the messages of a decision to the journal, in one commit with all changes that follow from the decision. Then
- * sends the messages to clients. Rejects if the commit fails, or if it is uncertain that every recipient has them.
+ * Stores the messages of a decision and all its other changes in one commit, then sends the messages. Rejects if the
+ * commit fails, or if a recipient may lack a message.
  */
 export function createStoring<Prepared extends Batch>(parts: {
   store: Pick<Store, 'commit'>
@@ -292,7 +289,7 @@ export function createStoring<Prepared extends Batch>(parts: {
       repetition?.failed()
       throw error
     }
-    // Update the memory right after the commit, before this node receives a later commit of another node.
+    // Update the memory at once, before this node receives a later commit of another node.
     way.stored = performance.now()
     way.position = first
     if (missing) topics.show(missing.created)

@@ -5,19 +5,16 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 
 /** How long a repetition is recognised, milliseconds. No publisher repeats an event automatically for that long. */
 const rememberMs = 3_600_000
-/** Maximum number of marks that are kept. A mark notes that an event came in, or that work was done for it. */
+/** Maximum number of marks: see `Mark`. */
 const maxRemembered = 100_000
-/** Each new mark may remove this many old marks. It is more than one, so that the number of marks can fall. */
+/** Number of old marks that each new mark may remove. With one, the number of marks could never fall. */
 const forgottenAtOnce = 2
-/**
- * Maximum number of decisions about one event. Each commit may fail because another node or an equal event changed the
- * marks.
- */
+/** Maximum number of decisions about one event: see `decideWithRetries`. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * Key suffix of an event's second mark, which notes that the event was published for some services only.
- * Marks of work have other suffixes, because no livestream and no queue has this name.
+ * Key suffix of an event's second mark: not published for all of its services. No livestream and no queue has this
+ * name.
  */
 const inPart = 'in part'
 
@@ -29,42 +26,40 @@ export interface Work {
 }
 
 /**
- * One event on its way to the store. The caller puts all changes that these methods return into one commit, and then
- * calls exactly one of `stored` and `failed`. The commit fails if another node has marked the event meanwhile: see
- * `decideWithRetries`.
+ * One event on its way to the store, within `decideWithRetries`. The caller puts all returned changes into one commit,
+ * then calls either `stored` or `failed`.
  */
 export interface Repetition {
-  /** The id of the event. A repeated event has the id that it got the first time. */
+  /** The id of the event. A repeated event keeps its first id. */
   id: string
   /** An equal event came before. It is stored or being stored. */
   isRepeated: boolean
-  /** An equal event came before, and was published for all of its services, not only for some. */
+  /** An equal event came before, and was published for all of its services. */
   isRepeatedWhole: boolean
-  /** Notes that this time the event is published for some services only. A repetition may publish it for the others. */
+  /** Notes that the event is not published for all of its services: see `isRepeatedWhole`. */
   markPublishedInPart(): void
   /**
-   * Returns the changes that `make` gives for one piece of work. `scope` is a name for the work, such as a livestream
-   * id. Returns no changes if the work with this name was done for the event before.
+   * Returns the changes of one piece of work, or none if an equal event brought the same work. `scope` names the work,
+   * such as a livestream id.
    */
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes that store the marks of this event, and remove old marks. */
   marks(): readonly Change[]
   /** To be called when the commit is stored. `first`: the first position of the commit in the journal. */
   stored(first: number): void
-  /** To be called when the commit failed. */
+  /** Call it when the commit is stored, from journal position `first` on. */
   failed(): void
 }
 
-/** A mark that is being stored. `show` is called when the mark is stored, and makes the work of the mark visible. */
+/** A mark that is being stored, and the callback that makes the marked work visible. */
 interface Pending {
   mark: Mark
   show: Work['show']
 }
 
 /**
- * Remembers the events that came in, and the work done for them. A publisher may repeat an event, for example because
- * it got no acknowledgement. The repeated event gets the id of the first, and the hub does not do the same work twice.
- * One commit stores the marks together with the event.
+ * Recognises repeated events within an hour. A repeated event keeps its id, and no work is done twice
+ * (docs/decisions.md, "A repeated event keeps its id").
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts
@@ -74,7 +69,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   const marks = createMarks({
     limit: maxRemembered,
     isOld: (mark) => !isRecent(mark),
-    // A mark with a pending key must stay: it is about to be stored with a new time.
+    // A mark must stay while a newer mark with the same key is being stored.
     isBusy: ({ key }) => pending.has(key),
   })
   /** Marks that a failed commit should have removed. The next commit tries again. */
@@ -109,7 +104,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return [
           ...forgotten.map(({ key }) => ({ del: prefix + key })),
           ...own.map(({ mark }) => markChange(mark)),
-          // These marks belong to an equal event that is still being stored. If that fails, this commit fails as well.
+          // This commit must fail if the equal event that is still being stored fails.
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
@@ -162,15 +157,15 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return mark && isRecent(mark) ? mark : undefined
   }
 
-  /** A mark with a time far in the future is not recent either: it was made before the clock was set back. */
+  /** A time far in the future is not recent either: the clock was set back. */
   function isRecent({ at }: Mark): boolean {
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Returns up to `count` marks to remove: first `unremovedMarks`, then marks that are old or above the limit. */
+  /** Returns marks to remove: all `unremovedMarks`, then old or surplus marks until there are `count`. */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // If the event of a mark has come again, the mark is being stored anew: do not remove it.
+    // A mark whose event has come again must stay.
     const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -178,9 +173,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 }
 
 /**
- * Calls `decide`, which decides about an event and stores the decision. Its commit fails if another node has marked the
- * event meanwhile, or if an equal event could not be stored. Then this function calls `decide` again: by now, this node
- * has the mark of the other node, or knows that the equal event is not stored.
+ * Calls `decide`, which decides about an event and stores the decision. Calls `decide` again if its commit fails
+ * because of a mark: another node was first, or an equal event was not stored.
  */
 export async function decideWithRetries<Result>(
   decide: (isAgain: boolean) => Promise<Result>,
@@ -196,9 +190,8 @@ export async function decideWithRetries<Result>(
 }
 
 /**
- * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts, because over HTTPS
- * only the URL distinguishes a next track from a playing track. A fingerprint begins with a hash of the institution,
- * because `createMarks` counts the marks of each institution.
+ * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts: over HTTPS, only the
+ * URL tells next tracks from playing tracks. The part before the slash stands for the institution (`institutionOf`).
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
@@ -220,7 +213,7 @@ function readMark(key: string, value: Buffer): Mark {
   return { key, at: Number(at), id: id.join(' ') }
 }
 
-/** A mark notes that the hub got an event, or that the hub did some work for the event. */
+/** Notes that the hub got an event, or did some work for the event. */
 interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string
@@ -230,8 +223,8 @@ interface Mark {
 }
 
 /**
- * Keeps marks in memory, with a queue for each institution. If there are too many, the institution with the most marks
- * loses its oldest. So a publisher that sends many events does not make the hub forget the marks of other institutions.
+ * Keeps marks in memory, in one queue per institution. Many events of one publisher must not push out the marks of
+ * others.
  */
 function createMarks(parts: {
   /** Maximum number of marks in all. Above this number, the institution with the most marks loses its oldest. */
@@ -269,8 +262,8 @@ function createMarks(parts: {
     },
 
     /**
-     * Returns at most `count` marks that the caller may remove, because they are old or too many. Marks of the
-     * institution of `key` come first. No mark is returned twice. A returned mark stays until `remove` is called.
+     * Returns at most `count` marks that are old or too many. Marks of the institution of `key` come first. Returns no
+     * mark twice: the caller must remove it.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
@@ -292,7 +285,7 @@ function createMarks(parts: {
     },
   }
 
-  /** The first current mark of a queue. Drops the marks before it, which have been replaced or removed. */
+  /** The first current mark of a queue. Drops replaced and removed marks before it. */
   function firstOf(line: Line): Mark | undefined {
     for (;;) {
       const mark = line.first()
@@ -315,7 +308,7 @@ function createMarks(parts: {
 
 type Line = ReturnType<typeof createLine>
 
-/** A queue of marks, oldest first. It is not a Map: to find its first entry, a Map steps over all deleted entries. */
+/** A queue of marks, oldest first. To find the first entry, a Map would step over all deleted entries. */
 function createLine() {
   let marks: Mark[] = []
   let first = 0

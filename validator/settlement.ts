@@ -7,7 +7,7 @@ import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
 import type { NewTopics } from './topics.ts'
 
-/** The content of one commit. The publisher gets its acknowledgement only when all of it is stored. */
+/** The content of one commit, to be stored before the publisher gets its acknowledgement. */
 export interface Settlement {
   messages: readonly Message[]
   /** Undefined: all livestreams of the event have topics. */
@@ -36,15 +36,15 @@ export interface Accepted {
 }
 
 /**
- * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). Most events have none. So
- * the pipeline asks only if the event has `plugins` or a livestream in `withWebhooks`, or if `isForAll` is true.
+ * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). The pipeline calls `plan`
+ * for events with `plugins` or a livestream in `withWebhooks`, or for all if `isForAll` is true.
  */
 export interface WorkPlanner {
   /** The livestreams that have webhooks. */
   withWebhooks: { has(livestreamId: string): boolean }
   /** Whether a plugin target gets events that do not name it. */
   isForAll: boolean
-  /** Warnings for the report of an event with `plugins`, for example: the plugin target is unknown. */
+  /** Warnings for the report of an event with `plugins`, such as an unknown plugin target. */
   warnings(event: HubEvent): ErrorItem[]
   /** The changes that put the event into its queues, once into each. They belong in the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
@@ -58,7 +58,7 @@ export interface Batch {
   readonly underway: (first: number) => void
 }
 
-/** Sends messages to connected clients. After `prepare`, the caller calls exactly one of `deliver` and `takeBack`. */
+/** Sends messages to connected clients. After `prepare`, the caller calls either `deliver` or `takeBack`. */
 export interface FanOut<Prepared extends Batch> {
   prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
   /** Call it when the batch is stored, from position `first` on. Resolves when all recipients have been written to. */

@@ -9,13 +9,13 @@ export interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string
-  /** Set if no feed ever listed the livestream: its owner, the institution that published for it first. */
+  /** Owner of a livestream that no feed ever listed: the institution that published for it first. */
   institutionId?: string
   /** CRC-64 of the external id after `foldExternalId`, if it differs from the CRC-64 in `id`. */
   folded?: string
 }
 
-/** A livestream that no feed ever listed, and that gets a topic now: its owner and its external id. */
+/** Owner and external id of a livestream that no feed ever listed. */
 export interface Unlisted {
   institutionId: string
   externalId: string
@@ -28,8 +28,8 @@ export interface NewTopics {
 }
 
 /**
- * Keeps the topics: one per livestream, from its first event on (service.md §1). One commit stores the
- * topic together with that event, so an accepted event always has its topic.
+ * Keeps the topics: one per livestream, from its first event on (service.md §1). The commit of that event must store
+ * the topic as well.
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
@@ -50,7 +50,7 @@ export async function createTopics(store: Store) {
     /** Whether a livestream has a topic, or one that is being stored. */
     has: (livestreamId: string): boolean => find(livestreamId) !== undefined,
 
-    /** How many topics an institution owns for livestreams that no feed ever listed, also those being stored. */
+    /** Number of topics that an institution owns, stored or being stored. */
     countOf(institutionId: string): number {
       const stored = [...topics.values()].filter((topic) => topic.institutionId === institutionId)
       const others = [...pending].filter(
@@ -60,21 +60,21 @@ export async function createTopics(store: Store) {
     },
 
     /**
-     * The owner of a livestream that no feed ever listed. Looks at its topic, and at topics with a similar external id.
-     * Returns undefined if there is no such topic. If one of the topics has an owner other than `asker`, returns that
-     * owner, else `asker`. A topic that names no owner has the owner `unknown`.
+     * The owner of a livestream that no feed ever listed, according to its topic and topics with similar external ids.
+     * If the topics have several owners, returns one other than `asker`. `unknown`: a topic names no owner. Undefined:
+     * there is no such topic.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
-      // Several institutions may own these topics: anybody can invent an external id with the checksum of another one.
+      // An owner other than `asker` wins: external ids with equal checksums are easy to make up.
       return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 
     /**
-     * Makes topics for those livestreams that have none, and the changes that store them. `unlisted`: the owners of
-     * livestreams that the feed does not list. The caller must later call `show` or `giveUp` with the new topics.
+     * Makes topics for livestreams that have none. `unlisted`: the owners of livestreams that no feed ever listed. The
+     * caller must later call `show` or `giveUp`.
      */
     missing(
       livestreamIds: readonly string[],
@@ -90,12 +90,12 @@ export async function createTopics(store: Store) {
       return { created, changes: created.map(toChange) }
     },
 
-    /** Call it when new topics are stored: `list` and `stored` show them from now on. */
+    /** Call it when new topics are stored. */
     show(created: readonly Topic[]): void {
       for (const topic of created) {
         release(topic)
         const known = topics.get(topic.id)
-        // If another node created the topic earlier, the store has kept the topic of that node.
+        // If another node was earlier, the store has kept the topic of that node.
         if (!known || orderOf(known) <= orderOf(topic)) put(topic)
       }
     },
@@ -157,13 +157,12 @@ function codeOf(livestreamId: string): string {
   return livestreamId.slice(livestreamId.lastIndexOf(':') + 1)
 }
 
-/** The change that stores a topic. If two nodes create it at the same time, the earlier topic stays. */
 function toChange(topic: Topic): Change {
   const order = { time: orderOf(topic), horizon: Number.MAX_SAFE_INTEGER }
   return { put: prefix + topic.id, value: JSON.stringify(topic), order }
 }
 
-/** The negative creation time: the store keeps the entry with the greater value, so the earlier topic stays. */
+/** Of two topics, the store keeps the one with the greater order: the earlier topic. */
 function orderOf({ createdAt }: Topic): number {
   return -Date.parse(createdAt)
 }

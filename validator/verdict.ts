@@ -8,33 +8,31 @@ import { eachOnce } from './messages.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
 /**
- * Maximum number of topics that one institution may own for livestreams that no feed ever listed. A publisher that
- * tries out the hub needs far fewer. With the limit, a publisher that makes up a new name for each event cannot fill
- * the hub.
+ * Maximum number of topics that one institution may own for livestreams that no feed ever listed. Trying out the hub
+ * needs far fewer. Made-up names must not fill the hub.
  */
 const maxUnlisted = 2_000
 
-/** The sources that know the owner of a livestream, in the order in which `judgeService` uses them. */
+/** Sources for the owners of livestreams, in the order in which `judgeService` asks. */
 export interface Ownership {
   feed: Feed
   former: Livestreams
   ownerOf: Topics['ownerOf']
 }
 
-/** The livestream that a service of an event over HTTPS names, or the error that blocks the service. */
+/** The livestream of a service in an HTTPS event, or the error that blocks the service. */
 export type Verdict =
   | {
       livestreamId: string
       publisherId: string
-      /** No feed ever listed the livestream. It belongs to the institution whose event creates its topic. */
+      /** No feed ever listed the livestream. */
       isUnlisted: boolean
     }
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). A livestream that the feed lists belongs to its owner in the
- * feed, even if the service names it by a former external id. A livestream that dropped out of the feed belongs to its
- * last owner. Any other livestream belongs to the institution whose event made its topic.
+ * Judges one service by the legacy rules (design.md §9). Who owns a livestream: docs/decisions.md, "A livestream
+ * outside of the feed has an owner".
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {
   const { publisherId: given, externalId } = service
@@ -54,22 +52,21 @@ export function judgeService(service: Service, path: string, institutionId: stri
     const named = own.filter(isOfPublisher)
     return named.length > 0 ? choose(named) : wrongPublisher(own)
   }
-  // For a former external id, take the livestream as the feed lists it now, or else as a feed listed it last.
+  // The livestream as the feed lists it now, or else as a feed listed it last.
   const asListed = (former: Livestream) =>
     by.feed.byId.get(former.id) ?? by.former.byId.get(former.id) ?? former
   const dropped = (by.former.byExternalId.get(externalId) ?? []).map(asListed)
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
     if (own.length === 0) return foreign()
-    // Accepts the livestream's last publisher even if this publisher has dropped out of the feed as well.
+    // Accepts the last publisher, even if it has left the feed as well.
     const named = own.filter(isOfPublisher)
     if (named.length > 0) return choose(named)
     return isOwnPublisher ? choose(own) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // A made-up external id may lead to the id of a listed livestream. The derived id depends on the service type, so
-  // check all types.
+  // With any service type, a made-up external id may lead to the id of a listed livestream.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId.get(id) ?? by.former.byId.get(id)))
     return ambiguous('.externalId', quote(externalId))
@@ -77,15 +74,14 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (alike.length > 0 && !alike.some(isOwn)) return foreign()
   const livestreamId = deriveLivestreamId(service.type, externalId)
   const owner = by.ownerOf(livestreamId, externalId, institutionId)
-  // The topic names no owner: it is from a release that did not yet remember who owned livestreams that dropped out of
-  // the feed.
+  // The topic is from an earlier release and names no owner. Nobody gets the livestream before a feed lists it.
   if (owner === 'unknown') return { blocked: errorItem('service.unknown', `${path}.externalId`, externalId) }
   if (owner !== undefined && owner !== institutionId) return foreign()
   return accept(livestreamId, true)
 
   /**
-   * Accepts the one of these livestreams that the service names. They have the same external id, so the `id` of the
-   * service decides. Without an `id`, the `type` of the service decides, if just one of them has this type.
+   * Accepts one of these livestreams with the same external id. The service must name one of several by `id`, or by a
+   * `type` that no other has.
    */
   function choose(named: readonly Livestream[]): Verdict {
     const fits = ({ id, type }: Livestream) =>
@@ -96,7 +92,6 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return ambiguous('.externalId', `${externalId} names ${named.length} livestreams, expected an id as well`)
   }
 
-  /** Accepts the service. If the publisher gave an id, it must be the id of the livestream. */
   function accept(livestreamId: string, isUnlisted = false): Verdict {
     if (service.id !== undefined && service.id !== livestreamId) return ambiguous('.id', quote(service.id))
     return { livestreamId, publisherId, isUnlisted }
@@ -112,7 +107,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
   }
 
-  /** `own`: the institution's livestreams that have this external id. Empty: the livestream is not in the feed. */
+  /** `own`: the institution's livestreams with this external id. Empty: no feed ever listed one. */
   function wrongPublisher(own: readonly Livestream[]): Verdict {
     const expected = own.map(({ publisher }) => publisher.id).join(' or ')
     const why = own.length > 0 ? `, expected ${expected}` : ` is unknown, or not one of ${institutionId}`
@@ -120,7 +115,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   }
 }
 
-/** The external id of a livestream that no feed ever listed must be a CRID (service.md §2.3). */
+/** An external id that no feed ever listed must be a CRID (service.md §2.3). */
 export function checkNames(services: readonly Service[], { feed, former }: Ownership): ErrorItem[] {
   return services.flatMap(({ externalId }, index) => {
     const isKnown = [feed, former].some(({ byExternalId }) => (byExternalId.get(externalId)?.length ?? 0) > 0)
@@ -146,7 +141,7 @@ export function explain(verdict: Verdict, path: string, withoutTopic: ReadonlySe
     : []
 }
 
-/** The livestream of an accepted service. Undefined for a blocked service, even if the publisher gave its id. */
+/** The livestream of an accepted service. Undefined: the service is blocked. */
 export function livestreamOf(verdict: Verdict | undefined): string | undefined {
   return verdict && 'livestreamId' in verdict ? verdict.livestreamId : undefined
 }
@@ -160,11 +155,11 @@ export interface Judged {
   withoutTopic: ReadonlySet<string>
   /** Those of `ids` that have a topic: the event is published for them. */
   withTopic: readonly string[]
-  /** All services. A service that is not blocked has the livestream and publisher ids that the hub knows. */
+  /** All services: accepted ones with the livestream and publisher ids that the hub knows. */
   completed: readonly Service[]
 }
 
-/** The verdicts on the services of an event, and the livestreams that follow from the verdicts. */
+/** Judges all services of an event. */
 export function judge(
   services: readonly Service[],
   institutionId: string,
@@ -179,7 +174,6 @@ export function judge(
   return { verdicts, ids, withoutTopic, withTopic, completed }
 }
 
-/** One verdict for each service. Blocks a new unlisted livestream if the institution has `maxUnlisted` already. */
 function verdictsOn(
   services: readonly Service[],
   institutionId: string,

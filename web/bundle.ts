@@ -9,8 +9,8 @@ import { type Page, pages } from './pages.ts'
 const sources = fileURLToPath(new URL('.', import.meta.url))
 
 /**
- * Makes the files that browsers load: for each page a document, and a script and a style sheet whose names change with
- * their content. Writes two compressed copies of each file, `.gz` and `.br`.
+ * Makes the files that browsers load, each also compressed (`.gz`, `.br`). Scripts and style sheets get names that
+ * change with their content.
  */
 export async function bundle(directory: string, from = sources): Promise<void> {
   const { metafile } = await build({
@@ -44,7 +44,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
   for (const name of await readdir(directory)) await compress(join(directory, name))
 }
 
-/** A file that esbuild has made. `needs`: the files that it imports, which browsers load early. */
+/** A file that esbuild has made. `needs`: the files that it imports. */
 interface Output {
   entry: string | undefined
   name: string
@@ -79,7 +79,7 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
     `<script type="module" src="/web/${script.name}"></script>`,
     '</head>',
     '<body>',
-    // The script replaces the text. CSS shows it only if the script takes long, or does not arrive.
+    // CSS shows this text if the script is late. The script replaces the text.
     '<div id="page"><p class="arriving">The script of this page has not arrived yet. If this stays, load the page again.</p></div>',
     '<noscript>This page needs JavaScript.</noscript>',
     '</body>',
@@ -88,7 +88,7 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
   return `${lines.join('\n')}\n`
 }
 
-/** The licence texts of all packages whose code is in the scripts. These licences require that their text is shown. */
+/** The licence texts of all packages in the scripts, as the licences require. */
 async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
   const packages = new Set(
     Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 /** Where `npm run build` puts the files that browsers load. */
 const built = fileURLToPath(new URL('./public', import.meta.url))
 
-/** The files of the pages. If they are not built, they are made at the first request for one. */
+/** The files of the pages. The first request makes them if they are not built. */
 export function createWebFiles() {
   if (existsSync(built)) return { directory: async () => built, close: async () => {} }
   let made: Promise<string> | undefined
@@ -31,7 +31,7 @@ export function createWebFiles() {
 }
 
 async function make(): Promise<string> {
-  // Loads the bundler only when it is needed: the npm package contains the built files, but not esbuild.
+  // A static import would fail in the npm package, which has no esbuild.
   const { bundle } = await import('./bundle.ts')
   const directory = await mkdtemp(join(tmpdir(), 'hub-web-'))
   try {

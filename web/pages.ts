@@ -6,10 +6,7 @@ export interface Page {
   entry: string
 }
 
-/**
- * All pages, by the name of their document. A new page gets a line here, and its route in
- * `bridge-https/routes/page-routes.ts`.
- */
+/** All pages, by the name of their document. Each needs a route in `bridge-https/routes/page-routes.ts`. */
 export const pages = {
   'on-air': { title: 'On air', entry: 'on-air/main.tsx' },
   console: { title: 'Console', entry: 'console/main.tsx' },

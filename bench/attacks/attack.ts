@@ -2,7 +2,7 @@ import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Login } from '../load/packets.ts'
 
-/** The attacker's knowledge of a node: where the node listens, and the credentials of one institution. */
+/** What the attacker knows: where the node listens, and ordinary credentials. */
 export interface Target {
   mqttPort: number
   httpsPort: number
@@ -24,7 +24,7 @@ export interface Force {
   connections: number
   /** Number of addresses of this machine that the connections come from, beginning with 127.0.0.1. */
   addresses: number
-  /** On a slow machine the attack goes on until it has sent this many pieces, for at most three times `seconds`. */
+  /** Least number of pieces. To send as many, the attack lasts up to three times `seconds`. */
   pieces?: number
 }
 
@@ -43,12 +43,12 @@ export interface Seen {
   answers: Record<string, number>
 }
 
-/** Runs an attack to its end. Does not reject when the node defends itself, such as by cutting connections. */
+/** Runs an attack to its end. Does not reject when the node refuses or cuts connections. */
 export type Attack = (target: Target, force: Force) => Promise<Seen>
 
 /** Maximum number of connections that one attack opens, however they end. */
 const maxOpened = 20_000
-/** Pause of a worker after a refused connection, milliseconds. Without it a worker would get little but refusals. */
+/** Pause after a refused connection, milliseconds. Without a pause, a worker would get mostly refusals. */
 const comeBackMs = 20
 const connectMs = 10_000
 
@@ -69,7 +69,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
     seen,
     isOver: () => leftMs() <= 0,
 
-    /** Lets `connections` workers call `strike` until the time is over, then closes the connections still open. */
+    /** Lets `connections` workers call `strike` until the time is over. */
     async everywhere(strike: (worker: number) => Promise<void>): Promise<Seen> {
       const work = async (worker: number) => {
         while (leftMs() > 0 && seen.opened < maxOpened) await strike(worker)
@@ -79,7 +79,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return seen
     },
 
-    /** Opens a TLS connection for a worker. Resolves with undefined, after a pause, if it cannot be opened. */
+    /** Opens a TLS connection for a worker. If the handshake fails, pauses and resolves with undefined. */
     async connect(port: number, worker: number): Promise<TLSSocket | undefined> {
       seen.opened++
       const session = sessions.get(port)
@@ -112,10 +112,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return undefined
     },
 
-    /**
-     * Resolves with true when the bytes are written. Resolves with false when the node has ended the connection, or
-     * has not taken the bytes within `patienceMs`.
-     */
+    /** Resolves with true when the bytes are written. False: the connection ended, or `patienceMs` passed. */
     async write(socket: TLSSocket, bytes: Buffer, patienceMs = 2_000): Promise<boolean> {
       if (socket.destroyed) return false
       const hasLeft = await new Promise<boolean>((resolve) => {
@@ -133,7 +130,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       return hasLeft
     },
 
-    /** Keeps a connection open for `ms`, or until the node ends it or the attack is over. */
+    /** Waits until `ms` have passed, the connection has ended, or the attack is over. */
     async hold(socket: TLSSocket, ms: number): Promise<void> {
       await new Promise<void>((resolve) => {
         if (socket.destroyed) return resolve()
@@ -145,7 +142,7 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       })
     },
 
-    /** Closes a connection that the worker no longer needs. One that the node has already ended counts as cut. */
+    /** Closes a connection. A connection that the node has already ended counts as cut. */
     leave(socket: TLSSocket): void {
       if (socket.destroyed && leftMs() > 0) seen.cut++
       socket.destroy()

@@ -5,7 +5,7 @@ const chunk = '1\r\n \r\n'
 const chunksAtOnce = 4096
 const many = Buffer.from(chunk.repeat(chunksAtOnce))
 const end = Buffer.from('0\r\n\r\n')
-/** How long the attacker holds the end of a body back, milliseconds. The node keeps the body in memory meanwhile. */
+/** Pause before the end of a body, milliseconds, to fill the memory of the node. */
 const holdMs = 1_500
 
 /** A logged-in user posts events whose bodies come in chunks of one byte. */
@@ -16,8 +16,8 @@ export const eventsInChunks: Attack = chunkedBody({
 })
 
 /**
- * An anonymous client posts log-ins whose bodies come in chunks of one byte. The node reads up to 4 MiB of a body that
- * is too long, and only then refuses it, because a client that still writes reads no answer.
+ * An anonymous client posts log-ins in chunks of one byte. The node reads up to 4 MiB before it refuses:
+ * docs/decisions.md, "A body that is too long ends its connection".
  */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',

@@ -2,12 +2,12 @@ import { type Attack, createAssault } from './attack.ts'
 import { openWebSocket } from './websocket.ts'
 
 const messageBytes = 1024 * 1024
-/** How long the attacker holds a connection, milliseconds: as long as a node by default waits for a CONNECT. */
+/** How long the attacker holds a connection, milliseconds. By default, a node waits as long for a CONNECT. */
 const holdMs = 10_000
 /** The part of a message that the attacker writes at once. */
 const part = Buffer.alloc(64 * 1024)
 
-/** Anonymous clients, which have sent no CONNECT, send WebSocket messages of 1 MiB without the last byte. */
+/** Before their CONNECT, clients send WebSocket messages of 1 MiB without the last byte. */
 export const largeWebsocketMessages: Attack = (target, force) => {
   const assault = createAssault(force)
   // A binary message with a mask of zeros, which changes no byte.

@@ -2,10 +2,10 @@ import { playing, serviceOf } from '../../test/events.ts'
 import type { Attack } from './attack.ts'
 import { floodEvents } from './floods/events.ts'
 
-/** The most livestreams that an event may name, and a number that the node refuses. */
+/** The maximum number of livestreams in an event, and a larger number. */
 const counts = [200, 205]
 
-/** Events for about 200 livestreams each. Every second event names more livestreams than the node allows. */
+/** Events for about 200 livestreams each. Every second event names too many. */
 export const manyLivestreams: Attack = floodEvents(({ livestreams }) =>
   counts.map((count) => {
     const [first] = livestreams

@@ -1,10 +1,7 @@
 import { connectPacket, subscribePacket } from '../load/packets.ts'
 import { type Attack, createAssault, nextChunk } from './attack.ts'
 
-/**
- * On every connection, one credential makes a new persistent session, subscribes to `radio/#` and leaves. All sessions
- * stay offline.
- */
+/** One credential makes many persistent sessions on `radio/#`, and leaves them offline. */
 export const offlineSessions: Attack = (target, force) => {
   const assault = createAssault(force)
   let last = 0

@@ -3,7 +3,7 @@ import { type Attack, createAssault } from './attack.ts'
 const request = 'GET / HTTP/1.1\r\n\r\n'
 const requestsAtOnce = 3640 // 64 KiB
 const many = Buffer.from(request.repeat(requestsAtOnce))
-/** The attacker gives up a connection if the node does not take the next requests within this time, milliseconds. */
+/** Longest wait until the node takes the next requests, milliseconds. */
 const patienceMs = 1_000
 
 /** An anonymous client sends requests without waiting for answers, and reads no answer. */

@@ -19,20 +19,20 @@ export interface Phases {
   after: number
 }
 
-/** The effects of an attack on the node, and on the pair: an ordinary publisher and subscriber (`pair.ts`). */
+/** The effects of an attack on the node and on the pair (`load/pair.ts`). */
 export interface Outcome {
   seen: Seen
-  /** The events of the pair and, if the plan of the attack measures pushes, the pushes to the pair's webhook. */
+  /** `events`: journeys to the subscriber. `pushes`: journeys to the webhook, if the plan measures pushes. */
   events: Record<Phase, Journeys>
   pushes?: Record<Phase, Journeys>
-  /** Resident memory of the node, bytes: its largest growth, its growth without garbage, and its highest value. */
+  /** Resident memory of the node, bytes. `kept`: growth without garbage. */
   memory: { growth: number; kept: number; highest: number }
   /** The node still runs, and its memory stayed within the bound if there is one. */
   survived: boolean
   lost: number
   /** Growth of the node's counters, by name and labels. */
   counters: Record<string, number>
-  /** Longest time that the event loop of the pair's process stood still during the attack, milliseconds. */
+  /** Longest pause of the pair's event loop during the attack, milliseconds. */
   ownDelay: number
   /** How the memory of the node was bounded. */
   bound: Bound['by'] | undefined
@@ -43,8 +43,8 @@ const pairHost = '127.0.0.2'
 const warmSeconds = 2
 
 /**
- * Attacks a fresh node that has default settings, while the pair of another institution uses the node. Node, pair and
- * attacker are processes of their own. On a machine with several cores the node has half of the cores to itself.
+ * Attacks a fresh node with default settings, while the pair uses the node. Pair and attacker share one half of the
+ * cores. `memory`: bound for the node, MiB.
  */
 export async function besiege(
   name: AttackName,
@@ -95,7 +95,7 @@ export async function besiege(
     await delay(warmSeconds * 1000)
     await attacker.ask('prepare', { name, target })
     if (plan.pushes) {
-      // Only now: the preparation of the attacker keeps the machine busy, and would give the webhook a backlog.
+      // After `prepare`, whose load would give the webhook a backlog.
       const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })

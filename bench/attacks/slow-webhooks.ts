@@ -9,22 +9,18 @@ import { publishPacket } from '../load/packets.ts'
 import { subscribeWebhook } from '../user.ts'
 import { type Attack, createAssault, type Target } from './attack.ts'
 
-/** Delay of each acknowledgement. A webhook has 20 s to answer, so the node does not take a webhook for broken. */
+/** Delay of each acknowledgement. A delivery would fail after 20 s. */
 const acknowledgeAfterMs = 15_000
 /**
- * Enough webhooks to fill all delivery slots that one institution can get: half of the 512 slots of a node, and half of
- * the 32 slots of an endpoint. An institution may have only 50 webhooks for one livestream, so each event is for
- * several livestreams.
+ * Enough webhooks for all delivery slots of one institution: 256 of a node, 16 of an endpoint. Several livestreams are
+ * needed, because an institution has at most 50 webhooks of each.
  */
 const endpoints = 18
 const webhooksEach = 16
 const livestreamCount = 6
 const publishEveryMs = 1_000
 
-/**
- * Subscribes hundreds of webhooks of one institution. Each acknowledges a request after 15 s. Returns an attack that
- * publishes events to these webhooks.
- */
+/** Subscribes hundreds of slow webhooks. Returns an attack that publishes events to these webhooks. */
 export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   const livestreams = target.livestreams.slice(0, livestreamCount)
   const [livestream] = livestreams

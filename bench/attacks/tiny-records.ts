@@ -2,13 +2,12 @@ import type { TLSSocket } from 'node:tls'
 import { connectPacket, publishPacket } from '../load/packets.ts'
 import { type Assault, type Attack, createAssault, nextChunk } from './attack.ts'
 
-/** How long the attacker holds the last byte of a packet back, milliseconds. The node keeps the packet in memory. */
+/** How long a packet waits for its last byte, milliseconds, to fill the node's memory. */
 const holdMs = 3_000
 
-/** An anonymous client sends a CONNECT of 64 kB, each byte in a TLS record of its own. */
+/** An anonymous client sends a CONNECT of 64 kB in TLS records of one byte. */
 export const recordsBeforeLogin: Attack = (target, force) => {
   const assault = createAssault(force)
-  // The length in the packet is right, so that the node waits for the whole packet.
   const packet = connectPacket('x'.repeat(200), true, { username: 'x'.repeat(64_000), password: 'x' })
   return assault.everywhere(async (worker) => {
     const socket = await assault.connect(target.mqttPort, worker)
@@ -19,7 +18,7 @@ export const recordsBeforeLogin: Attack = (target, force) => {
   })
 }
 
-/** A logged-in publisher sends a PUBLISH of 400 kB, each byte in a TLS record of its own. */
+/** A logged-in publisher sends a PUBLISH of 400 kB in TLS records of one byte. */
 export const recordsInPublish: Attack = (target, force) => {
   const assault = createAssault(force)
   const [livestream] = target.livestreams
@@ -39,7 +38,7 @@ export const recordsInPublish: Attack = (target, force) => {
   })
 }
 
-/** Sends a packet without its last byte. Each write makes one TLS record, so each byte waits for the write before. */
+/** Sends a packet without its last byte. Waiting for each write gives each byte a TLS record of its own. */
 function drip(assault: Assault, socket: TLSSocket, packet: Buffer): Promise<void> {
   return new Promise((resolve) => {
     let at = 0

@@ -21,7 +21,7 @@ const patienceMs = 8000
 
 let lastClient = 0
 
-/** Connects over TLS and logs in. `connack` is undefined if the system sent none or closed the connection. */
+/** Connects over TLS and logs in. `connack` is undefined if no CONNACK came. */
 export async function openClient(address: Address, of: Opening) {
   const client = await openSocket(address, of.acknowledges ?? true)
   client.send({
@@ -66,7 +66,7 @@ export async function openSocket({ port, ca }: Address, acknowledges = true) {
     socket.write(Buffer.concat(parts.map((part) => (Buffer.isBuffer(part) ? part : generate(part)))))
   }
 
-  /** Calls `find` after each chunk until it returns a result. Undefined if time is up or the connection has ended. */
+  /** Calls `find` after each chunk until a result comes. Undefined: none in time, or the connection ended. */
   async function until<Found>(
     find: () => Found | undefined,
     withinMs = patienceMs,

@@ -2,7 +2,7 @@ import { control, controlTopic, playing, playingTopic } from '../../test/events.
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { Client } from './client.ts'
 
-/** An event, and its mark: a time in its payload by which the bench recognises the event. */
+/** `mark`: a time in the payload by which the bench recognises the event. */
 export interface Marked {
   mark: string
   topic: string
@@ -11,7 +11,7 @@ export interface Marked {
 
 let lastMark = Date.now() - 3_600_000
 
-/** Now-playing events of about `bytes` bytes, the newest at the end. A subscriber needs only the newest of them. */
+/** Now-playing events of about `bytes` bytes, the newest last. Subscribers need only the newest. */
 export function tracks(livestream: Livestream, count: number, bytes = 0): Marked[] {
   const title = 'x'.repeat(Math.max(10, bytes - 700))
   return marks(count).map((mark) => ({
@@ -30,12 +30,11 @@ export function controls(livestream: Livestream, count: number): Marked[] {
   }))
 }
 
-/** Makes `count` new marks: times of the last hour, each one later than the mark before. */
 function marks(count: number): string[] {
   return Array.from({ length: count }, () => new Date(++lastMark).toISOString())
 }
 
-/** The marks of the messages that a client got, in the order of receipt. Messages without a mark are left out. */
+/** The marks of the messages that a client got, in the order of receipt. */
 export function marksOf(client: Pick<Client, 'messages'>): string[] {
   return client.messages().flatMap(({ payload }) => {
     const [, mark] = /"(?:playlistItemId|time)":"([^"]+)"/.exec(String(payload)) ?? []
@@ -43,7 +42,7 @@ export function marksOf(client: Pick<Client, 'messages'>): string[] {
   })
 }
 
-/** Waits for these events at a client, for as long as `until` does. Returns how many of them have not come. */
+/** Waits for these events at a client. Returns how many have not come in time. */
 export async function missingAt(client: Client, events: readonly Marked[]): Promise<number> {
   const missing = () => {
     const got = new Set(marksOf(client))
@@ -53,7 +52,7 @@ export async function missingAt(client: Client, events: readonly Marked[]): Prom
   return missing()
 }
 
-/** Waits for messages that every system delivers. Throws without them: then the bench could not see the hazard. */
+/** Waits for messages that every system delivers. Throws without these messages, because nothing would be tested. */
 export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
   const came = await client.until(() => isThere(marksOf(client)) || undefined)
   if (!came) throw new Error('what every subscriber gets did not come')

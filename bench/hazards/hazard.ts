@@ -1,13 +1,13 @@
 import type { Livestream } from '../../validator/feed/feed.ts'
 import type { AedesSettings, Subject } from './subject.ts'
 
-/** A failure that a broker must not cause its clients, and the test for it. */
+/** A failure that no broker should cause its clients, with its test. */
 export interface Hazard {
-  /** Text for the page: the situation that the test makes, and what the test counts in it. */
+  /** Text for the page: what the test does, and what it counts. */
   about: string
-  /** The test needs Redis: it makes Redis fail, or counts its commands. Neither is possible with the embedded store. */
+  /** The test makes Redis fail, or counts the commands of Redis. */
   onRedis?: boolean
-  /** The test would disturb the tests of other hazards, so it gets a system of its own. */
+  /** The test needs a system of its own, because it would disturb other tests. */
   alone?: boolean
   /** Settings of the Aedes brokers, if this hazard needs special ones. */
   aedes?: AedesSettings
@@ -15,7 +15,7 @@ export interface Hazard {
   look(place: Place): Promise<Seen>
 }
 
-/** Where the bench looks for a hazard: a system, and an institution with two livestreams that no other hazard uses. */
+/** Where the bench looks for a hazard. No other hazard uses the two livestreams. */
 export interface Place {
   subject: Subject
   institution: string
@@ -31,7 +31,7 @@ export interface Seen {
   of: number
 }
 
-/** A result that shows the hazard if it occurred at least once. Throws if it could not occur: nothing was tested. */
+/** Makes the result: `shown` if `count` is above 0. Throws if `of` is 0: nothing was tested. */
 export function seen(count: number, of: number): Seen {
   if (of === 0) throw new Error('it could not be looked for')
   return { shown: count > 0, count, of }

@@ -2,12 +2,9 @@ import type { Subject } from './subject.ts'
 
 /** Faults of Redis, with the commands that begin and end each of them. */
 const faults = {
-  /** Redis serves reads and refuses writes, like a former primary that became a replica in a failover. */
+  /** Redis refuses writes, as a former primary does after a failover. */
   'is read-only': { begin: [['replicaof', '127.0.0.1', '1']], end: [['replicaof', 'no', 'one']] },
-  /**
-   * Redis refuses the commands that put messages into queues: `mset` of aedes-persistence-redis, and the scripts of a
-   * hub.
-   */
+  /** Redis refuses the commands that put messages into queues: `mset` of Aedes, scripts of a hub. */
   refuses: {
     begin: [['acl', 'setuser', 'default', '-mset', '-evalsha', '-eval']],
     end: [['acl', 'setuser', 'default', '+@all']],
@@ -33,8 +30,8 @@ export async function withFault<Result>(
 }
 
 /**
- * Breaks the connections over which Redis tells a system of new messages. These are the connections that subscribe to
- * channels of Redis. If there are none, breaks all connections except that of the bench.
+ * Breaks the connections over which Redis tells a system of new messages. If no connection subscribes to channels,
+ * breaks all connections of the system.
  */
 export async function breakConnections({ redis }: Pick<Subject, 'redis'>): Promise<void> {
   const listening = Number(await redis?.ask('client', 'kill', 'type', 'pubsub'))

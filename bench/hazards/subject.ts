@@ -9,7 +9,7 @@ import { nodeEnv } from '../peers/hub.ts'
 import type { PeerName, Redis } from '../peers/peer.ts'
 import { startRedis } from '../peers/redis.ts'
 
-/** A system that the bench can kill and start again. It then continues with its stored data. */
+/** A system that the bench can kill and start again on its stored data. */
 export interface Subject {
   name: PeerName
   address: () => Address
@@ -18,12 +18,11 @@ export interface Subject {
   redis: Redis | undefined
   /** A login that may publish for an institution. Undefined if the system needs none. */
   publisher: (institution: string) => Promise<Login | undefined>
-  /** Makes a new login that may publish nothing. On a hub it may read only `filters`, on Aedes the whole radio tree. */
+  /** Makes a login that cannot publish. It reads `filters` on a hub, the radio tree on Aedes. */
   reader: (filters?: readonly string[]) => Promise<Login>
   /**
-   * Returns the topic to publish an event on, for a test that needs no validation. `topic`: the place of the event in
-   * the radio tree. Aedes: `topic` itself, where nothing validates the event. Hub: the inbox, because a hub takes
-   * events nowhere else, and always validates them.
+   * Returns the topic for an event that need not be validated. Aedes takes the event at `topic`, in the radio tree. A
+   * hub takes events at the inbox alone.
    */
   entry: (topic: string, institution: string) => string
   /** Ends the system as `kill -9` does, and starts it again. */
@@ -31,7 +30,7 @@ export interface Subject {
   stop: () => Promise<void>
 }
 
-/** Limits of the hubs: most messages that wait for one session, and most sessions that one credential may have. */
+/** Limits of the hubs: waiting messages of a session, and sessions of a credential. */
 export const queueLimit = 100
 export const sessionLimit = 70
 

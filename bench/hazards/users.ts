@@ -20,7 +20,7 @@ export async function openSubscriber(
   return client
 }
 
-/** Logs a client in. Throws if the broker refuses it: without a client, the hazard would wrongly seem to be absent. */
+/** Logs a client in. Throws if the log-in is refused, because the hazard would seem absent. */
 export async function openUser(subject: Subject, opening: Opening): Promise<Client> {
   const client = await openClient(subject.address(), opening)
   const { connack } = client
@@ -29,8 +29,8 @@ export async function openUser(subject: Subject, opening: Opening): Promise<Clie
 }
 
 /**
- * Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: publishes to Aedes past its
- * validation (`Subject.entry`).
+ * Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: without validation on Aedes
+ * (`Subject.entry`).
  */
 export async function publish(
   place: Place,
@@ -62,7 +62,7 @@ export async function publish(
 
 let lastSession = 0
 
-/** Makes a persistent session with these filters at QoS 1 and logs out. `comeBack` logs in to the session again. */
+/** Makes a persistent session at QoS 1 and logs out. `comeBack` logs in again. */
 export async function leaveSession({ subject }: Pick<Place, 'subject'>, filters: readonly string[]) {
   const opening = { login: await subject.reader(), clientId: `away-${++lastSession}`, clean: false }
   const client = await openUser(subject, opening)

@@ -23,7 +23,7 @@ interface Joining {
   qos: number
   clean?: boolean
   login?: Login | undefined
-  /** Whether clients send SUBSCRIBE; by default they do. A persistent session already has its subscription. */
+  /** Whether clients send SUBSCRIBE (default: true). Returning persistent sessions need no SUBSCRIBE. */
   subscribes?: boolean
 }
 
@@ -45,14 +45,14 @@ export interface Receipts {
 }
 
 const readStamp = createStampReader()
-/** `finish` no longer waits for missing messages if no message has come for this time, milliseconds. */
+/** `finish` gives up after this time without a message, milliseconds. */
 const patienceMs = 5000
 
 let joined: Joining | undefined
 const members: Member[] = []
 /** Members with unsent PUBACKs. The member that waits longest is the first. */
 const owing = new Set<Member>()
-/** Number of received messages that need a PUBACK: now, and at the last call of `acknowledgeInQuiet`. */
+/** Number of received messages that need a PUBACK: now, and at the last `acknowledgeInQuiet`. */
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false
@@ -103,8 +103,8 @@ export const commands = {
   },
 
   /**
-   * Makes persistent sessions that no client uses: `count` clients log in, subscribe and log out. Stops after
-   * `seconds`. All clients resume the same TLS session. That is cheaper, and the bench does not measure these log-ins.
+   * Makes `count` persistent sessions and leaves them offline. Stops after `seconds`. All clients resume one TLS
+   * session, which is cheaper.
    */
   async leaveBehind(of: Joining & { first: number; seconds: number }): Promise<void> {
     let isOver = false
@@ -128,7 +128,7 @@ export const commands = {
     members.length = 0
   },
 
-  /** Connects and subscribes all members again. Returns how long that took, and how many resumed their TLS session. */
+  /** Connects and subscribes all members again. `resumed`: how many resumed their TLS session. */
   async comeBack(of: { resume: boolean; atOnce: number; subscribes?: boolean }) {
     const { resume, atOnce, subscribes = true } = of
     if (!joined) throw new Error('nobody has left')
@@ -144,10 +144,7 @@ export const commands = {
     return { ms: performance.now() - start, p50: percentile(each.sort(ascending), 0.5), resumed }
   },
 
-  /**
-   * Counts messages from now on. `fresh`: counts only messages that are published from now on. Retained values that the
-   * broker still sends for an earlier SUBSCRIBE then do not count.
-   */
+  /** Counts messages from now on. `fresh`: leaves out messages published before, such as retained values. */
   begin({ room, fresh = false }: { room: number; fresh?: boolean }): void {
     times = new Float64Array(room)
     received = 0
@@ -215,9 +212,8 @@ async function logOut({ socket }: LightClient): Promise<void> {
 }
 
 /**
- * Queues the PUBACK of a message. Real subscribers have machines of their own, where no subscriber has to wait while
- * another one writes its PUBACK. So a member writes its PUBACK when no member has messages left to read, or together
- * with its next PUBACK.
+ * Queues a PUBACK until no member has messages left to read. Real subscribers have machines of their own, and never
+ * wait for PUBACKs of others.
  */
 function acknowledge(member: Member, high: number, low: number): void {
   arrived++

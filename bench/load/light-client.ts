@@ -11,12 +11,12 @@ export interface Address {
 
 export type LightClient = Awaited<ReturnType<typeof openLightClient>>
 
-/** All clients of a process read into this one buffer: a client needs the bytes only until its callback returns. */
+/** One read buffer for all clients: no client needs the bytes after its callback. */
 const shared = Buffer.alloc(64 * 1024)
 
 /**
- * Opens an MQTT client that costs little more than its TLS socket. So a measurement with thousands of clients shows the
- * cost of the broker, not of the clients. Resolves when the CONNACK has come.
+ * Opens an MQTT client that costs little more than its TLS socket. Resolves at the CONNACK, and rejects if the
+ * connection ends before.
  */
 export async function openLightClient(of: {
   address: Address

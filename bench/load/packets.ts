@@ -1,4 +1,4 @@
-/** The few MQTT packets that a load generator needs, made with as little work as possible. */
+/** The MQTT packets of load generators, made with little work. */
 
 export interface Login {
   username: string
@@ -37,13 +37,10 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 0xff), bytes])
 }
 
-/** Gets a packet inside `bytes`: the fixed header begins at `start`, the rest goes from `body` to `end`. */
+/** Gets a packet in `bytes`: fixed header from `start`, rest from `body` to `end`. */
 export type OnPacket = (bytes: Buffer, start: number, body: number, end: number) => void
 
-/**
- * Returns a function that takes the chunks of a stream and finds the packets in them. It copies an incomplete packet at
- * the end of a chunk, because the caller may overwrite the chunk afterwards.
- */
+/** Returns a function that finds the packets in the chunks of a stream. The caller can overwrite a chunk afterwards. */
 export function createPacketCutter(onPacket: OnPacket) {
   let rest: Buffer | undefined
   return (chunk: Buffer, length: number): void => {

@@ -10,7 +10,7 @@ import {
   subscribePacket,
 } from './packets.ts'
 
-/* A process that acts like browsers: on-air pages get events over WebSocket, consoles ask the node over HTTPS. */
+/* A process that acts like browsers with on-air pages and consoles. */
 
 interface Door {
   port: number
@@ -22,7 +22,7 @@ type Question = { command: string; args?: Record<string, unknown>; everyMs: numb
 /** The consoles open within this time, milliseconds. */
 const openingMs = 3_000
 
-/** The commands that every console asks for (`ofEach`), and those that it also asks for while it shows a view. */
+/** `ofEach`: the commands of every console. `views`: the additional ones of each view. */
 const ofEach: Question[] = [{ command: 'status', everyMs: 10_000 }]
 const views: ((livestream: string) => Question[])[] = [
   // The overview.
@@ -67,7 +67,7 @@ export const commands = {
     consoles: number
     livestreams: readonly string[]
   }) {
-    // One credential for all pages: the node gives a user only a few credentials a minute.
+    // One credential for all pages, because a user gets few credentials a minute.
     const login: Login = JSON.parse(await post(door, '/auth/mqtt', {}, token))
     for (let nth = 0; nth < onAir; nth++) pages.push(await openPage(door, `page-bench-${nth}`, login))
     for (let nth = 0; nth < consoles; nth++) {
@@ -102,10 +102,7 @@ export const commands = {
   },
 }
 
-/**
- * Opens an on-air page that only counts its messages. A real page does more work, but on another machine. Here that
- * work would slow down the measured node.
- */
+/** Opens an on-air page that counts its messages. More work would slow down the node on this machine. */
 async function openPage({ port, ca }: Door, clientId: string, login: Login): Promise<WebSocket> {
   const page = new WebSocket(`wss://localhost:${port}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
   await new Promise<void>((resolve, reject) => {
@@ -123,7 +120,7 @@ async function openPage({ port, ca }: Door, clientId: string, login: Login): Pro
   return page
 }
 
-/** Returns the arguments with which a view asks only for events that it does not have yet. */
+/** Returns the arguments with which a view asks for new events. */
 function sinceThen(
   command: string,
   { next, events }: { next?: number; events?: { position: number }[] },

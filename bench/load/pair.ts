@@ -12,7 +12,7 @@ import { type Login, publishPacket, subscribePacket } from './packets.ts'
 
 /* The pair: a process with an ordinary publisher, subscriber and webhook. An attack must not harm them. */
 
-/** Counts and times of one phase. A journey is the way of an event from the publisher to the subscriber or webhook. */
+/** Counts and times of one phase. A journey leads an event from the publisher to the subscriber or webhook. */
 export interface Journeys {
   sent: number
   acknowledged: number
@@ -29,7 +29,7 @@ const intervalMs = 50
 /** Longest wait for missing events at the end, milliseconds. */
 const patienceMs = 60_000
 
-/** The measured phases: before the attack, during the attack, after the attack. Events of the warm-up do not count. */
+/** The measured phases: before, during and after the attack. */
 export type Phase = 'alone' | 'beside' | 'after'
 
 interface Journey {
@@ -42,7 +42,7 @@ interface Journey {
 
 const journeys: Journey[] = []
 const idPattern = /"playlistItemId":"pair-(\d+)"/
-/** Delays of the event loop of this process. They lengthen the measured times, but the node does not cause them. */
+/** Event loop delays of this process, which lengthen the measured times. The node does not cause them. */
 const ownDelay = monitorEventLoopDelay({ resolution: 5 })
 const endOf: Partial<Record<Journey['phase'], number>> = {}
 let phase: Journey['phase'] = 'warm'
@@ -111,7 +111,7 @@ export const commands = {
   /** Stops publishing, waits for missing events, and returns the journeys by phase. `pushed`: also waits for pushes. */
   async finish({ pushed }: { pushed: boolean }) {
     clearTimeout(timer)
-    // Events of the phase `warm` are not awaited: they were published before the webhook was subscribed.
+    // In the phase `warm`, the webhook was not subscribed yet.
     const isMissing = ({ phase, acknowledged, receivedAt, pushedAt }: Journey) =>
       phase !== 'warm' && (!acknowledged || receivedAt === undefined || (pushed && pushedAt === undefined))
     const deadline = performance.now() + patienceMs

@@ -26,7 +26,7 @@ let countsFrom = 0
 let lastStamp = 0
 
 export const commands = {
-  /** Logs in `count` publishers. Each has one login, and publishes for the livestreams of this login in turn. */
+  /** Logs in `count` publishers. Each publishes for the livestreams of its login in turn. */
   async join(of: {
     address: Address
     count: number
@@ -54,7 +54,7 @@ export const commands = {
     }
   },
 
-  /** Waits for the acknowledgements of `pace`. An event without an acknowledgement in time has the time Infinity. */
+  /** Waits for the acknowledgements of `pace`. Missing ones have the time Infinity. */
   async settle({ count, seconds }: { count: number; seconds: number }) {
     await awaited(seconds, (done) => {
       acknowledged = () => acknowledgements.length >= count && done()
@@ -79,8 +79,8 @@ export const commands = {
   },
 
   /**
-   * Sends up to `count` events, and keeps `inFlight` of them in flight over all publishers together. Stops sending
-   * after `lasts` seconds. Resolves when all sent events are acknowledged, or after `within` seconds.
+   * Sends up to `count` events, `inFlight` at a time over all publishers. Stops sending after `lasts` seconds. Resolves
+   * when all are acknowledged, or after `within` seconds.
    */
   async flood(of: { count: number; inFlight: number; lasts?: number; within?: number }) {
     const { count, inFlight, lasts = Infinity, within = Infinity } = of
@@ -111,14 +111,13 @@ export const commands = {
 
 answer(commands)
 
-/** Starts the count anew: only events sent from now on count. Returns the present time, milliseconds. */
 function beginToCount(): number {
   acknowledgements = []
   countsFrom = performance.now()
   return countsFrom
 }
 
-/** Passes a function `done` to `begin`. Resolves when `done` is called, but after `seconds` at the latest. */
+/** Calls `begin` with `done`. Resolves when `done` is called, or after `seconds`. */
 async function awaited(seconds: number, begin: (done: () => void) => void): Promise<void> {
   let timer: NodeJS.Timeout | undefined
   await new Promise<void>((resolve) => {
@@ -129,7 +128,7 @@ async function awaited(seconds: number, begin: (done: () => void) => void): Prom
   acknowledged = () => {}
 }
 
-/** The present time as a stamp. Each stamp is greater than the last one, so no two events share a stamp. */
+/** The present time as a stamp, greater than the last stamp. */
 function nextStamp(): number {
   lastStamp = Math.max(lastStamp + 1, microseconds())
   return lastStamp
@@ -171,7 +170,7 @@ async function open(
   return publisher
 }
 
-/** Makes events of one livestream that differ only in their time and stamp. All are written into one buffer. */
+/** Makes events of one livestream in one buffer, which the next event overwrites. */
 function createEvent(livestream: Livestream) {
   const noTime = '2000-01-01T00:00:00.000Z'
   const make = (title: string) =>

@@ -1,7 +1,6 @@
 /*
- * A publisher of the bench writes a stamp into each event: the time of publishing, in microseconds on the monotonic
- * clock that all processes of a machine share. Subscribers use the stamp to tell events apart and to measure their
- * delay.
+ * Each event carries a stamp: its time of publishing, in microseconds on a monotonic clock. All processes of a machine
+ * share this clock. Subscribers measure delays by the stamp, and tell events apart.
  */
 const digits = 16
 const key = Buffer.from('"playlistItemId":"at')
@@ -24,10 +23,7 @@ export function writeStamp(payload: Buffer, place: number, stamp: number): void 
   payload.write(String(stamp).padStart(digits, '0'), place, 'latin1')
 }
 
-/**
- * Returns a function that reads the stamp of an event. The function first tries the offset of the last stamp, because
- * events of the bench are much alike.
- */
+/** Returns a function that reads stamps. The function first tries the offset of the last stamp. */
 export function createStampReader() {
   let place = 0
   /** Returns the stamp, or NaN for a payload without a stamp. */

@@ -10,9 +10,8 @@ import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 export type Webhooks = Awaited<ReturnType<typeof startWebhooks>>
 
 /**
- * Starts webhooks on localhost. `/ok` acknowledges, and calls `arrived` with the playlistItemId of the event. Three
- * others are dead: `/error` answers 500, `/silent` never answers, and port 1025 refuses connections, as nothing
- * listens there.
+ * Starts webhooks on localhost. `/ok` acknowledges, and calls `arrived` with the playlistItemId. Three are dead:
+ * `/error` answers 500, `/silent` never answers, port 1025 refuses connections.
  */
 export async function startWebhooks(arrived: (playlistItemId: string) => void) {
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
@@ -29,7 +28,7 @@ export async function startWebhooks(arrived: (playlistItemId: string) => void) {
     arrived(JSON.parse(Buffer.from(message.data, 'base64').toString()).playlistItemId)
   })
   const port = await listen(server)
-  // The dead webhooks have another port: for the hub, all webhooks of one host and port are one endpoint.
+  // On one port, dead and healthy webhooks would be one endpoint for the hub.
   const dead = createServer({ key: readFileSync(tls.key), cert: readFileSync(tls.cert) })
   dead.on('request', (request, response) => server.emit('request', request, response))
   const deadPort = await listen(dead)

@@ -7,15 +7,15 @@ import { answer } from '../answer.ts'
 import { type AedesStart, startValidatingAedes } from './validating-aedes.ts'
 
 /*
- * Aedes with sessions, queues and retained messages in Redis. Its brokers also send messages to each other over Redis.
- * The documentation of Aedes names this set-up for several brokers.
+ * Aedes that stores its data in Redis, and sends messages between brokers over Redis. Its documentation names this
+ * set-up for several brokers.
  */
 
 export const commands = {
-  /** Starts a broker. With `brokerId` it keeps the name it had before a restart, otherwise it gets a new name. */
+  /** Starts a broker. `brokerId`: the name of a restarted broker; by default a new name. */
   start(start: AedesStart & { redisPort: number; brokerId?: string; heartbeatInterval?: number }) {
     const { redisPort, brokerId, heartbeatInterval, ...of } = start
-    // Without a listener for `error`, here and on `state`, an error of Redis would end the process.
+    // Without the two `error` listeners, an error of Redis would end the process.
     const connect = () => new Redis(redisPort, '127.0.0.1').on('error', () => {})
     const mq = openEmitter({ subConn: connect(), pubConn: connect(), matchEmptyLevels: true })
     const { state } = mq as unknown as { state: EventEmitter }
@@ -32,7 +32,7 @@ export const commands = {
 
 answer(commands)
 
-/** Clients whose names begin with `reader` may only subscribe to the radio tree. Other clients may do everything. */
+/** Users named `reader…` cannot publish, or subscribe beyond the radio tree. Others can do everything. */
 function permissions(): AedesOptions {
   const readers = new WeakSet<Client>()
   return {

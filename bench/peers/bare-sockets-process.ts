@@ -5,12 +5,11 @@ import { packetType } from '../../broker/connection/protocol.ts'
 import { answer } from '../answer.ts'
 
 /*
- * The fastest delivery that is possible on this platform: a program that encodes each message once, without a look at
- * the payload, and writes the same bytes to every TLS socket. It has only QoS 0, no topic matching, access control or
- * store.
+ * The fastest delivery that is possible on this platform. Each message is encoded once, and every TLS socket gets the
+ * same bytes. There is no QoS 1, topic matching, access control or store.
  */
 
-/** As many bytes as the hub adds to an event: the ids of the event and of its livestream. */
+/** As many bytes as the hub adds to an event. */
 const completion = Buffer.alloc(100, ' ')
 
 const subscribers = new Set<TLSSocket>()

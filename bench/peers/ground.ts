@@ -10,7 +10,7 @@ export type Ground = Awaited<ReturnType<typeof prepareGround>>
 
 const institutionCount = 10
 
-/** Makes the files that all systems of a run share: a directory, one certificate (also valid for `hosts`), one feed. */
+/** Makes what all systems of a run share: directory, certificate, feed. `hosts`: further hosts of the certificate. */
 export async function prepareGround(livestreams = 60, hosts: readonly string[] = []) {
   const directory = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const certificate = await ensureDevelopmentCertificates(join(directory, 'certs'), hosts)
@@ -26,7 +26,7 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
   }
 }
 
-/** Reads the feed of a ground. It takes only the path, so that every process of the bench can read the feed. */
+/** Reads the feed of a ground, in any process of the bench. */
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)

@@ -3,7 +3,7 @@ import { type BenchNode, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
-/** Variables of a node that uses a ground. They switch off limits that the bench, a single address, would reach. */
+/** Variables of a node on a ground. Limits per address are off, because the bench has one address. */
 export function nodeEnv({ certificate, feedPath }: Ground): Record<string, string> {
   return {
     HUB_TLS_CERT: certificate.cert,

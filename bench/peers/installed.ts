@@ -33,7 +33,7 @@ export async function startMosquitto(ground: Ground): Promise<Peer | undefined> 
   return besideValidator('Mosquitto + validator', ground, port, server, { port: plainPort })
 }
 
-/** Starts NATS with its MQTT listener. The listener needs JetStream, which stores in the directory of the run. */
+/** Starts NATS with its MQTT listener, which needs JetStream. */
 export async function startNats(ground: Ground): Promise<Peer | undefined> {
   const [port, natsPort] = [await freePort(), await freePort()]
   const { cert, key } = ground.certificate
@@ -73,7 +73,7 @@ async function besideValidator(
   }
 }
 
-/** Starts an installed server. Resolves when it accepts connections at `port`. Undefined if it is not installed. */
+/** Starts a server, and waits until `port` accepts connections. Undefined: not installed. */
 export async function startServer(command: string, args: string[], port: number) {
   const path = `${process.env.PATH}:/usr/sbin:/usr/local/sbin`
   const child = spawn(command, args, { stdio: 'ignore', env: { PATH: path } })
@@ -111,7 +111,7 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** Reads CPU time from `schedstat`, where the kernel counts nanoseconds. `ps` shows only hundredths of a second. */
+/** Reads nanoseconds of CPU time from `schedstat`. `ps` would give hundredths of a second. */
 async function usageOfProcess(pid: number): Promise<Usage> {
   const tasks = await readdir(`/proc/${pid}/task`)
   const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))

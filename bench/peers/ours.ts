@@ -14,7 +14,7 @@ export async function startPlainAedes(ground: Ground): Promise<Peer> {
   return peerOf('plain Aedes', ground, port, child)
 }
 
-/** Starts Aedes with the validation, on a Redis of its own with the same settings as the Redis of a hub. */
+/** Starts Aedes with the validation, on a Redis like that of a hub. */
 export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefined> {
   const redis = await startRedis(ground)
   if (!redis) return undefined

@@ -4,7 +4,7 @@ import type { Address } from '../load/light-client.ts'
 import type { Login } from '../load/packets.ts'
 import type { Ground } from './ground.ts'
 
-/** A system that the bench compares: it takes events from publishers, and delivers the valid ones to subscribers. */
+/** A system that the bench compares. It delivers valid events to subscribers. */
 export interface Peer {
   name: PeerName
   address: Address
@@ -34,7 +34,7 @@ export interface Redis {
   /** Variables that make a node use this Redis. */
   env: Record<string, string>
   usage(): Promise<Usage>
-  /** Counts since the start of Redis: its commands, including those of scripts, and the bytes that it received. */
+  /** Counts since the start of Redis: commands, also those of scripts, and received bytes. */
   counters(): Promise<{ commands: number; bytes: number }>
   /** Sends one command. */
   ask(command: string, ...args: string[]): Promise<unknown>

@@ -12,8 +12,8 @@ export interface AedesStart {
 }
 
 /**
- * Starts Aedes as its documentation does, with the validation in `authorizePublish`. So Aedes acknowledges the PUBLISH
- * of an event only after it has published the message in the radio tree. Returns the port.
+ * Starts Aedes as documented, with the validation in `authorizePublish`. An event is acknowledged after its message is
+ * published in the radio tree. Returns the port.
  */
 export async function startValidatingAedes(
   { cert, key, feedPath }: AedesStart,

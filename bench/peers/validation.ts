@@ -6,8 +6,8 @@ import { createPipeline } from '../../validator/pipeline.ts'
 import { readFeed } from './ground.ts'
 
 /**
- * Makes the validation for another broker: the pipeline of this project, without a store. So the validation is the same
- * for every broker. The returned function resolves with false if the event was not published.
+ * Makes this project's validation for another broker, without a store. The returned function resolves with false if the
+ * event was not published.
  */
 export function createValidation(feedPath: string, publish: (message: Message) => Promise<void>) {
   const feed = readFeed(feedPath)

@@ -4,9 +4,12 @@ import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 
 const mebibyte = 1024 * 1024
-/** The most harm that an attack may do: p99 of others and of their pushes in milliseconds, memory growth in bytes. */
+/**
+ * Maximum harm of an attack. `p99`: of events, milliseconds. `push`: p99 of pushes, milliseconds. `growth`: of memory,
+ * bytes.
+ */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
-/** If the nearly idle process of the pair stands still for longer than this, the machine is the cause. Milliseconds. */
+/** If the pair's process stands still for longer than this, the machine is the cause. Milliseconds. */
 const disturbedMs = 50
 const tries = 3
 
@@ -131,7 +134,6 @@ function isWithin({ events, pushes, memory, survived, lost }: Outcome): boolean 
   return isFast && memory.growth < measure.growth && survived && lost === 0
 }
 
-/** Describes an outcome for the progress lines, with details for which the table has no room. */
 function describe({ seen, events, memory, ownDelay, bound, counters }: Outcome): string {
   const refused = Object.entries(counters).filter(([name]) => /refused|cut|denied/.test(name))
   return JSON.stringify({

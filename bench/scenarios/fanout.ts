@@ -67,12 +67,11 @@ export const fanout: Scenario = {
   },
 }
 
-/** Measures how many kilobytes an idle connection costs each system before the first event. The clients then leave. */
+/** Measures the kilobytes of an idle connection on each system, before the first event. */
 async function memoryOf(acts: readonly Act[], say: (line: string) => void): Promise<Map<string, number>> {
   const memory = new Map<string, number>()
   for (const act of acts) {
-    // These clients do not count: for its first clients a process takes memory that it needs only once, for compiled
-    // code and a growing heap.
+    // The first clients do not count: they cost memory once, for compiled code and heap.
     await joinCrowd(act, { count: 200, qos: 0 })
     const { kilobytes } = await joinCrowd(act, { count: 3000, qos: 0 })
     memory.set(act.peer.name, kilobytes)

@@ -3,7 +3,7 @@ import { startHubPeer } from '../peers/hub.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 import { type Act, alternately, onStage } from '../stage.ts'
 
-/** A quantity, such as subscribers, of which the large node has ten times as many as the small node. */
+/** A quantity, such as subscribers, that is ten times larger on the large node. */
 interface Dimension {
   name: string
   from: number

@@ -44,7 +44,7 @@ export const hazards: Scenario = {
   },
 }
 
-/** Looks for these hazards on one kind of system. Most hazards share one system, each in a place of its own. */
+/** Looks for hazards on one kind of system. Most hazards share a system, in places of their own. */
 async function lookOn(word: keyof typeof subjects, names: readonly string[], say: Say) {
   const ground = await prepareGround()
   const shared = createShared(() => subjects[word](ground, undefined))

@@ -40,7 +40,7 @@ export const pages: Scenario = {
       const act = await actOf(hub, ending)
       const browsers = await startChild<typeof pageCommands>('load/pages.ts')
       ending.push(browsers.stop)
-      // Real browsers are on other machines: here their work must not delay the measured subscribers.
+      // On machines of their own, browsers would not delay the measured subscribers.
       await workAside(browsers.pid)
       await keepApart(hub.pids, [act.crowd.pid, act.publishers.pid, browsers.pid])
       const door = { port: hub.httpsPort, ca: ground.ca }

@@ -42,7 +42,7 @@ async function once(options: Parameters<Scenario['measure']>[0], run: number): P
   try {
     const publisher = await node.connect(livestream.institution.id)
     await publish(publisher, 'makes the topic')
-    // An institution may have a limited number of webhooks for one livestream, so several institutions subscribe.
+    // Several institutions subscribe, because each has a limited number of webhooks of a livestream.
     const { perLivestream } = maxSubscriptions
     const subscribing = institutions.slice(0, Math.ceil((healthy + dead) / perLivestream))
     const tokens = await Promise.all(subscribing.map((institution) => logIn(node, institution)))
@@ -85,8 +85,8 @@ function deadUrl({ dead }: Webhooks, index: number): string {
 }
 
 /**
- * Publishes events, and waits until each has arrived at all `expected` webhooks. Returns the milliseconds from publish
- * to each arrival, ascending, and the whole time in milliseconds.
+ * Publishes events, and waits until all `expected` webhooks have them. `times`: from publish to arrival, milliseconds,
+ * ascending.
  */
 async function measure(
   publisher: MqttClient,

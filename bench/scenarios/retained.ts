@@ -43,7 +43,7 @@ export const retained: Scenario = {
 
 /** Publishes one event for every livestream. */
 async function fill(act: Act): Promise<void> {
-  // One publisher for each institution: it publishes for the livestreams of the institution one after the other.
+  // One publisher for each institution.
   await joinPublishers(act, act.peer.publishers.length)
   await act.publishers.ask('each', {})
   await new Promise((resolve) => setTimeout(resolve, 500))

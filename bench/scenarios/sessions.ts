@@ -71,7 +71,7 @@ export const sessions: Scenario = {
   },
 }
 
-/** Returns, for each of these systems, a function that measures `part`. `word`: the name of the system in `--peers`. */
+/** Binds `part` to each of these systems. `word`: the system's name in `--peers`. */
 function on<Of extends System>(those: Readonly<Record<string, Of>>, part: Part<Of>) {
   return Object.entries(those).map(([word, system]) => ({
     word,

@@ -72,7 +72,7 @@ async function subscribe(node: BenchNode): Promise<MqttClient> {
   return client
 }
 
-/** Publishes `count` events, a few at a time. Returns the milliseconds from publish to each receipt, ascending. */
+/** Publishes `count` events. Returns the milliseconds from publish to each receipt, ascending. */
 async function measure(publisher: MqttClient, readers: MqttClient[], count: number): Promise<Float64Array> {
   const livestream = station()
   const topic = `inbox/${livestream.institution.id}`

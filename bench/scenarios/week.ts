@@ -15,7 +15,7 @@ const kinds: Record<string, { store: Store; about: string }> = {
   redis: { store: stores.redis, about: '**redis**: on a Redis of its own; the disk is that of Redis.' },
 }
 
-/** The size of the stored data after the node has ended and Redis has rewritten its append-only file. */
+/** Sizes after the node has ended and Redis has rewritten its append-only file. */
 const afterwardsFigures = { closed: 'disk afterwards, MB', closedRedis: 'memory of Redis, MB' }
 const tables = [dayFigures, afterwardsFigures, startingFigures]
 
@@ -101,14 +101,14 @@ function partsOf(options: Options): Part[] {
   return hours > 0 ? [...parts, last] : parts
 }
 
-/** Starts a node on the full store and on the empty one. The order changes with every run. */
+/** Starts nodes on the full and the empty store, in alternating order. */
 async function starts(
   { full, empty }: { full: Place; empty: Place },
   run: number,
   of: { env: Env; ground: Ground; arrivals: Arrivals; webhooks: number; dead: number },
 ) {
   const livestreams = of.ground.institutions.flatMap((institution) => institution.livestreams)
-  // The webhooks go to the livestreams in turn, dead ones first. This is the first livestream without a dead webhook.
+  // The first livestream without a dead webhook (`subscribe` in `week/life.ts`).
   const nth = of.dead % livestreams.length
   const livestream = livestreams.toSorted((a, b) => (a.id < b.id ? -1 : 1))[nth]
   if (!livestream) throw new Error('there are no livestreams')
@@ -129,7 +129,7 @@ async function starts(
 
 type Arrivals = ReturnType<typeof createArrivals>
 
-/** Counts the arrivals of events at webhooks. `of` resolves when an event has arrived `missing` times. */
+/** `of` resolves when an event has arrived at `missing` webhooks. */
 function createArrivals() {
   const waiting = new Map<string, { missing: number; done: () => void }>()
   return {

@@ -15,8 +15,8 @@ export const connectedFigures = {
 }
 
 /**
- * Measures the cost of a delivery at QoS 1 to connected clean and persistent sessions of the same node. Each kind of
- * session is subscribed to a livestream of its own. On Redis, a second node without clients runs beside the first.
+ * Measures a delivery at QoS 1 to connected clean and persistent sessions of one node. Each kind has a livestream of
+ * its own. On Redis, a second node without clients runs too.
  */
 export const connected: Part = async (system, options, say) => {
   const count = single(options, 'connected')

@@ -19,7 +19,7 @@ export const offlineFigures = {
 const turns = 10
 const names = ['cpu', 'redisCpu', 'commands', 'bytes'] as const
 
-/** Measures the cost of an event on a node with many offline sessions, beside a node without any. */
+/** Measures an event on a node with many offline sessions, beside one with none. */
 export const offline: Part = async (system, options, say) => {
   const counts = list(options, 'offline')
   const start = (ground: Parameters<typeof system.start>[0]) =>
@@ -52,13 +52,10 @@ export const offline: Part = async (system, options, say) => {
   })
 }
 
-/**
- * Measures the cost of an event for each act, with --inflight events in flight. The bench measures the acts
- * alternately in many short rounds, so that a busy moment of the machine hits both.
- */
+/** Measures the cost of an event for each act. Short alternate rounds let a busy moment of the machine hit all acts. */
 async function costsOf(acts: readonly Act[], options: Options) {
   const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
-  // The first round does not count. But a round in which a node falls behind is the last one, and always counts.
+  // The first round does not count. A round in which a node falls behind always counts, and is the last.
   for (let turn = 0; turn <= turns; turn++) {
     for (const { act, total } of all) {
       const before = await usageOf(act)

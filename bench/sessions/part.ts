@@ -9,19 +9,19 @@ import type { Act } from '../stage.ts'
 
 type Env = Record<string, string>
 
-/** A system to measure. `start` resolves with undefined if the system is not installed here. */
+/** A system to measure. `start` resolves with undefined if not installed. */
 export interface System {
   name: Peer['name']
-  /** Starts a node on a store of its own. `env`: more variables; only hubs use them. */
+  /** Starts a node on a store of its own. `env`: more variables, for hubs. */
   start(ground: Ground, env?: Env): Promise<Peer | undefined>
 }
 
-/** A hub on one kind of store. `open` opens such a store without a node. */
+/** A hub on one kind of store. `open` opens the store without a node. */
 export interface Store extends System {
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
 
-/** A store that stays when its node ends: its files, and its Redis if it has one. */
+/** A store that outlives its node: files, and perhaps a Redis. */
 export type Place = { env: Env; directory: string; stop(): Promise<void> } & Partial<
   Pick<Redis, 'memory' | 'rewrite'>
 >

@@ -15,9 +15,8 @@ export const returningFigures = {
 const kinds = ['clean', 'persistent'] as const
 
 /**
- * Measures how long it takes until many clients that connect at once have one message of every topic. Persistent
- * sessions get messages that were published while they were offline. Clean sessions subscribe and get the retained
- * values. In every run, each kind of session has a fresh node of its own.
+ * Connects many clients at once, and measures when all have a message of each topic. Persistent sessions get missed
+ * messages, clean sessions subscribe and get retained values. Each kind has a fresh node in every run.
  */
 export const returning: Part = async (system, options, say) => {
   const [count, livestreams] = [single(options, 'returning'), single(options, 'topics')]

@@ -14,7 +14,7 @@ export const startingFigures = {
   readyMemory: 'memory then, MB',
 }
 
-/** Measures how long a node takes to start on a store with many sessions and a long history, and on an empty one. */
+/** Measures the start of a node on a full store and on an empty one. */
 export const starting: Part<Store> = async (store, options, say) => {
   const ground = await prepareGround()
   const stops: (() => Promise<void>)[] = [ground.remove]
@@ -50,7 +50,7 @@ export const starting: Part<Store> = async (store, options, say) => {
   }
 }
 
-/** Fills the store, and returns a description of its content. Without `options`, a new node only creates the store. */
+/** Fills the store, and describes its content. Without `options`, the store stays empty. */
 async function fill(ground: Ground, env: Record<string, string>, options?: Options): Promise<string> {
   const peer = await startHubPeer(ground, env)
   const stops = [peer.stop]
@@ -59,7 +59,7 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
     const seconds = single(options, 'bound')
     const act = await actOf(peer, stops)
     await joinPublishers(act, peer.publishers.length)
-    // Publishes the events before it makes the sessions, because sessions may make each event cost more.
+    // Events first: they may cost more once there are sessions.
     const flood = { count: single(options, 'history'), inFlight: 100, lasts: seconds, within: seconds }
     const { acknowledged } = await act.publishers.ask('flood', flood)
     const sessions = await leaveBehind(act, { count: single(options, 'sessions'), seconds })
@@ -69,7 +69,7 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
   }
 }
 
-/** Variables that make room for the sessions and the history. Leaves out variables that this release does not know. */
+/** Variables that make room for sessions and history, if this release knows them. */
 function envOf(ground: Ground, options: Options): Record<string, string> {
   const count = single(options, 'history')
   const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)

@@ -42,9 +42,8 @@ export interface Part {
 }
 
 /**
- * Runs a hub in a new process through the last days until now, with a clock that goes as fast as the store takes
- * events. `seen` gets the figures at the end of each part. The bench measures disk and Redis after every hour of that
- * clock, because they may be larger in the middle of a part.
+ * Runs a hub through the past days until now, as fast as the store allows. `seen` gets the figures of each part. Disk
+ * and Redis are measured every hour of the hub's clock, because they can be larger within a part.
  */
 export async function live(
   place: Place,
@@ -88,7 +87,7 @@ export async function live(
   }
 }
 
-/** Bytes of all files below a directory. A file that vanishes during the count has none. */
+/** Bytes of all files below a directory. Files that vanish meanwhile have none. */
 export async function bytesBelow(directory: string): Promise<number> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true })
   const sizes = entries

@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto'
 import { control, data, playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 
-/** The kinds of 20 successive events of a livestream: track playing (P), next track (N), radiotext (D), control (C). */
+/** Kinds of 20 successive events: track playing (P), next track (N), radiotext (D), control (C). */
 const kinds = [...'PNPDPNPDPNPDPNPDPNPC'] as const
-/** Every 101st event has no title. If it is a track event, the validation refuses it. */
+/** Every 101st event has no title, which the validation refuses in track events. */
 const refusedEvery = 101
-/** A text of this length makes an event of about 900 bytes. The text is random, so that compression gains nothing. */
+/** Length of the text in an event of about 900 bytes. Random text leaves compression little to gain. */
 const textBytes = 390
 const stateMs = 300_000
 
-/** Each livestream with dead webhooks has this many times as many events as one without. */
+/** How many times as many events a livestream with dead webhooks has. */
 export const busier = 3
 
-/** Makes the event with this number, at the time `at`. The first `busy` livestreams get more events than the others. */
+/** Makes the event with this number, at the time `at`. The first `busy` livestreams get `busier` times as many. */
 export function eventAt(livestreams: readonly Livestream[], busy: number, number: number, at: number) {
   const inRound = livestreams.length + (busier - 1) * busy
   const nth = number % inRound

@@ -28,9 +28,8 @@ import { createTopics } from '../../validator/topics.ts'
 export type Hub = Awaited<ReturnType<typeof openHub>>
 
 /**
- * Opens a node that is assembled as in `hub.ts`, but without MQTT and HTTPS listeners. The bench sets the node's clock.
- * The node accepts, stores, delivers and removes events as usual. `post` takes the place of the requests to webhooks.
- * Nothing in the node waits for real time.
+ * Opens a node as `hub.ts` does, without MQTT and HTTPS listeners. The bench sets the clock; `post` replaces requests
+ * to webhooks. Nothing in the node waits for real time.
  */
 export async function openHub(of: { env: Record<string, string>; clock: () => number; post: Post }) {
   const { clock, post } = of
@@ -116,7 +115,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     subscriptions,
     queues,
 
-    /** Validates, stores and delivers an event, as if a publisher had sent it over MQTT. */
+    /** Takes an event as if a publisher had sent it over MQTT. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now() }
       const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)

@@ -5,16 +5,16 @@ import { readFeed } from '../peers/ground.ts'
 import { eventAt } from './events.ts'
 import { type Hub, openHub } from './hub.ts'
 
-/* A process with a hub whose clock runs faster than real time: hours of events take seconds. */
+/* A process with a hub whose clock runs faster than real time. */
 
 /** Maximum number of events in flight at the same time. */
 const atOnce = 100
 /**
- * The hub removes expired data after this many events: twice a minute at ten events a second. With fewer events a
- * second the hub removes less often, because otherwise the removals would take longer than all other work of the week.
+ * Number of events between two removals of expired data: half a minute at ten a second. At a lower rate, removals by
+ * time would be most of the work.
  */
 const sweepEvery = 300
-/** Interval on the hub's clock at which the hub tidies its queues, as the runner does, milliseconds. */
+/** Interval on the hub's clock between two calls of `tidy`, milliseconds. */
 const tidyEveryMs = 60_000
 
 let now = 0
@@ -33,7 +33,7 @@ let pushes = 0
 let longestSweep = 0
 
 export const commands = {
-  /** Opens a hub on a store. `at` is the time at which the hub's clock begins. */
+  /** Opens a hub whose clock begins at `at`. */
   async open(of: {
     env: Record<string, string>
     feedPath: string
@@ -52,7 +52,7 @@ export const commands = {
     hub = await openHub({ env: of.env, clock: () => now, post })
   },
 
-  /** Subscribes `count` webhooks, each to the next livestream. The first `dead` of them refuse every push. */
+  /** Subscribes `count` webhooks to the livestreams in turn. The first `dead` refuse every push. */
   async subscribe(of: { count: number; dead: number; okUrl: string; deadUrl: string }): Promise<void> {
     const names = new Set<string>()
     for (let index = 0; index < of.count; index++) {
@@ -66,7 +66,9 @@ export const commands = {
     busy = Math.min(of.dead, livestreams.length)
   },
 
-  /** Lets `ms` pass on the hub's clock, with `rate` events a second. Resolves when only dead webhooks lack events. */
+  /**
+   * Lets `ms` pass on the hub's clock, with `rate` events a second. Resolves when healthy webhooks have their events.
+   */
   async live({ ms, rate }: { ms: number; rate: number }): Promise<void> {
     const node = living()
     for (const end = now + ms; now < end; ) {

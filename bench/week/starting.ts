@@ -13,8 +13,8 @@ export const startingFigures = {
 }
 
 /**
- * Starts a node on a store. Returns the time until the node is ready, its memory then, and how long its first event
- * takes. `arrival` gets the id of that event, and resolves when all webhooks of the livestream have the event.
+ * Starts a node, publishes one event, and returns figures for `startingFigures`. `arrival` gets the `playlistItemId`,
+ * and must resolve when all webhooks have the event.
  */
 export async function startOn(
   env: Record<string, string>,

@@ -1,12 +1,11 @@
 import type { Store } from '../store.ts'
 
-/** How long a node collects counts before it sends them to the other nodes in one commit, milliseconds. */
+/** How long a node collects counts before one commit sends them, milliseconds. */
 const batchMs = 100
 
 /**
- * Makes a function that sends a count to all other nodes. About 100 ms later each of them calls its `onOthers` with the
- * key and the count. The function does not wait for the store. If the commit fails, the counts are lost. On an
- * embedded store the function does nothing.
+ * Makes a function that sends a count to the other nodes, which call their `onOthers`. The function does not wait for
+ * the store. If the commit fails, the counts are lost.
  */
 export function createAddedCounts(
   store: Store | undefined,

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
-/** Longest wait for an answer, milliseconds. A living node answers at once; a silent node soon counts as gone. */
+/** Longest wait for an answer, milliseconds. A living node answers at once. */
 const timeoutMs = 1_500
 
 export type Calls = ReturnType<typeof createCalls>
@@ -10,7 +10,7 @@ export type Calls = ReturnType<typeof createCalls>
 /** Answers a question of another node; the result must survive JSON. */
 type Handler = (args: unknown) => Promise<unknown> | unknown
 
-/** Lets nodes ask each other questions. Each question and each answer is a `tell` in a commit of the shared store. */
+/** Lets nodes ask each other questions, through `tell` changes in the shared store. */
 export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   const handlers = new Map<string, Handler>()
   const waiting = new Map<string, (result: unknown) => void>()
@@ -33,7 +33,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     /** Asks one node. Resolves with undefined when that node does not answer in time. */
     ask,
 
-    /** Asks all other living nodes. Resolves with the answers of those that answer in time. */
+    /** Asks all other living nodes. Leaves out nodes that do not answer in time. */
     async askOthers(name: string, args: unknown): Promise<[node: string, result: unknown][]> {
       const others = nodes.living().filter((node) => node !== nodes.self)
       const results = await Promise.all(
@@ -44,7 +44,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   }
 
   async function ask(to: string, name: string, args: unknown): Promise<unknown> {
-    // This node answers its own question directly, because a node does not receive its own `tell`.
+    // A node does not receive its own `tell`.
     if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
     let timer: NodeJS.Timeout | undefined
@@ -71,7 +71,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
       const result = await resultOf(name, args)
       await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
     } catch {
-      // The node that asked waits for its timeout, and then goes on as if this node were gone.
+      // The node that asked goes on after its timeout.
     }
   }
 }

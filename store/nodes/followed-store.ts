@@ -8,7 +8,7 @@ export type FollowedStore = SharedStore & {
   startFollowing(onGap: (reason: Error) => void): void
 }
 
-/** Adds `onOthers` to a driver: hands each change of other nodes to the listeners of its prefix or channel. */
+/** Adds `onOthers` to a driver: each change of other nodes goes to the listeners of its `place`. */
 export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
   const listeners = new Map<string, ((change: Told) => void)[]>()
   return {
@@ -28,7 +28,6 @@ export function withListeners<D extends Driver>(driver: D): D & FollowedStore {
   }
 }
 
-/** The `place` of a change, as in `onOthers`: the first part of its key (`retained/`), or its channel. */
 function placeOf(change: Told): string {
   if ('tell' in change) return change.tell
   const key = 'put' in change ? change.put : change.del

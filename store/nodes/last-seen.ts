@@ -1,7 +1,7 @@
 import { createCollection } from '../collection.ts'
 import type { Store } from '../store.ts'
 
-/** Milliseconds between two writes. A crash loses at most the notes made in this time. */
+/** Milliseconds between two writes. A crash loses the notes since the last write. */
 const flushMs = 10_000
 /** Maximum number of notes in one commit. Few commits let a node with thousands of notes stop in time. */
 const perCommit = 500
@@ -12,8 +12,8 @@ interface Seen {
 }
 
 /**
- * Keeps notes of when each of many things (a credential, for example) was last seen. All nodes know the notes, and the
- * notes survive restarts. Writes each key at most once in ten seconds, however often the thing is seen.
+ * Notes when things (credentials, for example) were last seen, for all nodes and across restarts. Writes each key at
+ * most once in ten seconds.
  */
 export async function createLastSeen<T extends Seen>(parts: {
   store: Store

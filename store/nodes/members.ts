@@ -2,14 +2,14 @@ import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
-/** Prefix of the stored members. The entry `member/03` names the node that has slot 3 (`Nodes.slot`). */
+/** Prefix of the stored members: `member/03` holds the `Member` with slot 3 (`Nodes.slot`). */
 export const membersPrefix = 'member/'
 
 export interface Member {
   node: string
   /** The name of the node for operators. */
   name: string
-  /** How often the node has joined. With it, Redis can refuse commits of an earlier membership of the same node. */
+  /** How often the node has joined. By this number, Redis refuses commits of an earlier membership. */
   number: number
 }
 
@@ -30,8 +30,8 @@ export async function loadMembers(store: FollowedStore) {
       [...members].find(([, member]) => member.node === node),
 
     /**
-     * The first slot that a node may take: a free slot, or a slot that has the id of this node already. Redis may have
-     * stored the id in an earlier attempt without answering.
+     * The first slot that is free or already stored for `node`. Redis may have stored the slot in an earlier attempt
+     * without answering.
      */
     freeFor(node: string): number | undefined {
       const slots = Array.from({ length: maxNodes }, (_, slot) => slot)

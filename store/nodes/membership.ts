@@ -10,16 +10,15 @@ import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
 /**
- * Knows the living nodes, and makes this node one of them. Commits decide which node has which slot (`Nodes.slot`) and
- * when a node is gone, because all nodes see commits in the same order. Redis applies commits of a node only while the
- * node is a member. The other nodes remove a node that is silent for too long. The commits of the removed node fail
- * until it has caught up and joined again.
+ * Knows the living nodes, and makes this node one of them. Nodes take and free slots (`Nodes.slot`) by commits, which
+ * all nodes see in the same order. The commits of a removed node fail until the node has joined again:
+ * docs/decisions.md, "A fence, not a lease by time".
  */
 export async function createMembership(parts: {
   store: FollowedStore
   /** Host and process, for operators. */
   name: string
-  /** Path of a file with the id of this node. The next start reads it, and removes the former id from the members. */
+  /** Path of a file with the id of this node. The next start removes the member with this id. */
   idFile: string
   log: Log
   heartbeatMs?: number
@@ -64,8 +63,7 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // The listeners clean up after the former id of this node, but only on the leader. If no other node is living,
-      // this node becomes the leader in `take`. So `take` comes first, and then the call of the listeners.
+      // After `take`: only the leader cleans up after the former id, and `take` may make this node the leader.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

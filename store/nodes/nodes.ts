@@ -8,21 +8,21 @@ export interface Nodes {
   readonly name: string
   /** Whether other nodes may share the store. */
   readonly isShared: boolean
-  /** The slot of this node: a number from 0, below `maxNodes`, that no other living node has. */
+  /** A number that no other living node has: at least 0, below `maxNodes`. */
   slot(): number
   isLiving(node: string): boolean
   /** The slot of a living node. */
   slotOf(node: string): number | undefined
-  /** The ids of all living nodes, this one included, in the order of their slots. */
+  /** The ids of all living nodes (this one too), ordered by slot. */
   living(): readonly string[]
   nameOf(node: string): string
-  /** Whether this node is the leader: the one living node that does the work which only one node must do. */
+  /** Whether this node is the leader: one living node does the work that only one node must do. */
   isLeader(): boolean
-  /** Calls back when another node is gone. All nodes learn this at the same place in the order of commits. */
+  /** Calls back when another node, or the former id of this node, is gone. */
   onGone(listener: (node: string) => void): void
   /** Calls back when nodes have joined, or are gone. */
   onChange(listener: () => void): void
-  /** Calls back when this node has joined again after the others took it for dead. It must then claim its sessions. */
+  /** Calls back when this node has joined again after its removal, and must claim its sessions. */
   onReturn(listener: () => void): void
   /** Makes this node a member. Call it when everything is loaded and the store is followed. */
   join(): Promise<void>
@@ -32,13 +32,13 @@ export interface Nodes {
 /** A node, for code that needs only its slot. */
 export type NumberedNode = Pick<Nodes, 'slot'>
 
-/** Makes a key that no other living node has: with slot 3, `key #3`. With slot 0, as on an embedded store, `key`. */
+/** Makes a key that no other living node has: `key #3` for slot 3, `key` for slot 0. */
 export function ownKey(key: string, nodes: NumberedNode | undefined): string {
   const slot = nodes?.slot() ?? 0
   return slot === 0 ? key : `${key} #${slot}`
 }
 
-/** Maximum number of nodes that can share a store. Sequences (`sequences.ts`) have no room for more. */
+/** Maximum number of nodes on one store: sequences (`sequences.ts`) have no room for more. */
 export const maxNodes = 64
 
 /** The only node of an embedded store. */

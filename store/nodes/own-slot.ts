@@ -4,10 +4,7 @@ import type { FollowedStore } from './followed-store.ts'
 import { keyOfSlot, type Member, type Members } from './members.ts'
 import { maxNodes } from './nodes.ts'
 
-/**
- * The slot of this node. A node with a slot is a member. If the other nodes take this node for dead, it loses its slot,
- * and takes a slot again when it can reach the store.
- */
+/** Takes the slot that makes this node a member. If other nodes remove this node, `comeBack` takes a slot again. */
 export function createOwnSlot(parts: {
   store: FollowedStore
   members: Members
@@ -17,7 +14,7 @@ export function createOwnSlot(parts: {
   log: Log
   /** Called when this node has become a member. */
   taken: () => void
-  /** Called when this node is a member again after the others took it for dead. */
+  /** Called when this node is a member again after a removal. */
   returned: () => void
 }) {
   const { store, members, self, name, log, taken, returned } = parts
@@ -30,7 +27,7 @@ export function createOwnSlot(parts: {
     /** Undefined while this node is no member. */
     get: (): number | undefined => own,
 
-    /** Whether this node has a slot, and no lower slot belongs to a node for which `counts` is true. */
+    /** Whether this node has the lowest slot of the nodes for which `counts` is true. */
     isFirst: (counts: (node: string) => boolean): boolean =>
       own !== undefined && members.isFirst(own, counts),
 
@@ -53,7 +50,6 @@ export function createOwnSlot(parts: {
     },
   }
 
-  /** Takes the first free slot. If two nodes want the same slot, the node whose commit comes first gets it. */
   async function take(): Promise<void> {
     for (let attempts = 0; !isLeaving; attempts++) {
       if (attempts > maxNodes) throw new Error('no slot could be taken')

@@ -1,14 +1,14 @@
 import { maxNodes, type NumberedNode } from './nodes.ts'
 
-/** How many sequences (`createSequences`) a node can make per millisecond without running ahead of its clock. */
+/** Sequences that a node can make per millisecond without running ahead of its clock. */
 const perNode = 64
 
 export type Sequences = ReturnType<typeof createSequences>
 
 /**
- * Makes sequences: rising numbers that sort by time. A sequence consists of the milliseconds since the epoch, a counter
- * and the slot of the node, so no two nodes make the same sequence. As with a Lamport clock, a new sequence is greater
- * than all sequences that its node has seen, even if the clocks of two nodes disagree or a clock was set back.
+ * Makes sequences: numbers of the milliseconds since the epoch, a counter and the slot of the node. Each sequence is
+ * greater than all that the node has made or heard: docs/decisions.md, "Later entries sort behind, whatever the clocks
+ * say".
  */
 export function createSequences(clock: () => number, nodes: NumberedNode) {
   let last = 0
@@ -17,14 +17,14 @@ export function createSequences(clock: () => number, nodes: NumberedNode) {
       last = Math.max(last + 1, clock() * perNode)
       return last * maxNodes + nodes.slot()
     },
-    /** Notes a sequence that another node may have made. From now on `next` returns only greater sequences. */
+    /** Notes a sequence from elsewhere: `next` then returns only greater ones. */
     heard(sequence: number): void {
       last = Math.max(last, Math.floor(sequence / maxNodes))
     },
   }
 }
 
-/** A sequence as part of a key: sixteen digits, enough for every safe integer. Keys then sort by sequence. */
+/** A sequence as part of a key: sixteen digits, so that keys sort by sequence. */
 export function padded(sequence: number): string {
   return String(sequence).padStart(16, '0')
 }

@@ -7,31 +7,30 @@ import type { createOwnSlot } from './own-slot.ts'
 /** Time between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * Another node is gone if it gives no sign while the store takes more than this many signs of this node. This node
- * counts signs instead of seconds, because an unreachable store or a wrong clock must not make a node look dead.
+ * Another node is gone if it stays silent for more than this many signs of this node. In seconds, an unreachable store
+ * or a wrong clock would make nodes look dead.
  */
 const patience = 5
 /**
- * Maximum number of signs of this node that wait for an answer, so that they do not pile up. It is high: if a
- * node reads the log slowly, it learns late that the store has taken its signs, but must go on giving signs.
+ * Maximum number of signs without an answer. A node that reads the log slowly gets answers late, but must go on giving
+ * signs.
  */
 const maxUnderway = 30
 
 const channel = 'alive'
 
-/** Gives signs of life of this node (a `tell` each), and removes the members that give none. */
+/** Gives signs of life of this node, and removes the members that give none. */
 export function createSignsOfLife(parts: {
   store: FollowedStore
   members: Members
   self: string
   own: ReturnType<typeof createOwnSlot>
-  /** Called with the nodes that this node has removed from the members because they were silent. */
   removed: (nodes: readonly string[]) => void
   log: Log
   intervalMs: number | undefined
 }) {
   const { store, members, self, own, removed, log, intervalMs = usualIntervalMs } = parts
-  /** For each other node: how many signs of this node the store has taken since the last sign of that node. */
+  /** By node: signs that this node has committed since the last sign of that node. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   /** How many signs of this node the store has not answered yet. */
@@ -55,18 +54,14 @@ export function createSignsOfLife(parts: {
     gone: (node: string): void => void missed.delete(node),
   }
 
-  /**
-   * Gives a sign without waiting for the answers to earlier signs. On a slow network, a node that waited would send
-   * groups of commits without a sign.
-   */
+  /** Gives a sign, even while earlier signs have no answer: on a slow network, a node that waited would look dead. */
   async function beat(): Promise<void> {
     if (underway === maxUnderway) return
     underway++
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
-      // If the store answers several signs at once, they count as one: what delayed the answers may also have delayed
-      // the signs of other nodes.
+      // Signs that are answered together count once: the signs of other nodes may be late like these answers.
       if (hasCounted || isRemoving) return
       hasCounted = true
       for (const [, { node }] of members.all()) {
@@ -95,8 +90,7 @@ export function createSignsOfLife(parts: {
       }
     } finally {
       isRemoving = false
-      // Calls `removed` only after the loop, and even if a removal has failed. During the loop, a silent node may still
-      // have the lowest slot. It would count as the leader, and nobody would clean up after the removed nodes.
+      // After the loop: during the loop, a silent node could still be the leader, and nobody would clean up.
       if (gone.length > 0) removed(gone)
     }
   }

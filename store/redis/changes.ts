@@ -3,28 +3,21 @@ import type { Change, Condition, StoredRecord, Told } from '../store.ts'
 import { timeOf } from '../stored-value.ts'
 
 /*
- * How a group of commits is encoded. The changes of the group are one sequence of bytes. The node sends the bytes to
- * the commit script. The script reads them, and puts them unchanged into the log, where the other nodes read them. Each
- * change has these parts (in brackets: how many bytes):
+ * How a group of commits is encoded. The changes are one sequence of bytes, which the commit script appends unchanged
+ * to the log. The conditions are a second sequence, which only the script reads. Numbers are big endian; the brackets
+ * say how many bytes:
  *
- *     kind (1) · length of the key (4) · length of the value (4) · horizon (8) · key · event time (8) · value
+ * - a change: kind (1) · length of the key (4) · length of the value (4) · horizon (8) · key · event time (8) · value
+ * - a commit with conditions: index of its first change in the group, from 1 (4) · how many changes (4) · how many
+ *   conditions (4) · conditions
+ * - a condition: kind (1) · length of the key (4) · length of the value (4) · event time (8) · key · value
  *
- * Numbers are big endian. Horizon and event time are NaN if the change has no order. Redis stores event time and value
- * together as one value. The kind says whether the key, the value or both have a number (`Numbered`). In place of this
- * number, the bytes have an offset of 16 digits. The script and each reader of the log add the first number of the
- * group to the offset.
- *
- * The conditions of the group are a second sequence of bytes, which only the script reads. Each commit with conditions
- * has these parts:
- *
- *     index of its first change in the group, from 1 (4) · how many changes (4) · how many conditions (4) · conditions
- *
- * Each condition has these parts:
- *
- *     kind (1) · length of the key (4) · length of the value (4) · event time (8) · key · value
+ * Horizon and event time are NaN if the change has no order. Redis stores event time and value together as one value.
+ * In place of a number (`Numbered`), the key or value has an offset of 16 digits. The script and each reader of the log
+ * add the first number of the group.
  */
 
-/** `key`, `value` and `both`: a put with a number in its key, in its value or in both. */
+/** `key`, `value`, `both`: a put with a number there (`Numbered`). */
 export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6 }
 export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 
@@ -46,7 +39,7 @@ export function encodeGroup(commits: readonly (readonly Change[])[]): {
   return { changes: Buffer.concat(parts), conditions: encodeConditions(commits), taken }
 }
 
-/** How many changes a commit has. Does not count a `check`, which is only a condition. */
+/** How many changes a commit has. A `check` is none. */
 export function countOf(changes: readonly Change[]): number {
   let count = 0
   for (const change of changes) if (!('check' in change)) count++

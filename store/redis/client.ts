@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import type { Redis, RedisOptions } from 'ioredis'
 import type { Client } from './connection.ts'
 
-/** Where Redis is: one server by its URL, the Sentinels that know it, or some nodes of a cluster. */
+/** Where Redis is: the URL of a server, some Sentinels, or some nodes of a cluster. */
 export interface RedisServer {
   /** `redis://[user:password@]host[:port][/database]`, or `rediss://…` for TLS. */
   url?: string | undefined
@@ -27,8 +27,8 @@ interface RedisAddress {
 }
 
 /**
- * Returns a function that makes clients of ioredis. Only `createClients` loads ioredis. A client reconnects by itself.
- * It neither queues nor repeats commands: only the caller knows whether repeating a command does harm.
+ * Returns a function that makes clients of ioredis. A client reconnects by itself. Clients never queue or repeat
+ * commands: a repetition can do harm.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')
@@ -48,7 +48,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
-    // Reconnects when Redis refuses a write: after a failover the old master may still be reachable, as a replica.
+    // After a failover, the old master may still be reachable, as a replica.
     reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
   }
 
@@ -62,7 +62,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
         slotsRefreshTimeout: timeoutMs,
-        // Connects to the names of cluster nodes instead of IP addresses, because certificates are issued to names.
+        // Connects to names instead of IP addresses, because certificates are issued to names.
         ...(tls && { dnsLookup: (address, found) => found(null, address) }),
       })
       cluster.on('+node', hearAllErrors)
@@ -84,9 +84,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
 }
 
 /**
- * Adds an error listener to every socket, because ioredis handles only the first error of a socket. A second error
- * would end the process. Example: ioredis rejects the certificate of the server, and the server then reports the broken
- * TLS handshake.
+ * Adds an error listener to every socket. ioredis handles only the first error, and a second one would end the process.
  */
 function hearAllErrors(redis: Redis): Redis {
   const heard = new WeakSet<Duplex>()
@@ -114,7 +112,7 @@ export function nameOf({ url, sentinels, name, cluster }: RedisServer): string {
 }
 
 function partsOf(url = 'redis://localhost') {
-  // Throws an error that does not show the URL, because the error of `new URL` shows the URL with its password.
+  // The error of `new URL` would show the password.
   if (!URL.canParse(url)) throw new Error('the URL of Redis is malformed')
   const { protocol, hostname, port, pathname, username, password } = new URL(url)
   return {

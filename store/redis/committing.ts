@@ -8,9 +8,8 @@ import { createSentGroups } from './sent.ts'
 import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
 
 /**
- * Sends the commits of this node to Redis, and settles them in the order of the calls. Waiting commits go to Redis as
- * one group, which has a number. While the store is followed (`Follow`), a group settles when the reader of the log
- * reaches the log entry of the group.
+ * Sends the commits of this node to Redis in numbered groups, and settles commits in the order of the calls. `sent.ts`
+ * says when a group settles.
  */
 export function createCommitting(parts: {
   sending: ReturnType<typeof createSending>
@@ -35,11 +34,11 @@ export function createCommitting(parts: {
   }
   let number = 0
   let writing: Promise<void> | undefined
-  /** The last membership that this node entered: later groups apply only while it is stored. */
+  /** Redis applies later groups only while this membership is stored. */
   let fence: Membership | undefined
-  /** Whether Redis may have lost data that this node knows. If so, this node refuses all commits. */
+  /** Redis may have lost data that this node knows: all commits are refused. */
   let isLost = false
-  /** Whether this node is no longer a member. If so, it refuses all commits until `enter` has resolved. */
+  /** This node is no longer a member: commits are refused until `enter` has resolved. */
   let isFenced = false
 
   return {
@@ -56,7 +55,6 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    /** The reader of the log calls this at each group of this node, and then calls the returned functions. */
     onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
       sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
@@ -107,8 +105,8 @@ export function createCommitting(parts: {
   }
 
   /**
-   * Rejects all commits that are not settled, because Redis may have lost them. Refuses all later commits, and makes the
-   * reader of the log report a gap: then the node starts again.
+   * Rejects all unsettled and later commits, because Redis may have lost data. The reader of the log reports a gap, and
+   * the node then starts again.
    */
   function onLost(): void {
     if (!isLost) log()?.mustLeap(new Error(lost))
@@ -129,9 +127,8 @@ export function createCommitting(parts: {
 }
 
 /**
- * Returns those commits of a refused group that are sent again. If Redis is out of memory, these are the commits that
- * only delete, because they make room. Returns none if the whole group only deletes, because Redis has refused exactly
- * these commits.
+ * Returns the commits of a refused group that are sent again. If Redis is out of memory, these are the commits that
+ * only delete, to make room. Returns none if the whole group only deletes: Redis has refused exactly these commits.
  */
 function commitsToRetry(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []

@@ -3,7 +3,7 @@ import { Fenced } from '../store.ts'
 import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
-/** The methods of an ioredis client that this file uses. The client may be for one server or for a cluster. */
+/** What this file uses of an ioredis client, for a server or a cluster. */
 export interface Client {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void
@@ -16,9 +16,8 @@ export type Connection = ReturnType<typeof createConnection>
 export type OnConnection = (state: { up: true } | { up: false; reason: string }) => void
 
 /**
- * A connection that reconnects by itself, and on which no command waits for ever. `ask` rejects if Redis does not
- * answer within `timeoutMs`. If commands wait and no answer arrives for `quietMs`, the connection is replaced.
- * `ask` makes its own errors, which hold only text. An ioredis error holds the command, which may have a password.
+ * A connection that reconnects by itself, also when waiting commands get no answer for `quietMs`. `ask` rejects if
+ * Redis does not answer within `timeoutMs`. Errors of `ask` never hold the command, which can have a password.
  */
 export function createConnection(client: Client, limits: { timeoutMs: number; quietMs: number }) {
   const { timeoutMs, quietMs } = limits
@@ -69,8 +68,8 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
       ),
 
     /**
-     * Calls `attempt` again until Redis answers, as long as the problem may pass by itself. A repeated attempt must do
-     * no harm, because Redis may have carried out an earlier attempt whose answer was lost.
+     * Repeats `attempt` until Redis answers, as long as the problem may pass by itself. A repetition must do no harm:
+     * Redis may have carried out the earlier attempt.
      */
     ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
       inTime(timeoutMs, async (deadline) => {
@@ -89,7 +88,6 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
         }
       }),
 
-    /** The error of a command that Redis has not answered in time. Its message has the reason. */
     noAnswer: () => noAnswer(timeoutMs, problem),
 
     close(): void {
@@ -141,7 +139,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
 /** Pause between two attempts while the problem may pass by itself, milliseconds. */
 const retryMs = 20
 
-/** The error when a deadline has passed. `ask` replaces it by an error that says why Redis did not answer. */
+/** `ask` and `ready` replace this error by an error with the reason. */
 const tooLate = new Error('too late')
 
 interface Deadline {
@@ -150,7 +148,7 @@ interface Deadline {
   over: Promise<never>
 }
 
-/** Calls `work` with a deadline in `ms` milliseconds. Does not stop `work`, which must check the deadline itself. */
+/** Calls `work` with a deadline in `ms` milliseconds, which `work` must check itself. */
 async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): Promise<T> {
   let giveUp = () => {}
   const over = new Promise<never>((_, reject) => {
@@ -169,7 +167,6 @@ async function inTime<T>(ms: number, work: (deadline: Deadline) => Promise<T>): 
   }
 }
 
-/** Whether a problem may pass by itself: a lost connection, or a Redis that starts, fails over or moves hash slots. */
 function passesByItself(error: unknown): boolean {
   if (!(error instanceof Error) || error.name !== 'ReplyError') return true
   return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
@@ -184,7 +181,7 @@ export function isOutOfMemory(error: unknown): boolean {
 
 const outOfMemory = 'Redis is out of memory (maxmemory is reached)'
 
-/** Whether an error says that Redis no longer has data that this node knows: after a failover or a restored backup. */
+/** Whether an error says that Redis has lost data that this node knows. */
 export function isLoss(error: unknown): boolean {
   return error instanceof Error && error.message === lost
 }
@@ -214,7 +211,7 @@ export function textOf(error: unknown): string {
   if (/^Stream isn't writeable|^Reached the max retries/.test(error.message)) return 'the connection was lost'
   // If several addresses were tried, the error of the first one stands for all.
   const [first] = error instanceof AggregateError ? error.errors : []
-  // If Redis does not know a command, its error repeats the arguments. The text leaves them out.
+  // If Redis does not know a command, its error repeats the arguments.
   return textWithoutArguments(first instanceof Error ? first.message : error.message)
 }
 

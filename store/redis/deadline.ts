@@ -2,10 +2,8 @@
 const parts = 4
 
 /**
- * Calls `over` after `ms` milliseconds, unless the caller gets its answer first and calls the returned function. A
- * pause of this node (a long turn of the event loop, or a stopped process) is not the fault of Redis. A deadline has
- * several timers, so that a pause uses up at most one of them. Before it calls `over`, the node reads what arrived
- * during the pause. If that is the answer, `over` is not called.
+ * Calls `over` after `ms` milliseconds, or never if the returned function is called first. After a pause of this node,
+ * answers that have arrived are read before `over`: docs/decisions.md, "A deadline passes in four parts".
  */
 export function startDeadline(ms: number, over: () => void): () => void {
   let left = parts

@@ -5,24 +5,23 @@ import { createConnection } from './connection.ts'
 import { createScript, formerKeysOf, keysOf } from './script.ts'
 
 /**
- * How long to watch for signs of life, milliseconds. A node of the former release gives one sign per second. It counts
- * as dead after five missing signs.
+ * How long to watch for signs of life, milliseconds. A node of the former release gives one per second, and counts as
+ * dead after five missing signs.
  */
 const watchMs = 7_000
 const timeoutMs = 5_000
 
 /**
- * Moves the store of the former release to the keys of this release, in one atomic step. The entries stay as they are.
- * Resolves with false if there is no such store. Rejects if nodes of the former release use it: this node notices them
- * because their signs of life make the log grow. Leaves a notice under a former key, so nodes of the former release can
- * no longer start.
+ * Moves the store of the former release to the keys of this release, in one atomic step. False: there is no store to
+ * move. Rejects if nodes of the former release run: their signs of life make the log grow. Leaves `notice`, so that
+ * these nodes cannot start any more.
  */
 export async function moveFormerStore(of: {
   server: RedisServer
   project: string
   stage: string
   watchMs?: number
-  /** Called before the wait for signs of life, with the names of the nodes that are still registered. */
+  /** Called with the names of the registered nodes, before the wait for signs of life. */
   onMembers: (names: readonly string[]) => void
 }): Promise<boolean> {
   const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
@@ -45,7 +44,7 @@ export async function moveFormerStore(of: {
       const [outcome] = await move(id)
       if (outcome !== 'changed') return outcome === 'moved'
       const names = await readMembers()
-      // If `names` is empty, the last node has just signed off, and the loop tries the move again.
+      // No names: the last node has just signed off, and the loop tries again.
       if (names.length > 0)
         throw new Error(`${running(of.server, names)}: stop all of them, then start this one again`)
     }
@@ -69,12 +68,12 @@ function running(server: RedisServer, names: readonly string[]): string {
 }
 
 /**
- * A string that replaces a hash of the former store. A starting node of the former release first reads the hash. Redis
- * refuses that, because a string is no hash. The node reports the refusal, and ends.
+ * Replaces a hash that a node of the former release reads first. Redis refuses to read a string as a hash, and such a
+ * node ends.
  */
 const notice = 'a newer release has taken over this store'
 
-/** Redis runs a script atomically: only one of two starting nodes moves the store, and no commit comes in between. */
+/** Redis runs a script atomically: no commit or second move comes in between. */
 const moveScript = createScript(`
 local formerValues, formerKeys, formerHead, formerLog, formerMarks, values, keys = unpack(KEYS)
 if redis.call('EXISTS', formerValues) == 0 or redis.call('EXISTS', values) == 1 then return 'nothing' end

@@ -4,7 +4,7 @@ import { decodeChanges } from './changes.ts'
 import { type Connection, type OnConnection, textOf } from './connection.ts'
 import { type Keys, start } from './script.ts'
 
-/** How long Redis waits for a new entry before it answers that there is none, milliseconds. */
+/** Longest time that Redis waits for a new entry, milliseconds. */
 export const blockMs = 2_000
 /** Maximum number of entries in one answer. */
 const batchSize = 32
@@ -12,8 +12,8 @@ const batchSize = 32
 const unreadMs = 3_000
 
 /**
- * Settles a commit of this node. If the commit was given up (rejected because Redis did not answer in time), instead
- * returns where its changes are in the group, by their indexes from 1. The reader then hands them to `listener`.
+ * Settles a commit of this node. If the commit was given up (`TimedPending.isGivenUp`), returns the indexes of its
+ * changes in the group, from 1. The reader then hands these changes to `listener`.
  */
 export type EndCommit = () => Range | undefined
 
@@ -35,7 +35,7 @@ export interface Outcome {
 /** The newest entry of the log whose changes this node may know. */
 export interface Known {
   id: () => string
-  /** Notes that an answer of Redis has named this log entry: the answer may show all changes up to the entry. */
+  /** Notes the log entry up to which an answer of Redis may show changes. */
   saw: (id: string) => void
 }
 
@@ -43,7 +43,6 @@ export type LogReader = ReturnType<typeof followLog>
 
 /** How a reader of the log reports that the log cannot be read. */
 interface Reports {
-  /** Called when the log cannot be read for some time although Redis is reachable, and when it is read again. */
   onReading: OnConnection
   /** Since when Redis is reachable, by `performance.now()`. */
   upSince: () => number
@@ -56,22 +55,22 @@ interface Following extends Reports {
   /** The name of this node in the log. */
   node: string
   position: string
-  /** The id of the newest entry that Redis has named in an answer. It may be later than `position`. */
+  /** The id of the newest entry that Redis has named, perhaps later than `position`. */
   seen: () => string
   listener: (changes: readonly Told[]) => void
-  /** Called at a gap, before any further commit settles: Redis may have lost data that this node knows. */
+  /** Called at a gap, before further commits settle: Redis may have lost data. */
   onLost: () => void
   onGap: (reason: Error) => void
   /**
-   * Called when the reader reaches a group of this node. The reader waits for the result: the commits that the reader
-   * must end, in their order. The result is empty if all commits of the group are settled.
+   * Called when the reader reaches a group of this node. Resolves with the commits that the reader must end, in their
+   * order; none if all are settled.
    */
   onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
 }
 
 /**
- * Reads the log of changes from `position` on, for as long as the connection is open. Each entry names the entry
- * before it, so that the reader notices a missing entry.
+ * Reads the log of changes from `position` on, until `close`. Each entry names the entry before it: a missing entry
+ * shows.
  */
 export function followLog(parts: Following) {
   const { connection, keys, node, seen, listener, onLost, onGap, onOwn } = parts
@@ -79,12 +78,12 @@ export function followLog(parts: Following) {
   const passing = createPassing(parts.position)
   let position = parts.position
   let isClosed = false
-  /** Why the reader must leap. Set until a leap has succeeded, because Redis may not answer for a while. */
+  /** Why the reader must leap. Set until a leap has succeeded. */
   let gap: Error | undefined
   const reading = read()
 
   return {
-    /** The id of the last entry that was read, even if `listener` has not received it. */
+    /** The id of the last entry read. `listener` may get this entry later. */
     position: (): string => position,
 
     progress,
@@ -94,7 +93,7 @@ export function followLog(parts: Following) {
       gap ??= reason
     },
 
-    /** Calls back when `listener` has received all entries up to `id`, or after a gap: the node then loads all anew. */
+    /** Calls back when `listener` has all entries up to `id`, or after a gap. */
     whenPassed: passing.when,
 
     async close(): Promise<void> {
@@ -116,8 +115,7 @@ export function followLog(parts: Following) {
         const entries = newEntriesOf(await connection.send('xread', options))
         progress.answered(entries.length)
         await take(entries)
-        // The signs of life of the nodes always make new entries. If none arrives, Redis may have lost the log: checks
-        // `position` again.
+        // Signs of life always make new entries. If none arrives, Redis may have lost the log.
         isContinuous = entries.length > 0
       } catch (error) {
         // After an error, the reader tries again from `position` on.
@@ -129,10 +127,7 @@ export function followLog(parts: Following) {
     }
   }
 
-  /**
-   * Calls `leap` if the log no longer has the last entry that was read, or the newest known one: Redis removed old
-   * entries, or lost data.
-   */
+  /** Leaps if the log no longer has the last entry read, or the newest entry known. */
   async function checkPosition(): Promise<void> {
     for (const id of new Set([position, later(position, seen())])) {
       if (id === start) continue
@@ -156,19 +151,19 @@ export function followLog(parts: Following) {
       } catch (cause) {
         return leap(new Error('a change of another node could not be taken over', { cause }))
       }
-      // Waits a turn of the event loop: callers act on settled commits before `listener` receives the next entry.
+      // Callers act on settled commits before `listener` receives the next entry.
       if (passing.upTo(entry.id) || entry.node === node) await nextTurn()
     }
   }
 
-  /** Calls `listener` with those changes of an entry that had an effect: all of them, or only those of a range. */
+  /** Calls `listener` with the changes in the range, without those of `withoutEffect`. */
   function tell({ changes, base, withoutEffect }: Entry, { from, upTo } = { from: 1, upTo: Infinity }): void {
     const isNews = (number: number) => number >= from && number <= upTo && !withoutEffect.has(number)
     const news = decodeChanges(changes, base, isNews)
     if (news.length > 0) listener(news)
   }
 
-  /** Skips to the end of the log, and calls `onGap`: the node then loads the skipped changes from the store. */
+  /** Skips to the end of the log, and reports a gap. */
   async function leap(reason: Error): Promise<void> {
     gap = reason
     onLost()
@@ -176,7 +171,7 @@ export function followLog(parts: Following) {
     gap = undefined
     passing.leapTo(position)
     await nextTurn()
-    // Calls `onGap` outside of the reading loop, which would take an error of `onGap` for a failure of reading.
+    // The reading loop would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
@@ -219,7 +214,6 @@ export function unreadable(reason: string): string {
   return `the log of changes of Redis cannot be read (${reason})`
 }
 
-/** Ends the commits of a group in their order. Calls `tell` for the changes of commits that were given up. */
 async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => void): Promise<void> {
   let givenUp: Range | undefined
   try {
@@ -229,22 +223,21 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // Reports the given-up commits that precede this commit in the group. `end` has just settled this commit, but the
-      // code that waits for it goes on in a later microtask, and thus after the report.
+      // The caller of the commit that `end` has just settled goes on after this `tell`, in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()
     }
     if (givenUp) tell(givenUp)
   } finally {
-    // If `tell` has thrown, settles the remaining commits, whose outcome is known. Ending a commit twice has no effect.
+    // After an error of `tell`, the remaining commits still settle. A second `end` has no effect.
     for (const end of ends) end()
   }
 }
 
 /**
- * Keeps the callers that wait for an entry. They wait until `listener` has all changes up to the entry, and all commits
- * of this node up to the entry are settled.
+ * Calls back when an entry has passed: `listener` has all changes up to this entry, and this node's commits up to this
+ * entry are settled.
  */
 function createPassing(position: string) {
   const waiting: { id: string; onPassed: () => void }[] = []
@@ -256,7 +249,7 @@ function createPassing(position: string) {
       else onPassed()
     },
 
-    /** Notes that all entries up to `id` have passed. Returns whether a caller waited for one of them. */
+    /** Notes that all entries up to `id` have passed. True: a caller waited for one of them. */
     upTo(id: string): boolean {
       passed = id
       let count = 0
@@ -294,7 +287,7 @@ interface Entry extends Outcome {
   changes: Buffer
 }
 
-/** The entries of the only stream in an answer to XREAD. None if no entry arrived within `blockMs`. */
+/** The entries in an answer to XREAD; none if nothing arrived within `blockMs`. */
 function newEntriesOf(answer: unknown): Entry[] {
   return Array.isArray(answer) ? entriesOf(answer[0][1]) : []
 }
@@ -333,7 +326,6 @@ export function later(left: string, right: string): string {
   return isBefore(left, right) ? right : left
 }
 
-/** Compares ids of entries. An id is `milliseconds-count`; the count distinguishes entries of the same millisecond. */
 function isBefore(left: string, right: string): boolean {
   const [leftTime = 0, leftCount = 0] = left.split('-').map(Number)
   const [rightTime = 0, rightCount = 0] = right.split('-').map(Number)

@@ -5,16 +5,13 @@ import type { Connection } from './connection.ts'
 import { entriesOf, type Known, readPosition } from './log.ts'
 import { type Keys, numberScript, pageScript, start } from './script.ts'
 
-/** Limits of a page: the part of a range that Redis sends in one answer. */
+/** Limits of a page, which Redis sends in one answer. */
 const pageEntries = 512
 const pageBytes = 1024 * 1024
 /** Maximum number of entries of the log in one answer. */
 const logEntries = 32
 
-/**
- * The reading methods of a store. `ask` sends commands to Redis (`createConnection`). Reading a range or a number rejects
- * if Redis has lost the entry `known`.
- */
+/** The reading methods of a store. Reading a range or a number rejects if Redis has lost the entry `known`. */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
@@ -52,8 +49,8 @@ export function createReading(
     },
 
     /**
-     * Yields the store as it is when the last page has been read. Commits may change keys during the dump. After each
-     * page the dump therefore yields the new entries of the log, whose records replace the older records of these keys.
+     * Yields the store as it is when the last page has been read. After each page come the changes that the log has got
+     * meanwhile.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }
@@ -65,14 +62,13 @@ export function createReading(
         if (!last) break
         from = Buffer.concat([Buffer.from('('), last])
       }
-      // The counter of numbers (`Numbered`) may already be ahead of the records. This does no harm: it only means that
-      // some numbers are skipped, which `Numbered` allows.
+      // The counter may already be ahead of the records. Skipped numbers do no harm (`Numbered`).
       const number = await ask((send) => send('hget', [keys.head, 'number']))
       if (Buffer.isBuffer(number)) yield [{ key: counterKey, value: number }]
     },
   }
 
-  /** Yields the records of all entries of the log after a position, and moves the position to the end of the log. */
+  /** Yields the records of the log after `position`, and moves `position` to the end. */
   async function* changesSince(position: { read: string }): AsyncGenerator<StoredRecord[]> {
     for (let count = logEntries; count === logEntries; ) {
       const after = position.read === start ? '-' : `(${position.read}`

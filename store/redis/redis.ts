@@ -16,25 +16,24 @@ export interface RedisStoreOptions {
   stage: string
   /** Milliseconds after which a commit or a read rejects if Redis has not answered. */
   timeoutMs?: number
-  /** Bytes that the log of changes may take. A node that falls further behind must load everything again. */
+  /** Bytes of the log of changes. A node that falls further behind must load everything again. */
   logBytes?: number
   /** How many replicas must have a commit before it resolves. */
   replicas?: number
   onConnection?: OnConnection
-  /** Called when the log of changes cannot be read for 3 s although Redis is reachable, and when it is read again. */
+  /** Called when the log of a reachable Redis cannot be read for 3 s, and when reading works again. */
   onReading?: OnConnection
 }
 
 /**
- * The driver for a store that nodes share: everything lives in one Redis (one server, Sentinel or Cluster).
+ * The driver for a store that nodes share, in one Redis (one server, Sentinel or Cluster). Rejects with a readable
+ * reason if Redis cannot be reached.
  *
- * Waiting commits go to Redis together, as one call of a script. The script applies them, skips changes that are older
- * than the stored entries, and appends the group to a log, which the other nodes read. The settings of Redis
- * (append-only file, `appendfsync`) decide whether an acknowledged commit survives power loss.
+ * Waiting commits go to a script as one numbered group. The script applies the group once, however often the node sends
+ * it, and appends the group to the log that other nodes read. After `timeoutMs` without an answer, a commit rejects.
+ * Redis may still apply this commit, but never after a later commit of this node.
  *
- * If Redis does not answer, the node sends the group again until `timeoutMs` is over. The group has a number, so Redis
- * does not apply it twice. A commit that rejects because no answer came may still be applied, but never after a later
- * commit of this node. `openRedisStore` rejects with a readable reason if Redis cannot be reached.
+ * The settings of Redis (append-only file, `appendfsync`) decide whether a commit survives power loss.
  */
 export async function openRedisStore(options: RedisStoreOptions): Promise<FollowedStore & Dumpable> {
   const { server, project, stage, timeoutMs = 5_000, logBytes = 64 * 1024 * 1024, replicas = 0 } = options
@@ -99,8 +98,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
-          // Forgets the newest entry, because it is lost: the reader must not look for this entry, and goes on at the
-          // end of the log.
+          // The newest entry is lost: the reader must not look for this entry.
           seen = start
           committing.onLost()
         },

@@ -9,14 +9,14 @@ export type Send = (command: string, args: readonly Argument[]) => Promise<unkno
 
 export type Keys = ReturnType<typeof keysOf>
 
-/** The Redis keys of one store. The braces put all of them in one hash slot, because a script may use only one slot. */
+/** The Redis keys of one store. The braces put all keys in one hash slot: a script cannot use several. */
 export function keysOf(space: string) {
   return keysBelow(`{${space}}:2:`)
 }
 
 /**
- * The Redis keys of the release before. If a later release moves the keys again, it must leave an entry with the number
- * of its format (`formatKey`) under the keys of this release. This release then refuses to start.
+ * The Redis keys of the former release. If a later release moves the keys again, it must leave its format (`formatKey`)
+ * under `keysOf`: this release then refuses to start.
  */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
@@ -35,7 +35,7 @@ function keysBelow(prefix: string) {
     head: below('log-head'),
     /** List of marks: ids of log entries, about `markEvery` bytes apart. The script cuts the log at the oldest mark. */
     marks: below('log-marks'),
-    /** String: the number of the last group that a node committed, and the answer of the script. */
+    /** String: the number of a node's last group, and the answer of the script. */
     writer: (node: string) => below(`writer:${node}`),
   }
 }
@@ -44,8 +44,8 @@ function keysBelow(prefix: string) {
 export const start = '0-0'
 
 /**
- * If the log no longer has the entry `read`, which the node knows, refuses the node (LOST). The cause is a failover or
- * a restored backup. Until the node starts again, it may know data that Redis does not have.
+ * Refuses the node (LOST) if the log no longer has the entry `read`. After a failover or a restored backup, the node
+ * may know data that Redis does not have.
  */
 const refuseLua = `
 local function refuse(log, read)
@@ -55,23 +55,20 @@ local function refuse(log, read)
 end
 `
 
-/** Maximum number of marks in the log. A further mark removes the oldest mark, and the part of the log before it. */
+/** Maximum number of marks. A further mark removes the oldest mark, and the log before that mark. */
 export const logMarks = 16
 
 /**
- * Applies a group of commits. Redis does not roll back a script that fails, so this script decides about the whole
- * group before its first write, and nothing can fail after that. If a group stores no new value, the first write is a
- * deletion: Redis then allows the other writes even when its memory is full.
+ * Applies a group of commits. Redis does not roll back a failed script: all is decided before the first write, and no
+ * write can fail. If a group stores no new value, the first write is a deletion: Redis then allows the other writes
+ * even when its memory is full.
  *
- * The answer is like `ID 3,5 17`: the id of the group's log entry, the indexes (from 1) of the conditions that failed,
- * and the first number that the group took, if any. A group without effect has no log entry. Its answer begins with `=`
- * and the id of the last log entry. A node that has read the log up to this id knows why conditions failed.
+ * The answer is like `ID 3,5 17`: the id of the group's log entry, the indexes (from 1) of the failed conditions, and
+ * the first number taken, if any. A group without effect has no log entry: the answer begins with `=` and the id of the
+ * last log entry. A node that has read the log up to this id knows why conditions failed.
  *
- * The script refuses the group if the log no longer has the newest entry that the node knows: see `refuseLua`.
- *
- * A node sends a group again under the same number. If Redis has applied the group already, the script returns the same
- * answer. It also writes (EXPIRE), because WAIT on a new connection covers only writes of that connection. If a group
- * has a lower number than the last group of its node, it was given up and arrives too late: the script refuses it.
+ * A group that is sent again gets the same answer. The script then also writes (EXPIRE), because WAIT covers only
+ * writes of its connection. A group with a lower number than the last group of its node was given up, and is refused.
  */
 const commitLua = `${refuseLua}
 local values, keys, log, head, marks, writer = unpack(KEYS)
@@ -243,8 +240,8 @@ return answer
 `
 
 /**
- * Reads the next entries of a range, forwards or backwards, until a limit of entries or of bytes is reached. The answer
- * begins with the id of the last log entry: the page may show all changes up to there. See `refuseLua`.
+ * Reads a page of a range, forwards or backwards. The answer begins with the id of the last log entry: the page may
+ * show all changes up to there.
  */
 const pageLua = `${refuseLua}
 local values, keys, log, head = unpack(KEYS)
@@ -263,7 +260,6 @@ end
 return page
 `
 
-/** Reads the id of the last log entry, and the last number that a commit took. See `refuseLua`. */
 const numberLua = `${refuseLua}
 return refuse(KEYS[1], ARGV[1]) or redis.call('HMGET', KEYS[2], 'id', 'number')
 `
@@ -272,7 +268,7 @@ export const commitScript = createScript(commitLua)
 export const pageScript = createScript(pageLua)
 export const numberScript = createScript(numberLua)
 
-/** Runs a script by its hash. If Redis does not know the hash, as after a restart, sends the text of the script. */
+/** Runs a script by its hash, or by its text if Redis does not know the hash. */
 export function createScript(lua: string) {
   const hash = createHash('sha1').update(lua).digest('hex')
   return async (send: Send, keys: readonly string[], args: readonly Argument[]): Promise<unknown> => {

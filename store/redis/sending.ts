@@ -7,7 +7,7 @@ import type { Membership, TimedPending } from './timed-commit.ts'
 /** Milliseconds that one WAIT may take. Meanwhile the connection does nothing else. */
 const waitMs = 100
 
-/** Sends groups of commits to Redis, and waits for its replicas if the configuration says so. */
+/** Sends groups of commits to Redis, and waits for `replicas`. */
 export function createSending(parts: {
   connection: Connection
   keys: Keys
@@ -20,16 +20,15 @@ export function createSending(parts: {
 }) {
   const { connection, keys, node, markEvery, replicas } = parts
   const commitKeys = [keys.values, keys.keys, keys.log, keys.head, keys.marks, keys.writer(node)]
-  /** For an error message: how many replicas have a group. Undefined if they are enough. */
+  /** For an error message: how many replicas have a group; undefined if enough. */
   let shortfall: string | undefined
 
   return {
     waitsForReplicas: replicas > 0,
 
     /**
-     * Sends a group, again if needed, until Redis answers. Resolves with the id of a log entry and the outcome. `take`
-     * returns the commits. It is called once, when there is a connection. `read` returns the id of the newest log entry
-     * that this node knows. It is called at each attempt.
+     * Sends a group until Redis answers (`commitLua`). `take` returns the commits, as soon as there is a connection. At
+     * each attempt, `read` returns the id of the newest log entry that this node knows.
      */
     async send(
       number: number,
@@ -66,7 +65,7 @@ export function createSending(parts: {
   }
 }
 
-/** Reads an answer of the commit script, `ID 3,5 17` or `=ID …`: see `commitLua`. */
+/** Reads an answer of `commitLua`. */
 function readAnswer(answer: unknown): { id: string; outcome: Outcome } {
   const [place = '', failed, base = 0] = String(answer).split(' ')
   const isLogged = !place.startsWith('=')

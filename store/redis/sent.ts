@@ -11,10 +11,9 @@ interface SentGroup {
 }
 
 /**
- * Keeps the groups of commits that were sent to Redis and are not settled, by their numbers. While the log has no
- * reader, a group settles when Redis answers. While the log has a reader, a group settles when the reader reaches its
- * log entry. A group without a log entry settles when the reader reaches the entry that the answer of Redis names.
- * Calls `onLost` if the answer says that a group has a log entry, but the log lacks it.
+ * Keeps sent groups of commits by number, until they are settled. While a reader follows the log, a group settles when
+ * the reader has reached the entry in the answer (`commitLua`). Without a reader, the answer settles the group. Calls
+ * `onLost` if the log lacks the entry of a group.
  */
 export function createSentGroups(log: () => LogReader | undefined, onLost: () => void) {
   const unsettled = new Map<number, SentGroup>()
@@ -23,15 +22,14 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 
   return {
     /**
-     * When there was the last progress towards the end of a commit, by `performance.now()`. Until Redis has answered the
-     * commit, every answer is progress. From then on, only the reader of the log makes progress.
+     * For `Patience`. Before Redis answers the commit, every answer is progress; after that, every read of log entries.
      */
     progressAt: (pending: TimedPending): number =>
       pending.answeredAt === undefined
         ? answeredAt
         : Math.max(pending.answeredAt, log()?.progress.entriesAt() ?? pending.answeredAt),
 
-    /** Notes a group as sent. Returns the commits to send: all that were not given up while they waited. */
+    /** Notes a group as sent. Returns its commits, without those given up meanwhile. */
     take(number: number, group: readonly TimedPending[]): readonly TimedPending[] {
       const alive = group.filter(({ isSettled }) => !isSettled)
       unsettled.set(number, { commits: alive })
@@ -39,15 +37,14 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       return alive
     },
 
-    /** Redis has answered a group. `id`: the log entry that the reader must reach before the group is settled. */
+    /** Redis has answered a group, which settles when the reader has reached the entry `id`. */
     answered(number: number, { id, outcome }: { id: string; outcome: Outcome }): void {
       answeredAt = performance.now()
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
       for (const pending of sent?.commits ?? []) pending.answeredAt = answeredAt
       const reader = log()
-      // The reader settles a group when it reaches the log entry of the group. If Redis answered that there is such an
-      // entry, but the group is still unsettled when the reader has passed `id`, the log lacks the entry.
+      // If a logged group is still unsettled when `id` has passed, the log lacks the entry of the group.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -62,10 +59,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * The reader has reached the group in the log. Settles its commits. If one of the commits was given up, settles
-     * none of them, and resolves with one function for each: the reader calls these functions one by one, in the order
-     * of the commits. If Redis has not answered yet, first waits for `writing`, because only the end of the write says
-     * whether enough replicas have the group.
+     * The reader has reached a group: settles its commits, and resolves with none. If a commit was given up, resolves
+     * with all of them, for the reader to end in order. First waits for `writing` if Redis has not answered: too few
+     * replicas may have the group.
      */
     async reached(
       number: number,
@@ -76,7 +72,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       if (writing && sent && !sent.outcome) await writing
       const oneByOne = sent?.commits.some(({ isGivenUp }) => isGivenUp) ? sent : undefined
       settleUpTo(number, outcome, oneByOne)
-      // If the group is gone, `settleUpTo` found that Redis has lost data, and `onLost` has rejected the commits.
+      // If `settleUpTo` has called `onLost`, the group is gone and its commits are rejected.
       if (!oneByOne || !unsettled.delete(number)) return []
       return endsOf(oneByOne.commits, oneByOne.outcome ?? outcome)
     },
@@ -90,8 +86,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 
   /**
-   * Settles all groups up to the number `last`. `lastOutcome`: the outcome of the group `last`, in case Redis has not
-   * answered it yet. `except`: a group to leave unsettled.
+   * Settles all groups up to the number `last`; `except` stays unsettled. `lastOutcome` is for a group that Redis has
+   * not answered yet.
    */
   function settleUpTo(
     last: number,
@@ -102,7 +98,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     for (const [number, group] of unsettled) {
       if (number > last || group === except) return
       const { commits, outcome = lastOutcome } = group
-      // The reader has reached a later group without reaching this one: the log lacks the entry of this one.
+      // The reader is at a later group: the log lacks the entry of this group.
       if (log() && number < last && outcome.isLogged && outcome !== lastOutcome) {
         onLost()
         return
@@ -113,7 +109,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 }
 
-/** For each commit of a group, a function that ends the commit according to the outcome of the group. */
+/** Functions that end the commits of a group according to its outcome. */
 function endsOf(commits: readonly TimedPending[], { failed, base }: Outcome): EndCommit[] {
   let conditionsBefore = 0
   let first = base

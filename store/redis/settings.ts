@@ -5,8 +5,8 @@ import { createConnection } from './connection.ts'
 const timeoutMs = 2_000
 
 /**
- * Names the settings with which Redis may lose acknowledged commits, in one sentence each. Reads most of the settings
- * with INFO, because CONFIG is often forbidden. A setting that this node cannot read counts as no problem.
+ * Returns a sentence for each setting with which Redis may lose acknowledged commits. An unreadable setting gets no
+ * sentence. Uses INFO where possible, because CONFIG is often forbidden.
  */
 export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
   const connect = await createClients(server, timeoutMs).catch(() => undefined)
@@ -30,7 +30,7 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
   }
 }
 
-/** `appendonly` is `0` or `1`, as in INFO. A setting is undefined if Redis did not report it. */
+/** `appendonly` is `0` or `1`, as in INFO. Undefined: Redis did not report the setting. */
 export function problemsOf(settings: {
   appendonly: string | undefined
   appendfsync: string | undefined

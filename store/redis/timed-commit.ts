@@ -8,10 +8,10 @@ export interface TimedPending extends Pending {
   /** Set if the commit makes this node a member. */
   membership: Membership | undefined
   isSent: boolean
-  /** When Redis answered the commit, by `performance.now()`. From then on the commit waits for the reader of the log. */
+  /** When Redis answered the commit, by `performance.now()`. */
   answeredAt: number | undefined
   isSettled: boolean
-  /** The commit was rejected because Redis did not answer in time. If it was sent, Redis may still apply it. */
+  /** The commit was rejected because Redis did not answer in time. Redis may still apply a sent commit. */
   isGivenUp: boolean
   giveUp(): void
 }
@@ -28,9 +28,8 @@ export interface Patience {
 }
 
 /**
- * Makes a commit that rejects after `timeoutMs` without progress, whether it was sent or not. Until Redis answers the
- * commit, every answer of Redis is progress. From then on, only the reader of the log makes progress. If commits gave
- * up because of a backlog, clients would send everything again, and the backlog would become longer.
+ * Makes a commit that rejects after `timeoutMs` without progress. A backlog alone must not reject commits: clients
+ * would send everything again, and make the backlog longer.
  */
 export function timedPending(
   changes: readonly Change[],

@@ -3,7 +3,7 @@ import { mayPublish, mayReceive, maySubscribe } from '../../acl/access.ts'
 import type { Principal } from '../../acl/principal.ts'
 import { maxUrnLength } from '../../event/format.ts'
 
-// Short names, so that each row of the tables fits on a line. All other parts of a row are real values.
+// Short names keep each row of the tables on one line.
 const A = 'urn:org:institution:a'
 const B = 'urn:org:institution:b'
 const L = 'urn:org:permanent-livestream:1'
@@ -32,7 +32,7 @@ const principals: Record<string, Principal> = {
     filters: ['radio/+/control', 'radio/+/data'],
   },
   'sub none': { role: 'subscriber', username: 'sub-n-1', filters: [] },
-  // No credential can be made with these filters, but a damaged or tampered store could hold them.
+  // Only a damaged or tampered store can hold these filters.
   'sub damaged': {
     role: 'subscriber',
     username: 'sub-d-1',
@@ -51,7 +51,7 @@ const publishing: Row[] = [
   ['pub A+B', `inbox/${A}`, 'allow publisher.own-inbox'],
   ['pub A+B', `inbox/${B}`, 'allow publisher.own-inbox'],
   ['pub A+B', `inbox/${B}/data`, 'allow publisher.own-inbox'],
-  // Permitted classes. The inbox without a class stays open, because the event itself has a class.
+  // Permitted classes. The inbox without a class stays open: events name their class.
   ['pub A track', `inbox/${A}`, 'allow publisher.own-inbox'],
   ['pub A track', `inbox/${A}/track`, 'allow publisher.own-inbox'],
   ['pub A track', `inbox/${A}/control`, 'topic.denied publisher.permitted-class'],
@@ -95,7 +95,7 @@ const publishing: Row[] = [
   ['pub A', `$share/group/inbox/${A}`, 'topic.denied publisher.inbox-only'],
   ['pub A', 'hello', 'topic.denied publisher.inbox-only'],
   ['pub A', `x/inbox/${A}`, 'topic.denied publisher.inbox-only'],
-  // Invalid topic names. The reason is the same for those who may not publish at all.
+  // Invalid topic names. Both roles get the same reason.
   ['pub A', '', 'topic.invalid topic.name'],
   ['pub A', `inbox/${A}.b`, 'topic.invalid topic.name'],
   ['pub A', `inbox/${A}/track.playing`, 'topic.invalid topic.name'],
@@ -194,7 +194,7 @@ const subscribing: Row[] = [
   ['sub all', `radio/${L}/track/+`, 'allow subscriber.permitted-filter'],
   ['sub all', `radio/${L}/control`, 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/anything/at/all', 'allow subscriber.permitted-filter'],
-  // Filters as deep and long as the topics of the tree, and deeper or longer ones.
+  // Filters at the limits of depth and length, and beyond.
   ['sub all', `radio/${L}/track/playing/#`, 'allow subscriber.permitted-filter'],
   ['sub all', 'radio/+/+/+/#', 'allow subscriber.permitted-filter'],
   ['sub all', `radio/${longest}/track/playing/#`, 'allow subscriber.permitted-filter'],

@@ -364,7 +364,7 @@ function success<T extends IssuedCredential>(outcome: T | { error: string }): T 
 function nextRevocation(credentials: { onRevoked(listener: (...event: unknown[]) => void): void }) {
   const events = new EventEmitter()
   credentials.onRevoked((...event) => events.emit('revoked', ...event))
-  // The timers of the credentials do not keep the process alive, so this timer does.
+  // Keeps the process alive: the timers of the credentials do not.
   const alive = setTimeout(() => undefined, 10_000)
   return once(events, 'revoked').finally(() => clearTimeout(alive))
 }

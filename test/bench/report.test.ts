@@ -16,7 +16,7 @@ function sample(system: string, run: number, cpu: number): Sample {
 
 const samples = [
   ...[10, 30, 20].map((cpu, run) => sample('hub', run, cpu)),
-  // The machine gets slower from run to run. The ratio of the medians (20 and 20) would be 1.
+  // The ratio of the medians (20 and 20) would be 1.
   ...[5, 20, 40].map((cpu, run) => sample('other', run, cpu)),
 ]
 

@@ -33,7 +33,6 @@ export async function openApi(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'
     /** Sends one request and does not check the answer, for pages. */
     raw: send,
 
-    /** Sends one request and checks the answer. Sends `body` as JSON, but a string or a buffer unchanged. */
     async call(method: string, path: string, how: Sent = {}): Promise<Answer> {
       const answer = await send(method, path, how)
       const problem = description.problemOf({
@@ -51,7 +50,7 @@ export async function openApi(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'
   }
 }
 
-/** Sends requests to a node without checking the answers. Sends `body` as JSON, but a string or a buffer unchanged. */
+/** Sends requests, and checks no answers. Strings and buffers are sent unchanged, any other `body` as JSON. */
 export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) {
   const agent = new Agent({ keepAlive: true, ca: readFileSync(hub.caPath), maxSockets: 16 })
   t.teardown(() => agent.destroy())
@@ -91,7 +90,7 @@ export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) 
   }
 }
 
-/** Adds a user, sets its password and logs it in. Returns the user with the tokens of this log-in. */
+/** Adds a user, sets `password`, and logs the user in. */
 export async function addUser(
   hub: Pick<TestHub, 'ask'>,
   api: Api,

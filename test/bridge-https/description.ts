@@ -43,7 +43,7 @@ export function readDescription(document: Json) {
     }): string | undefined {
       const method = answer.method === 'HEAD' ? 'GET' : answer.method
       const operation = operations.find((one) => one.method === method && matches(one.path, answer.path))
-      // The document describes every route, so the node must answer any other request with 404.
+      // Every route is described, so any other request must get 404.
       if (!operation) return answer.status === 404 ? undefined : `${answer.status} is not described at all`
       const response = object(object(operationOf(operation).responses)[answer.status])
       if (Object.keys(response).length === 0) return `status ${answer.status} is not described`
@@ -85,7 +85,7 @@ function read(method: string, path: string, operation: Json): Operation {
   }
 }
 
-/** Whether one of the alternatives in `security` is empty: it admits requests without a token. */
+/** An empty alternative in `security` admits requests without a token. */
 function isOpenToAll({ security }: Json): boolean {
   return [security].flat().some((way) => Object.keys(object(way)).length === 0)
 }

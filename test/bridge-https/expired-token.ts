@@ -4,7 +4,7 @@ import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { quickPasswords } from './users/quick-passwords.ts'
 
-/** A token as a node issued it `ageMs` milliseconds ago. Opens the node's store for the key: close the node first. */
+/** Issues a token dated `ageMs` milliseconds ago. Close the node first: this function opens its store. */
 export async function expiredToken(
   storePath: string,
   { userId, issuer, ageMs }: { userId: string; issuer: string; ageMs: number },

@@ -153,7 +153,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const wrong = await send('POST', '/pubsub', { token: own, body: pushed({ ...item, event: 1 }) })
   t.equal(wrong.status, 400)
   t.match(wrong.json.errors, [{ path: '.body.message.data.event', errorCode: 'type.openapi.validation' }])
-  // The largest event. One entry of `plugins` is almost all of it, and the message contains this entry twice.
+  // Almost all of the largest event is one `plugins` entry, which the message has twice.
   const plugin = { type: 'dts', note: 'x'.repeat(409_000) }
   const largest = pushed({ ...item, event: { plugins: [plugin] }, plugin })
   t.equal((await send('POST', '/pubsub', { token: own, body: largest })).status, 201)
@@ -162,7 +162,6 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const elsewhere = await tokens.issueService('https://hooks.example/pubsub')
   t.equal((await send('POST', '/pubsub', { token: elsewhere, body: message })).status, 403)
 
-  // A request whose headers never end, and two requests whose body never arrives in full.
   const late = /^HTTP\/1\.1 408 .*\r\n\r\n\{"message":"The request took too long","trace":null\}$/s
   const head = `POST /pubsub HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${own}\r\ncontent-type: application/json\r\n`
   const [headers, body, chunked] = await Promise.all([

@@ -13,7 +13,7 @@ import { object } from './description.ts'
 import { expiredToken } from './expired-token.ts'
 
 /*
- * HTTPS offers operators the commands of `hubctl` (design.md §9), with the same answers and the same audit log.
+ * Operators have the commands of `hubctl` over HTTPS, too (design.md §9).
  */
 const [own = '', other = ''] = institutions
 
@@ -261,7 +261,7 @@ t.test(
     const answers = await Promise.all(asked)
     await removed
     for (const { status, json } of answers) {
-      // 409: the node did not see the changes of other nodes in time, so it did nothing.
+      // 409: the node did not see other nodes' changes in time, and did nothing.
       t.ok([403, 409].includes(status), `${status}`)
       t.equal(json.result, undefined)
     }

@@ -3,7 +3,7 @@ import { connect, type TLSSocket } from 'node:tls'
 import type { Test } from 'tap'
 import type { TestHub } from '../start-hub.ts'
 
-/** Sends bytes to a node. Resolves with the whole answer when the node closes the connection. */
+/** Sends bytes. Resolves with the answer when the node closes the connection. */
 export async function exchange(
   t: Test,
   hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
@@ -18,7 +18,7 @@ export async function exchange(
   return answer
 }
 
-/** Resolves with the socket when its TLS handshake is done. Rejects if the handshake fails. */
+/** Resolves after the TLS handshake. Rejects if the handshake fails. */
 export function secured(socket: TLSSocket): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     socket.once('secureConnect', () => resolve(socket))

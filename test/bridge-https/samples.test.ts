@@ -5,7 +5,7 @@ import { addUser, openApi } from './api.ts'
 
 const names = ['de.org.hub.v1.radio.track.playing', 'de.org.hub.v1.radio.track.next']
 
-/** The path for the event type that the payload names. If it names no known type: the path of `track.playing`. */
+/** The path for the payload's event type. Unknown types get the path of `track.playing`. */
 function pathOf(payload: Buffer): string {
   let value: unknown
   try {

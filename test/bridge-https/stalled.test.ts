@@ -49,7 +49,7 @@ t.test('who does not read an answer does not keep the connection', async (t) => 
 
 t.test('of many answers that nobody reads, the oldest end', async (t) => {
   const hub = await startListener(t, { maxConnections: 30, stalledMs: 60_000 })
-  /** Sends requests, each on its own connection. Resolves with the answers, of which nothing has been read. */
+  /** Each request has its own connection. Nothing of the answers is read. */
   const ask = async (path: string, count: number): Promise<IncomingMessage[]> => {
     const answers: IncomingMessage[] = []
     for (let number = 0; number < count; number++) {
@@ -88,7 +88,7 @@ t.test('of many answers that nobody reads, the oldest end', async (t) => {
   )
 })
 
-/** Starts a listener whose answers are larger than the buffers at both ends of a connection. */
+/** Starts a listener with answers larger than the buffers of a connection. */
 async function startListener(t: Test, of: { maxConnections: number; stalledMs: number }) {
   const { maxConnections, stalledMs } = of
   const home = await temporaryDirectory(t)

@@ -83,7 +83,7 @@ t.test('an upgrade that is not there is refused as such, not as a path that is n
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {
-  // 5, not 1: the bound also holds for HTTPS, where the connection of the previous upgrade may still be closing.
+  // With a bound of 1, HTTPS could refuse an upgrade while the previous connection closes.
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '5' })
   const login = await hub.subscriber('radio/#')
   await Promise.all(Array.from({ length: 5 }, () => connect(t, hub, login)))
@@ -194,7 +194,7 @@ function start(t: Test, hub: TestHub, path: string, protocols: string[]): WebSoc
   return websocket
 }
 
-/** The sub-protocol of the WebSocket that the node accepts, or the HTTP status of its refusal. */
+/** The accepted sub-protocol, or the HTTP status of the refusal. */
 function outcome(t: Test, hub: TestHub, path: string, protocols: string[]): Promise<number | string> {
   const websocket = start(t, hub, path, protocols)
   return new Promise((resolve, reject) => {
@@ -215,7 +215,7 @@ async function open(t: Test, hub: TestHub): Promise<WebSocket> {
   return websocket
 }
 
-/** Returns a function that resolves with the sorted types of the first `count` packets. A text message rejects it. */
+/** Returns a function that resolves with the sorted types of the first `count` packets. */
 function answersOf(websocket: WebSocket): (count: number) => Promise<string[]> {
   const kinds: string[] = []
   let failure: Error | undefined

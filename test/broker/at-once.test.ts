@@ -3,7 +3,7 @@ import { numbersTaken } from '../../store/commit.ts'
 import type { Store } from '../../store/store.ts'
 import { openBroker, peer, publish, publishes, subscriber, texts } from '../conformance/peers.ts'
 
-/* The broker sends messages and takes acknowledgements at once, except where it must wait for the store. */
+/* Where nothing must be stored first, the broker sends messages and takes acknowledgements at once. */
 
 /** A store whose commits, after `hold`, stay under way until the test calls `settle`. */
 function createUnsureStore() {
@@ -143,7 +143,7 @@ t.test('acknowledgements are taken however they are cut, and whatever follows th
     [13, bytes.length],
   ] as const) {
     client.send(bytes.subarray(from, to))
-    // Waits a turn of the event loop. Otherwise the socket would join this piece with the next one.
+    // In the same turn, the socket would join this piece with the next one.
     await new Promise((resolve) => setImmediate(resolve))
   }
   await client.next('pingresp')

@@ -1,6 +1,6 @@
 import type { Change, Store } from '../../store/store.ts'
 
-/** Wraps a real store. A test can make commits and reads fail, and can make commits wait. */
+/** Wraps a store whose commits can fail or wait, and whose reads can fail. */
 export function createFailingStore() {
   let failing: (changes: readonly Change[]) => boolean = () => false
   let failingReads: (key: string) => boolean = () => false

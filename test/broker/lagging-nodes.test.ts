@@ -7,7 +7,7 @@ import { openBroker, type Peer, peer, publish, subscriber, texts } from '../conf
 import { rawClient } from '../raw-client.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
-/* A lagging node has not yet received the commits of the other nodes, so it decides with outdated memory. */
+/* A lagging node decides before it has received the commits of other nodes. */
 
 const persistent = { clean: false }
 const hour = 3_600_000
@@ -224,13 +224,13 @@ function openHub(t: Test) {
   }
 }
 
-/** Publishes a message. Resolves when the listener has received this message, and so everything queued before. */
+/** Resolves when the listener has the message, and thus everything queued before. */
 async function publishes(listener: Peer, publisher: Peer, topic: string): Promise<void> {
   publisher.send(publish(topic, 1))
   await until(() => texts(listener).includes(`${topic} ${topic}`))
 }
 
-/** Connects a client. Resolves as soon as the log-in of the client waits for the store. */
+/** Resolves while the client's log-in waits for the store. */
 async function beginLogIn(t: Test, node: Node, clientId: string, { clean }: { clean: boolean }) {
   const client = await rawClient(t, node.port)
   const protocol = { protocolId: 'MQTT', protocolVersion: 4, keepalive: 0 } as const
@@ -252,7 +252,7 @@ async function isOffline({ broker, store }: Node, clientId: string): Promise<voi
   await settled(store)
 }
 
-/** Resolves when the node has `connections` connections, and the log-in of the newest waits for the store. */
+/** Resolves when the log-in of the newest of `connections` clients waits for the store. */
 async function logsIn({ broker }: Node, connections: number): Promise<void> {
   await until(() => broker.connectionCount() === connections)
   for (let turns = 0; turns < 50; turns++) await nextTurn()

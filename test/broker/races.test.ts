@@ -4,7 +4,7 @@ import { openBroker, peer, publish, publishes, subscribe, subscriber, texts } fr
 import { rawClient } from '../raw-client.ts'
 import { createFailingStore, touches } from './failing-store.ts'
 
-/* Two things happen at the same moment, for example: a session returns while a message for it is being stored. */
+/* Races: for example, a session returns while a message for it is being stored. */
 
 t.test('a message that is being stored while its session comes back is delivered', async (t) => {
   const store = createFailingStore()
@@ -182,7 +182,7 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
   const second = await rawClient(t, broker.port)
   second.send(connect('c', { ...login, clean: true }))
   while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
-  // A clean log-in stores nothing, so the held store does not delay it. It must still wait for the first log-in.
+  // The held store does not delay a clean log-in, but the first log-in must.
   await new Promise((resolve) => setImmediate(resolve))
   store.release()
   t.match(await second.next('connack'), { returnCode: 0, sessionPresent: false })

@@ -18,7 +18,7 @@ import { createRandom } from '../random.ts'
 import { rawClient } from '../raw-client.ts'
 import { createFailingStore, touches } from './failing-store.ts'
 
-/* The store rejects commits, is slow, or is closed: the broker acknowledges nothing, and recovers without loss. */
+/* The broker acknowledges nothing without the store, and recovers without loss. */
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
@@ -274,7 +274,7 @@ t.test('a publish that ends in an unexpected error closes the connection in its 
   client.send(publish('first', 1, 1))
   client.send(publish('second', 1, 2))
   await second
-  // Gives the error ten turns of the event loop, which is enough for the broker to handle it.
+  // Ten turns are enough for the broker to handle the error.
   for (let turn = 0; turn < 10; turn++) await nextTurn()
   finishFirst(true)
   await client.closed()
@@ -384,7 +384,7 @@ async function logIn(t: Tap, broker: PlainBroker, clientId: string): Promise<Pee
   }
 }
 
-/** Resolves with true when the answer has come, with false if the connection closes before. */
+/** True when the answer has come, false if the connection closes before. */
 async function answerOf(client: Peer, cmd: string, messageId: number): Promise<boolean> {
   const has = () => client.packets.some((packet) => packet.cmd === cmd && packet.messageId === messageId)
   while (!has() && !client.isClosed) {
@@ -396,7 +396,7 @@ async function answerOf(client: Peer, cmd: string, messageId: number): Promise<b
   return has()
 }
 
-/** Receives and acknowledges messages, over as many connections as needed, until `isDone` and none is queued. */
+/** Acknowledges messages over several connections, until `isDone` and nothing is queued. */
 async function readUntil(
   t: Tap,
   broker: PlainBroker,

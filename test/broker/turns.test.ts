@@ -7,7 +7,7 @@ import type { Session } from '../../broker/session/session.ts'
 import type { Message } from '../../event/message.ts'
 import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'
 
-/* A message to very many subscribers at QoS 0: the broker does other work between the parts of the delivery. */
+/* The broker does other work between the parts of a large delivery at QoS 0. */
 
 const messageOf = (text: string, time = 1, topic = 'a'): Message => ({
   ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
@@ -34,7 +34,7 @@ t.test('what goes out to very many', async (t) => {
   const distribute = (...message: Parameters<typeof messageOf>) =>
     broker.broker.distribute([messageOf(...message)])
   const seenBy = (client: Peer) => publishes(client).map(({ payload }) => String(payload))
-  /** Waits for `value`, and for the answer to a PINGREQ behind it. Returns all values that the client has received. */
+  /** Waits for `value` and a PINGRESP behind it. Returns all received values. */
   async function seenUntil(client: Peer, value: string): Promise<string[]> {
     while (!seenBy(client).includes(value)) await client.next('publish', publishes(client).length)
     await client.settled()

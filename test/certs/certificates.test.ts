@@ -193,7 +193,7 @@ function nextChange(certificates: { onChange(listener: (pair: unknown) => void):
   return waitFor(events, 'changed')
 }
 
-/** The watch of the certificate files does not keep the process alive, so this timer does. */
+/** The timer keeps the process alive; the watch of the files does not. */
 function waitFor(events: EventEmitter, name: string): Promise<unknown[]> {
   const alive = setTimeout(() => undefined, 10_000)
   return once(events, name).finally(() => clearTimeout(alive))

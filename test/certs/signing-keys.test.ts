@@ -21,7 +21,7 @@ t.test('what is signed at any moment of a rotation can be verified', async (t) =
       return first
     },
   }
-  // Reads the current key again and again, like other code that runs between two steps of the rotation.
+  // Stands for code that runs between two steps of the rotation.
   async function lookAround(): Promise<void> {
     for (let turn = 0; turn < 1000; turn++) {
       look()

@@ -359,7 +359,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
   }
   const commands = createCommands(parts)
-  /** Runs a command. Returns the answer as a client gets it: written as JSON and read again. */
+  /** Returns the answer as a client gets it, through JSON. */
   async function ask(name: string, args: Record<string, unknown> = {}) {
     return JSON.parse(JSON.stringify((await commands[name]?.(args, 'kim')) ?? null))
   }

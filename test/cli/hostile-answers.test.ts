@@ -3,11 +3,11 @@ import { commands } from '../../cli/commands.ts'
 import { createPrinter } from '../../cli/print.ts'
 
 /*
- * Strangers choose titles and client ids, and with --url a stranger may run the hub. So an answer may hold any text.
+ * An answer can hold any text. Strangers choose titles and client ids, or run the hub at `--url`.
  */
 const hostile = '\u001b[2J\u009b5m\u202eEVIL'
 
-/** The fields of answers that commands print. In this test each of them holds the hostile text. */
+/** The fields that commands print. Each holds the hostile text here. */
 const names = [
   ...[
     'node',

@@ -3,7 +3,7 @@ import type { Input } from '../../cli/command.ts'
 import { httpsCommands } from '../../cli/https-commands.ts'
 import { createPrinter } from '../../cli/print.ts'
 
-/** The arguments that `hubctl` sends for a typed command. Throws on a usage error (`hubctl` then exits with 2). */
+/** What `hubctl` sends for a typed command. Throws on a usage error. */
 async function sent(words: string, given: Record<string, string | readonly string[] | boolean> = {}) {
   const input: Input = {
     text: (name) => String(given[name] ?? ''),

@@ -2,8 +2,6 @@ import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { root } from '../root.ts'
 
-/* docs/conformance.md lists every normative statement of MQTT 3.1.1. Every test that it names must exist. */
-
 const page = readFileSync(`${root}docs/conformance.md`, 'utf8')
 const rows = [...page.matchAll(/^\| MQTT-(\S+) \| ([^|]+) \| ([^|]+) \|$/gm)].map(
   ([, number = '', demand = '', shown = '']) => ({ number, demand, shown }),

@@ -9,9 +9,6 @@ import { pushing, startReceiver } from '../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { onStore } from '../stores.ts'
 
-/*
- * `hubctl events show` says which webhook and which plugin target got an event, and which did not.
- */
 const [own = ''] = institutions
 const livestream = station()
 

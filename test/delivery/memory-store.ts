@@ -2,10 +2,10 @@ import { holds, isConditional, keyOf, numbersTaken, withNumbers } from '../../st
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { keysBelow } from '../../store/stored-value.ts'
 
-/** How the store treats a commit. `torn`: it refuses the commit, yet has its changes after a restart. */
+/** What becomes of a commit. `torn`: the commit rejects although its changes are stored. */
 export type Fate = 'stored' | 'refused' | 'torn'
 
-/** A store in memory. It outlives the hub that uses it, and a test can make it refuse commits or hold them back. */
+/** A store in memory that outlives its hub. A test can make commits fail or hold them back. */
 export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(), lastNumber = 0) {
   const entries = new Map(from)
   let fateOf: (changes: readonly Change[]) => Fate = () => 'stored'
@@ -38,7 +38,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     commit(changes) {
       if (changes.length === 0) return Promise.resolve(0)
       const fate = fateOf(changes)
-      // Applies commits in the order of the calls, each in a later turn of the event loop than its call.
+      // Applies commits in order, each in a later turn of the event loop than its call.
       const done = last.then(async () => {
         await new Promise((resolve) => setImmediate(resolve))
         await open
@@ -89,7 +89,7 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     release(): void {
       release()
     },
-    /** A new store with the same content, for a hub that starts after a crash. */
+    /** A new store with the same content, as after a crash of the hub. */
     crashed: () => createMemoryStore(entries, lastNumber),
   }
 }

@@ -12,11 +12,11 @@ import { createMemoryStore } from './memory-store.ts'
 
 export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
 
-/** The planned work for an event: its changes, and the functions to call after their commit. */
+/** The planned work for an event, and what to call after the commit. */
 export interface Planned {
   id: string
   changes: readonly Change[]
-  /** Call this after the commit. `first` is the first number that the store gave to its changes. */
+  /** `first` is the first number that the store gave to the changes. */
   stored(first: number): void
   failed(): void
 }
@@ -54,7 +54,7 @@ export async function openQueues(
 
   const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
 
-  /** Plans one work item per queue for an event. `changes` is everything that the hub stores of the event. */
+  /** Plans one work item per queue. `changes` is everything that the hub stores of the event. */
   function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
     const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
     const planned = queues.plan({
@@ -110,10 +110,10 @@ export async function openQueues(
     /** Opens the queues again, as a hub would find them if it started now. */
     reopen: () => openQueues({ memory: memory.crashed(), now: time.now, perQueue }),
 
-    /** The whole visible state of a queue, to compare queues before and after a restart. */
+    /** The visible state of a queue, to compare with the state after a restart. */
     view: (name: string) => ({
       ...queues.lengthOf(name),
-      dropped: 0, // The hub counts anew after a restart, so the test does not compare this number.
+      dropped: 0, // The hub counts anew after a restart.
       letters: queues.deadLetters(name),
       // Of the items that were set aside, `waiting` has only the next one.
       ...queues.waiting(name),
@@ -124,7 +124,7 @@ export async function openQueues(
       const drained: string[] = []
       for (;;) {
         const { head } = queues.waiting(name)
-        // Only items that were set aside are left: move the clock on until they are due.
+        // Only items set aside are left: move the clock on.
         if (!head) time.now += hour
         const item = head ?? queues.waiting(name).due
         if (!item) return drained

@@ -32,7 +32,7 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
     return {
       ...{ store, subscriptions, warnings },
 
-      /** The planned items of an event for these livestreams, in order, each as `<nth> <scope> <queue>`. */
+      /** The planned items of an event, in order, each as `<nth> <scope> <queue>`. */
       owed(event: object, livestreamIds = [livestream.id], isRepeatedWhole = false): string[] {
         planned = []
         const { event: name, id } = event as { event: string; id: string }

@@ -1,11 +1,11 @@
 import { crc64 } from '../../event/derived-id.ts'
 
-/** Number of letters to choose: more than the 64 bits of a checksum, so that every checksum can be reached. */
+/** Letters to choose: more than the 64 bits of a checksum, to reach every checksum. */
 const length = 96
 
 /**
- * Makes an external id that begins with `prefix` and has the checksum of `other`. A changed letter flips the same bits
- * of the checksum, whatever the other letters are. So linear equations give the letters.
+ * Makes an external id that begins with `prefix` and has the checksum of `other`. CRC is linear: a changed letter
+ * always flips the same bits.
  */
 export function forgedName(prefix: string, other: string): string {
   const checksum = (name: string) => BigInt(`0x${crc64(name)}`)

@@ -164,7 +164,7 @@ t.test('hostile payloads of 400 kB are answered, with a bounded list of errors',
     'white space behind strings': `{"a":["${`"${' '.repeat(4000)},"`.repeat(95)}"]}`,
   }
   for (const [name, text] of Object.entries(payloads)) {
-    // If the work grew with the square of the payload size, the test would run into its time limit.
+    // Quadratic work would run into the time limit of the test.
     const result = parseJson(Buffer.from(text))
     const errors = 'errors' in result ? result.errors.length : 0
     t.ok(errors <= 100, `${name}: ${errors} errors`)

@@ -265,7 +265,7 @@ t.test('a hostile event of 400 kB is answered quickly', async (t) => {
     },
   }
   for (const [name, event] of Object.entries(events)) {
-    // If the work grew with the square of the payload size, the test would run into its time limit.
+    // Quadratic work would run into the time limit of the test.
     const errors = errorsOf(checkShape(event, mqtt))
     t.ok(errors.length > 0 && errors.length <= 101, `${name}: ${errors.length} errors`)
   }

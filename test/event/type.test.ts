@@ -2,7 +2,7 @@ import t from 'tap'
 import TypeBox from 'typebox'
 import { Type } from '../../event/type.ts'
 
-// Each function below is called with our `Type` and with TypeBox, so both get the same calls.
+// Each function is called with our `Type` and with TypeBox.
 type Builders = typeof Type
 
 const schemas: Record<string, (Type: Builders) => object> = {

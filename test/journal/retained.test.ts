@@ -29,7 +29,7 @@ async function open(store: Store, clock = () => now) {
   const retained = await openRetained({ store, journal, returnable, clock })
   return {
     ...retained,
-    /** Stores an event. Shows its values as soon as the store calls back. Returns the position of the first message. */
+    /** Stores an event. Returns the position of the first message. */
     async publish(...messages: Message[]): Promise<number> {
       let shown: number | undefined
       const show = (first: number) => {
@@ -52,7 +52,7 @@ async function open(store: Store, clock = () => now) {
         throw error
       }
     },
-    /** Topics and payloads, in order, of the messages that a session gets if it was away since `position`. */
+    /** Topics and payloads, in order, for a session that was away since `position`. */
     async missed(position: number): Promise<string[]> {
       const all = [...returnable.since(position, ['#'])].reverse()
       const entries = await Promise.all(all.map((candidate) => journal.get(candidate.position)))
@@ -339,7 +339,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
-  // But if the given-up value has the newer event time, the store keeps this value, and the node shows it too.
+  // With the newer event time, the given-up value wins in the store and on the node.
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, retained: { slot: '', time: now + 1 } })
   const newer = await store.get(key)
@@ -355,7 +355,7 @@ t.test('a value that this node had given up does not replace a later one of its 
 
 const topic = 'radio/x/track/playing'
 
-/** A node with the retained value `stored`. The test decides whether the commits of its store succeed. */
+/** A node with the retained value `stored`. The test decides whether each commit succeeds. */
 async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
   const embedded = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
   t.teardown(() => embedded.close())
@@ -370,7 +370,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
     at: (ms: number) => {
       time = ms
     },
-    /** Publishes an event. Its event time is `later` milliseconds after that of the stored value. */
+    /** Publishes an event that is `later` milliseconds newer than the stored value. */
     publish: (name: string, later = 0, expires?: number): void => {
       const messages = messagesOf(Buffer.from(name), now + later, ['x']).map((message) => ({
         ...message,
@@ -393,7 +393,7 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
       }))
       node.publish(...messages).catch(() => undefined)
     },
-    /** The names of the states that the node shows, after a sweep. Checks that a node that starts now has the same. */
+    /** Sweeps and returns the names of the shown states. A node that starts now must show the same. */
     async states(): Promise<string[]> {
       void node.sweep()
       await undecided.end(true)
@@ -554,7 +554,7 @@ t.test('a sweep leaves alone a state whose commit has not begun yet', async (t) 
   let time = now
   const node = await open(store, () => time)
   await node.publish(state('s', { expires: now + 10 }))
-  // The store has not checked this commit yet, so the commits after it do not begin.
+  // Later commits wait until the store has checked this commit.
   const conditional = store.commit([{ check: 'x/y', when: 'absent' }])
   const published = node.publish(state('s', { time: now + 1, expires: now + 1_000 }))
   time = now + 10

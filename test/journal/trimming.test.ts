@@ -30,7 +30,7 @@ async function send({ broker }: Pick<PlainBroker, 'broker'>, ...messages: Messag
   for (const message of messages) await broker.distribute([message])
 }
 
-/** Trims the journal until all messages except the last have left the window, and the journal has checked each. */
+/** Sends one more event, and sweeps until all earlier messages have left the window. */
 async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promise<void> {
   await broker.trimming.sweep()
   await send({ broker }, event('other'))
@@ -40,7 +40,7 @@ async function sweep({ broker }: Pick<PlainBroker, 'broker'>, count = 4): Promis
   }
 }
 
-/** Checks that the index names exactly the kept positions. Returns these, except those of stream `other`. */
+/** The kept positions, without stream `other`. Throws if the index and the journal differ. */
 async function kept(store: Store): Promise<number[]> {
   const indexed: number[] = []
   for (const prefix of ['latest/', 'every/'])

@@ -90,7 +90,7 @@ t.test('what an event cost is taken afterwards, and the next one waits for it', 
 })
 
 t.test('all connections of a credential wait in one line, and who is gone costs nothing', async (t) => {
-  // The limit gives one token back per 250 ms. The connection `first` asks earlier than that, so it must wait.
+  // The limit gives one token back per 250 ms, so the connection `first` must wait.
   const rate = createPublishRate(4)
   for (let event = 0; event < 8; event++) rate.take('a', performance.now())
   const resumed: string[] = []

@@ -31,7 +31,7 @@ t.test('connections that fail over TLS leave a warning with address and reason',
     let seen = 0
 
     const plain = connectTcp(port, '127.0.0.1')
-    // A CONNECT in plain text: a client that has the port for TLS configured, but not TLS.
+    // A CONNECT in plain text: a client without TLS at the port for TLS.
     plain.write(Buffer.from('100c00044d5154540402003c0000', 'hex'))
     await closed(t, plain)
     t.equal(await reason(), 'plain text instead of TLS', door)

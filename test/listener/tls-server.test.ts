@@ -115,7 +115,7 @@ t.test('handshakes that begin at once begin in turns', async (t) => {
   await until(async () => begun.length === 20)
   const turns = begun.map(({ turn }) => turn)
   const most = Math.max(...turns.map((turn) => turns.filter((other) => other === turn).length))
-  // A turn that the test counts may span two turns of the server: the end of one and the beginning of the next.
+  // A counted turn can overlap two turns of the server.
   t.ok(most <= 2, `${most} in one turn`)
 })
 
@@ -165,7 +165,7 @@ async function startGuarded(t: Test) {
     turn++
     if (server.listening) setImmediate(count)
   }
-  // The guard takes over the listeners registered so far, and calls them when it lets a handshake begin.
+  // Before `guardServer`: the guard takes over this listener, and calls it when a handshake begins.
   server.on('connection', (socket) => begun.push({ from: socket.remoteAddress, turn }))
   const guard = guardServer(server, {
     certificates: {
@@ -212,7 +212,7 @@ async function startGuarded(t: Test) {
     port,
     connect,
     replaceCertificate: () => replaceCertificate(),
-    /** Clients whose ClientHello the server has received except for the last byte. `finish` sends that byte. */
+    /** Clients whose ClientHello has arrived without its last byte. `finish` sends the byte. */
     async connected(from: readonly string[]) {
       const clients = from.map((address) => {
         const socket = connect(address, hello.subarray(0, -1))

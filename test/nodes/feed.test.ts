@@ -98,7 +98,7 @@ t.test('a file is read by each node for itself', async (t) => {
   const space = createSharedSpace()
   const a = await openNode(t, space, path)
   let heard = 0
-  // Node b stands for another machine, whose file has 8 items. The test writes them when b hears of the refresh.
+  // Node b stands for another machine: its file has 8 items when b hears of the refresh.
   const b = await openNode(t, space, path, undefined, () => {
     if (heard++ === 0) writeFileSync(path, feedText(8))
   })

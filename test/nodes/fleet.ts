@@ -12,8 +12,8 @@ import { type Issued, temporaryDirectory } from '../start-hub.ts'
 export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
 
 /**
- * Starts nodes that share a Redis, each node in its own process. `through` returns the URL by which a node reaches
- * Redis. Without it, a node uses the URL of Redis itself.
+ * Starts nodes that share a Redis, each in its own process. `through` returns the URL by which a node reaches Redis
+ * (default: directly).
  */
 export async function startFleet(
   t: Test,
@@ -24,7 +24,7 @@ export async function startFleet(
     through?: (index: number, port: number) => Promise<string>
     /** By how many milliseconds the clock of a node is ahead. */
     ahead?: (index: number) => number
-    /** Start the nodes one after the other: then their slots are in the order of `nodes`. */
+    /** Start the nodes one after the other, so that slots follow the order of `nodes`. */
     inTurn?: boolean
   } = {},
 ) {
@@ -79,7 +79,7 @@ export async function startFleet(
         isRunning = false
         await hub.stop('SIGKILL')
       },
-      /** Stops the node with SIGTERM: the node announces to the other nodes that it leaves. */
+      /** Stops the node with SIGTERM: the node tells the other nodes that it leaves. */
       async stop(): Promise<void> {
         isRunning = false
         await hub.stop('SIGTERM')
@@ -107,7 +107,7 @@ export async function startFleet(
   }
 }
 
-/** Functions for the credentials of a hub. They use the node to which `ask` sends its commands. */
+/** Functions for the credentials of a hub, through the node behind `ask`. */
 export function withCredentials(
   ask: <Result>(command: string, args?: Record<string, unknown>) => Promise<Result>,
 ) {
@@ -123,7 +123,7 @@ export function withCredentials(
   }
 }
 
-/** A module (as a data URL) that sets the clock of the process that loads it ahead by `ms` milliseconds. */
+/** A module, as a data URL, that sets the clock of its process ahead by `ms` milliseconds. */
 function clockAhead(ms: number): string {
   const code = `const { now } = Date
     globalThis.Date = class extends Date {
@@ -133,7 +133,7 @@ function clockAhead(ms: number): string {
   return `data:text/javascript,${encodeURIComponent(code)}`
 }
 
-/** Checks a condition every 20 ms until it holds. False: it does not hold within `timeoutMs`. */
+/** Checks every 20 ms whether a condition holds. False after `timeoutMs`. */
 export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: number): Promise<boolean> {
   const end = performance.now() + timeoutMs
   while (!(await holds())) {
@@ -143,7 +143,7 @@ export async function comes(holds: () => Promise<boolean> | boolean, timeoutMs: 
   return true
 }
 
-/** Checks a condition every 20 ms until it holds. Throws if it does not hold within `timeoutMs`. */
+/** Checks every 20 ms whether a condition holds. Throws after `timeoutMs`. */
 export async function until(holds: () => Promise<boolean> | boolean, timeoutMs = patienceMs): Promise<void> {
   if (!(await comes(holds, timeoutMs))) throw new Error(`it does not hold after ${timeoutMs} ms: ${holds}`)
 }

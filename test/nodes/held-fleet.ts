@@ -3,8 +3,7 @@ import { startNetwork } from '../store/slow-network.ts'
 import { startFleet } from './fleet.ts'
 
 /**
- * Three nodes, with a subscriber and a publisher that all three know. The first node reaches Redis through a network
- * whose data the test can hold back.
+ * Three nodes that all know a subscriber and a publisher. The test can hold back data between the first node and Redis.
  */
 export async function startHeldFleet(
   t: Test,

@@ -5,7 +5,7 @@ import { createSharedSpace, settled } from '../shared-store.ts'
 
 const day = 24 * 3_600_000
 
-/** Opens nodes of one hub. Each node has its own wall clock and monotonic clock, and the test moves them. */
+/** Opens nodes of one hub, each with a wall clock and a monotonic clock that the test moves. */
 function openHub(t: Test) {
   const space = createSharedSpace()
   return async (wall: number, passed = 0) => {

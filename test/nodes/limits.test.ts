@@ -21,8 +21,8 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
 }
 
 /**
- * Tells whether counts of another node came in on this channel. Open the limit before this call: the limit then hears
- * of the counts first, and has added them when this function returns true.
+ * Tells whether another node's counts came in on this channel. Open the limit before this call, so that the limit adds
+ * the counts first.
  */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false
@@ -93,7 +93,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
   await until(b.isTold)
   t.match(await b.useReset('no token', 'a new password', '192.0.2.7'), { retryAfter: Number })
   t.match(await b.useReset('no token', 'a new password', '192.0.2.8'), { refused: 'wrong' })
-  // An account may fail 4 times in a /24 network. Node a has told of 2 failures, so node b allows 2 more.
+  // An account is allowed 4 failures in a /24 network. After 2 on node a, node b allows 2.
   const answers = []
   for (const n of [10, 11, 12]) answers.push(await fail(b, 'victim@a.example', `192.0.2.${n}`))
   t.match(answers, [{ refused: 'wrong' }, { refused: 'wrong' }, { retryAfter: Number }])
@@ -122,7 +122,7 @@ t.test('events of a credential add up', async (t) => {
   const { a, b } = openNodes(t, (store) => withHearing(store, 'mqtt-publish'))
   for (let event = 0; event < 20; event++) t.equal(a.take('p', performance.now()), 0)
   await until(b.isTold)
-  // Alone, node b would not delay the first event. So it also counts the 20 events on node a.
+  // Without the 20 events on node a, node b would not delay its first event.
   t.ok(b.take('p', performance.now()) > 0)
   t.equal(b.take('other', performance.now()), 0)
 })

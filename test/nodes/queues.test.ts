@@ -8,7 +8,7 @@ import { createOnlyNode, type Nodes } from '../../store/nodes/nodes.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 
-/** The queues of one of several nodes. The node with slot 0 is the leader and works off all queues. */
+/** The queues of one node. The node with slot 0 is the leader and works off all queues. */
 async function openNode(t: Test, space: SharedSpace, slot: number) {
   const store = space.openFollowed(t)
   const nodes: Nodes = {

@@ -24,12 +24,13 @@ export interface Expectation {
 /**
  * Reads the sample events of a folder. Their times are relative to `now`.
  *
- * A file holds its payload as `event` (JSON), as `raw` (text) or as `base64`. In `event` and `raw`, `{{now}}`,
- * `{{now+60s}}` and `{{now-60s}}` stand for instants. `generate` makes a large event from a small one. Its kinds:
+ * A file holds its payload as `event` (JSON), `raw` (text) or `base64`. In `event` and `raw`, `{{now}}`, `{{now+60s}}`
+ * and `{{now-60s}}` stand for instants. `generate` makes a large event from `event`:
  * - `services` repeats the first service `count` times, with the index 0, 1, … in place of `{{i}}`.
  * - `size` pads the title until the payload has `bytes` bytes.
- * - `nesting` adds a field to the first service, so that the event is `depth` levels deep. An expected error with
- *   `repeat: n` stands for `n` errors. In its path, too, the index takes the place of `{{i}}`.
+ * - `nesting` nests the first service until the event is `depth` levels deep.
+ *
+ * An expected error with `repeat: n` stands for `n` errors, with the index in place of `{{i}}` in the path.
  */
 export function loadSamples(dir: 'accepted' | 'refused', now: number): Sample[] {
   const folder = projectFile(`test/samples/${dir}`)

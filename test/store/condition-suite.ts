@@ -205,12 +205,12 @@ const change: fc.Arbitrary<Change> = fc
   .map((made) => Object.fromEntries(Object.entries(made).filter(([, part]) => part !== undefined)) as Change)
 const commitOf = fc.array(change, { minLength: 1, maxLength: 4 })
 
-/** A model of the contract of `Store`, in memory, for commits that are made one after the other. */
+/** The contract of `Store` in memory, for commits made one after the other. */
 function createModel() {
   const stored = new Map<string, { value: string; time: number | undefined }>()
 
   return {
-    /** Applies a commit. If a condition fails, applies nothing and returns the key of that condition. */
+    /** Applies a commit, or returns the key of a condition that fails. */
     commit(changes: readonly Change[]): string | undefined {
       for (const change of changes) {
         if ('tell' in change || change.when === undefined) continue
@@ -248,7 +248,7 @@ async function reset(store: Store, first: Change | undefined): Promise<void> {
   if (first) await store.commit([first])
 }
 
-/** The key of the condition for which the store refused the commit. Undefined: the store applied the commit. */
+/** The key of the condition that failed. Undefined: the store applied the commit. */
 async function failedKeyOf(commit: Promise<unknown>): Promise<string | undefined> {
   try {
     await commit

@@ -126,7 +126,7 @@ t.test('what was acknowledged survives kill -9', async (t) => {
 
 t.test('a write that failed half-way takes nothing with it that is acknowledged later', async (t) => {
   const directory = join(t.testdir(), 'store')
-  // To LevelDB, a limited file size looks like a full disk: a write ends somewhere in the middle.
+  // The limit of the file size ends a write in the middle, like a full disk.
   const writer = startWriter(t, directory, 'k', { maxFileKb: 200 })
   await writer.until(() => {
     const last = writer.lines.lastIndexOf('refused')
@@ -214,9 +214,8 @@ t.test('a directory in use is not damaged', async (t) => {
 })
 
 /**
- * Makes every sync fail for the store that is open in `directory`. The file descriptor of LevelDB's log then leads to a
- * FIFO, which takes what is written, but cannot be synced. `keepWritten` appends to the log file what the FIFO has
- * taken.
+ * Makes every sync of the store in `directory` fail. LevelDB's log becomes a FIFO, which takes writes but cannot be
+ * synced. `keepWritten` appends the writes to the log file.
  */
 function breakSync(directory: string): { keepWritten(): void } {
   const fifo = `${directory}.fifo`
@@ -226,7 +225,7 @@ function breakSync(directory: string): { keepWritten(): void } {
   if (!log) throw new Error('LevelDB has no log open')
   const own = openSync(fifo, 'r+')
   closeSync(log.fd)
-  // The system gives out the lowest free file descriptor. So one of these files gets that of the log.
+  // The system gives out the lowest free descriptor: one of these files gets the log's.
   const opened: number[] = []
   while (opened.at(-1) !== log.fd) opened.push(openSync(fifo, 'r+'))
   for (const fd of opened.slice(0, -1)) closeSync(fd)

@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 import type { Change, Numbered, StateChange, Store } from '../../store/store.ts'
 import type { Opened } from './suite.ts'
 
-/** The part of the store suite about the numbers that a store gives to changes (`Numbered`). */
+/** Tests of the numbers that a store gives to changes (`Numbered`). */
 export function numberSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   t.test('numbers rise from 1 in the order of the commits', async (t) => {
     const { store } = await open(t)

@@ -7,11 +7,11 @@ import type { Opened } from './suite.ts'
 type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }
 
 const key = 'retained/x'
-/** The current time in these tests. A value up to 10 minutes ahead of this time is not replaced by an older value. */
+/** The current time. Values up to 10 minutes ahead keep out older values. */
 const now = 1_800_000_000_000
 const horizon = now + 600_000
 
-/** The part of the store suite about `Order`: the value with the latest event time wins. */
+/** Tests of `Order`: the value with the latest event time wins. */
 export function orderSuite(t: Test, open: (t: Test) => Promise<Opened>): void {
   const rows: [name: string, changes: OrderedChange[], expected: string | undefined][] = [
     ['the first stays', [at(now, 'first')], 'first'],

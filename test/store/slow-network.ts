@@ -3,7 +3,7 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 
-/** A proxy between nodes and their Redis. It can be slow (`delayMs`), and a test can hold, deafen, freeze or cut it. */
+/** A proxy between nodes and their Redis. Delays data by `delayMs` milliseconds. */
 export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) {
   const open = new Set<Socket>()
   /** The sockets towards nodes. Those in `deaf` get no more data. */
@@ -31,7 +31,7 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
         deaf.delete(from)
         to.destroy()
       })
-      // Timers of the same length end in the order in which they began, so the data stays in order.
+      // Timers of equal length end in the order they began: the data stays in order.
       from.on('data', (chunk) => {
         void passing.then(() => delay(delayMs)).then(() => deaf.has(to) || to.write(chunk))
       })
@@ -61,11 +61,11 @@ export async function startNetwork(t: Test, port: number, { delayMs = 0 } = {}) 
       })
     },
     release: () => release(),
-    /** Connections that exist now bring no more answers to their nodes. Commands of the nodes still reach Redis. */
+    /** Present connections bring no more answers to nodes, but commands still reach Redis. */
     deafen(): void {
       for (const node of nodes) deaf.add(node)
     },
-    /** Connections that exist now carry nothing more in either direction, not even their end. New ones work. */
+    /** Present connections carry nothing more, not even their end. New ones work. */
     freeze(): void {
       for (const socket of open) socket.pause().removeAllListeners('data')
     },

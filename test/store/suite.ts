@@ -5,7 +5,7 @@ import { conditionSuite } from './condition-suite.ts'
 import { numberSuite } from './number-suite.ts'
 import { orderSuite } from './order-suite.ts'
 
-/** An empty store for one test. It is closed when the test ends. `reopen` closes the store and opens it again. */
+/** An empty store, closed at the end of the test. `reopen` closes and reopens the store. */
 export interface Opened {
   store: Store
   reopen(): Promise<Store>

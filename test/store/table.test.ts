@@ -5,7 +5,7 @@ import t, { type Test } from 'tap'
 import type { Damage } from '../../store/directory.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
-/** Makes a store whose LevelDB table has several blocks for each key prefix, such as `journal/`. */
+/** Makes a store with several LevelDB blocks for each key prefix. */
 async function makeStore(t: Test) {
   const directory = join(t.testdir(), 'store')
   const values = new Map<string, Buffer>()
@@ -15,12 +15,12 @@ async function makeStore(t: Test) {
   const store = await openEmbeddedStore(directory)
   await store.commit([...values].map(([put, value]) => ({ put, value })))
   await store.close()
-  // Opening the store again moves the entries from the log of LevelDB to a table.
+  // The next opening moves the entries from LevelDB's log to a table.
   await (await openEmbeddedStore(directory)).close()
   return { directory, values }
 }
 
-/** Overwrites a table from the beginning of `value` to the beginning of `until`, but at least 4 bytes. */
+/** Overwrites a table from `value` to `until`, and at least 4 bytes. */
 function damage(directory: string, value: Buffer, until = value): void {
   for (const name of readdirSync(directory).filter((name) => name.endsWith('.ldb'))) {
     const path = join(directory, name)
@@ -45,7 +45,7 @@ t.test('the look for damage leaves out what lies in the journal, and nothing els
   ] as const) {
     const { directory, values } = await makeStore(t)
     const [from, until] = [values.get(`${place}/115`), values.get(`${place}/125`)]
-    // Overwrites several whole blocks, including their type byte: LevelDB fails when it reads such a block.
+    // Damages whole blocks with their type bytes, so that LevelDB fails to read them.
     damage(directory, from ?? Buffer.alloc(0), until)
     const damages: Damage[] = []
     const store = await openEmbeddedStore(directory, (damage) => damages.push(damage))
@@ -79,7 +79,7 @@ t.test(
     const entries = Array.from({ length: 20 }, (_, nth) => {
       return { put: 'journal/', value: randomBytes(4_000), numbered: { nth, at: 'key' as const } }
     })
-    // `numbep/` sorts between the journal and the counter `number`: it keeps the journal out of the counter's block.
+    // `numbep/` sorts between `journal/` and `number`, and puts the two into different blocks.
     await store.commit([...entries, { put: 'numbep/', value }, { put: 'z/1', value: 'x' }])
     await store.close()
     await (await openEmbeddedStore(directory)).close()

@@ -4,7 +4,6 @@ import { untilDone } from '../../store/until-done.ts'
 /** A pause of `untilDone` keeps the process alive only if `untilDone` has a signal. */
 const { signal } = new AbortController()
 
-/** Returns an action that fails `times` times. After that it returns the number of attempts. */
 function failing(times: number) {
   let attempts = 0
   return async (): Promise<number> => {

@@ -1,9 +1,13 @@
 import { openEmbeddedStore } from '../../store/embedded.ts'
 
 /*
- * A process that commits to the store in a directory until the test kills it. For each commit it prints `underway` and
- * the key, and then the key if the store acknowledges the commit, or `refused`. After a refused commit it reads the
- * key, and prints `unread` and the reason if this read fails. Usage: `writer.ts DIRECTORY PREFIX`
+ * Commits to the store in a directory until the test kills the process. It prints:
+ * - `underway KEY`: the store has called `underway`
+ * - `KEY`: the commit was acknowledged
+ * - `refused`: the commit failed
+ * - `unread REASON`: after a refusal, the key could not be read
+ *
+ * Usage: `writer.ts DIRECTORY PREFIX`
  */
 process.on('SIGXFSZ', () => {}) // A write beyond the file size limit must fail, not end the process.
 const [directory = '', prefix = ''] = process.argv.slice(2)

@@ -4,7 +4,7 @@ import t from 'tap'
 import { createLabelledCounters } from '../../telemetry/labelled-counters.ts'
 import { projectFile } from '../root.ts'
 
-/* If a counter appears only with its first burst, Prometheus does not see it grow, and no alert notices the burst. */
+/* If a counter appeared with its first burst, Prometheus would see no growth, and no alert would fire. */
 t.test('counters with known label values begin with 0, and the operators’ page has each value', async (t) => {
   const page = await readFile(projectFile('docs/operators.md'), 'utf8')
   for (const counter of Object.values(createLabelledCounters(new Registry()))) {

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
 
-/** A warning with a clock that the test sets, and the lines that the warning has logged. */
 function start() {
   const lines: object[] = []
   const time = { now: 0 }

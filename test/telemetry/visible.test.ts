@@ -5,7 +5,7 @@ import { createPrinter } from '../../cli/print.ts'
 import { legibleJson, visible, visibleJson } from '../../telemetry/visible.ts'
 import { projectFile } from '../root.ts'
 
-/** Texts that a client may choose, one for each kind of character that a terminal acts upon or does not show. */
+/** Texts of a client, one for each kind of character that a terminal acts upon or hides. */
 const hostile: [name: string, text: string, shown: string][] = [
   ['escape sequences', '\x1b[2J\x1b]0;x\x07', '\\x1b[2J\\x1b]0;x\\x07'],
   ['line ends', 'a\r\nb\u2028c', 'a\\x0d\\x0ab\\u{2028}c'],

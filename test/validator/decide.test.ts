@@ -209,10 +209,6 @@ const B = 'urn:org:institution:2'
 const id = (n: number) => `urn:org:permanent-livestream:${n}`
 const crid = (n: number | string) => `crid://example/${n}`
 
-/*
- * Livestreams 1 and 2 belong to A, livestream 3 to B. Livestreams 4 and 5, both of A, share an external id. Livestreams
- * 6 of A and 7 of B share another one. Livestream 8 belongs to A, under a second publisher.
- */
 const ownersFeed = feedOf(
   item(1),
   item(2),

@@ -1,6 +1,6 @@
 import { type Feed, type Livestream, parseFeed } from '../../validator/feed/feed.ts'
 
-/** A feed item as a feed document has it: livestream `n` of institution `of`. `fields` replace its usual fields. */
+/** The item of livestream `n` of institution `of` in a feed document. */
 export function item(n: number, of = 1, fields: Partial<Livestream> = {}) {
   const { institution, publisher, ...livestream } = { ...livestreamOf(n, of), ...fields }
   return { ...livestream, publisher: { ...publisher, institution } }

@@ -5,7 +5,7 @@ import { createMemoryStore } from '../delivery/memory-store.ts'
 import { hour, type OpenQueues, openQueues, type Planned } from '../delivery/open-queues.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts'
 
-/** Stores the work that `plan` returns, then shows it. Plans once more if another node has marked the event. */
+/** Stores and shows the work of `plan`. Plans again if another node has marked the event. */
 async function settle({ memory }: OpenQueues, plan: () => Planned): Promise<boolean> {
   const attempt = async () => {
     const planned = plan()

@@ -10,7 +10,7 @@ const [ours, theirs] = ['urn:org:institution:1', 'urn:org:institution:2']
 const externalId = 'crid://a.example/New'
 const id = deriveLivestreamId('Livestream', externalId)
 
-/** Makes the topic of a livestream that is not in the feed. False: the store has rejected it. */
+/** Makes the topic of an unlisted livestream. False: the store has rejected the commit. */
 async function make(topics: Topics, store: Store, institutionId: string, now = 0, name = externalId) {
   const livestreamId = deriveLivestreamId('Livestream', name)
   const unlisted = new Map([[livestreamId, { institutionId, externalId: name }]])

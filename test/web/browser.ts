@@ -17,17 +17,17 @@ export const skip = existsSync(executablePath)
 /** A page that a test has opened, and the problems of the page. */
 export interface OpenedPage {
   page: Page
-  /** Script errors and console errors, for example a request that the content security policy refused. */
+  /** Script errors and console errors, also of the content security policy. */
   problems: string[]
 }
 
-/** One Chromium for all tests of a file. It trusts the certificate of test nodes, and no other. */
+/** One Chromium for all tests of a file. It trusts the certificate of test nodes. */
 export function createBrowser(t: Test) {
   let browser: Promise<Browser> | undefined
   t.teardown(async () => (await browser)?.close())
 
   return {
-    /** Opens a page of a node, in a new browser context: without the cookies of other pages. */
+    /** Opens a page without the cookies of other pages. */
     async open(
       t: Test,
       hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
@@ -60,7 +60,7 @@ function launch(caPath: string): Promise<Browser> {
   })
 }
 
-/** Logs in on a page that shows the log-in form, or that shows a button for it in the header. */
+/** Logs in on a page that shows the log-in form or a button for it. */
 export async function logIn(page: Page, email: string): Promise<void> {
   const asked = page.getByRole('heading', { name: 'Log in' })
   const button = page.locator('header').getByRole('button', { name: 'Log in' })

@@ -1,9 +1,9 @@
-/** Maximum number of characters of the external id of a livestream that the feed does not list. */
+/** Maximum number of characters of an external id that no feed has listed. */
 const maxLength = 500
 
 /**
- * Whether this is a CRID: `crid://<authority>/<id>` without white space or invisible characters (service.md §2.3).
- * External ids that the feed lists may have another form.
+ * Whether this is a CRID: `crid://<authority>/<id>` without white space or invisible characters (service.md §2.3). The
+ * feed may list other external ids.
  */
 export function isCrid(externalId: string): boolean {
   return externalId.length <= maxLength && crid.test(externalId)
@@ -13,9 +13,8 @@ const crid =
   /^crid:\/\/[^/\s\p{C}\p{Default_Ignorable_Code_Point}]+\/[^\s\p{C}\p{Default_Ignorable_Code_Point}]+$/u
 
 /**
- * Returns the same text for external ids that look the same to people: those that differ only in case, in white space
- * or in how a character is escaped. No institution may have a livestream whose external id looks like that of another
- * institution.
+ * Returns the same text for external ids that look alike (case, white space, percent-encoding). An institution must not
+ * imitate the livestream of another institution.
  */
 export function foldExternalId(externalId: string): string {
   const known = folded.get(externalId)
@@ -26,13 +25,13 @@ export function foldExternalId(externalId: string): string {
   return result
 }
 
-/** Results of `foldExternalId`. An event may name an external id many times, and the hub folds it thrice each time. */
+/** Results of `foldExternalId`. The hub may need each result three times for one service. */
 const folded = new Map<string, string>()
 const maxFolded = 1_000
 
 function fold(externalId: string): string {
   const visible = externalId.replace(escapedCharacter, unescaped).normalize('NFKC').replace(hidden, '')
-  // toUpperCase makes pairs such as ß and ss, σ and ς, or ı and i equal. The toLowerCase before it turns ẞ into ß.
+  // toUpperCase makes ß and ss, σ and ς, ı and i equal. The first toLowerCase turns ẞ into ß.
   return visible.toLowerCase().toUpperCase().toLowerCase().normalize('NFKC')
 }
 

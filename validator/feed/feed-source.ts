@@ -21,9 +21,9 @@ export interface FeedStatus {
   problem: string | null
 }
 
-/** If a new feed lost more than this share of the livestreams, the hub refuses it as an accident (design.md §6). */
+/** A feed that lost more than this share of the livestreams is refused as an accident (design.md §6). */
 const shrinkGuard = 0.2
-/** Bounds of one refresh over https: a source that hangs or never ends must not delay the next refresh. */
+/** Bounds of one refresh over https, because a source may hang or never end. */
 const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
 
 const feedPlace = 'feed/'
@@ -61,8 +61,8 @@ interface FeedSourceOptions {
 }
 
 /**
- * Reads the livestream feed at start and every `intervalMs`. If a new feed does not parse, has duplicates or
- * shrinks too far, the hub goes on with the last good feed. This feed is stored, so it survives restarts.
+ * Reads the livestream feed at start and every `intervalMs`. If a new feed is faulty or shrinks too far, the last good
+ * feed stays, also across restarts.
  */
 export async function createFeedSource(options: FeedSourceOptions) {
   const { source, store, log, clock, isSample = () => false } = options
@@ -81,7 +81,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   let confirmedAt = state.inUse && (await lastConfirmed(store, state.inUse))
 
   const first = refresh({ force: false })
-  // If a good feed of a remote source is stored, the node starts without waiting for the source.
+  // If a good feed of a remote source is stored, the node starts without waiting.
   if (!(state.inUse?.source === source && isRemote(source))) await first
   const timer = setInterval(() => {
     // Refreshes must not pile up if the source needs longer than the interval.
@@ -100,17 +100,17 @@ export async function createFeedSource(options: FeedSourceOptions) {
     state: state as FeedInUse,
     /** The feed in use. Undefined: the hub has not read a good feed yet. */
     current: (): Feed | undefined => state.inUse?.feed,
-    /** Livestreams as an earlier feed listed them. They have dropped out since, or have another external id now. */
+    /** Livestreams that dropped out of the feed, or have another external id now. */
     former: former.livestreams,
 
-    /** Reads the source now, and tells the other nodes to read it too. `force` overrides the shrink guard. */
+    /** Reads the source now, on all nodes. `force` overrides the shrink guard. */
     async refresh(how: { force: boolean }): Promise<RefreshResult> {
       const result = await refresh(how)
       await tellOthers(store, how, log)
       return result
     },
     status,
-    /** When the feed in use was last read and found good, milliseconds since the epoch; undefined without one. */
+    /** When the feed in use was last found good, milliseconds since the epoch; undefined without a feed. */
     confirmedAt: (): number | undefined => confirmedAt,
     ...createLookUp(() => state.inUse?.feed),
     /** Stops refreshing, and aborts a refresh that is under way. */
@@ -121,8 +121,8 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   /**
-   * Reads the source. If a refresh is under way, waits for its end first. `force` overrides only the shrink guard.
-   * Never rejects: the `problem` of the result describes a failure.
+   * Reads the source, after any refresh that is under way. `force` overrides only the shrink guard. Never rejects:
+   * `problem` describes a failure.
    */
   function refresh(how: { force: boolean }): Promise<RefreshResult> {
     underWay++
@@ -154,7 +154,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return { ...status(), itemsBefore }
   }
 
-  /** Reads the source, and uses its feed from now on if the feed is good and new. Returns the problem, or null. */
+  /** Reads the source. Uses the feed from now on if the feed is good and new. Returns the problem, or null. */
   async function adopt(force: boolean): Promise<string | null> {
     const how = { force, fetchImpl, limits, closing: closed }
     const found = await readNewest(source, () => state.inUse, how)
@@ -169,7 +169,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return null
   }
 
-  /** Uses a feed that another node has stored. If the source is a file, reads the file of this node: it may differ. */
+  /** Uses a feed that another node has stored. A file is read here again: it may differ between nodes. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === state.inUse?.text) return
@@ -185,7 +185,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 }
 
-/** Stores the time when an unchanged feed was good: otherwise a feed that seldom changes looks old after a restart. */
+/** Stores when an unchanged feed was good. Otherwise the feed would look old after a restart. */
 async function storeConfirmed(store: Store, confirmed: Confirmed, log: Log): Promise<void> {
   await store.commit([{ put: confirmedKey, value: JSON.stringify(confirmed) }]).catch((err: unknown) => {
     log.warn({ err }, 'the time of the last good feed is not stored')
@@ -238,10 +238,7 @@ function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: 
   )
 }
 
-/**
- * Like `readGood`. If another node has stored a feed meanwhile, reads again: that feed may be newer than the answer that
- * this node got.
- */
+/** Like `readGood`. Reads again if another node has stored a feed meanwhile, which may be newer. */
 async function readNewest(
   source: string,
   inUse: () => UsedFeed | undefined,
@@ -249,14 +246,14 @@ async function readNewest(
 ): ReturnType<typeof readGood> {
   for (;;) {
     const before = inUse()
-    // The feed in use may come from another source. It is then not compared with the feed of this source.
+    // A feed of another source is not compared with the feed of this source.
     const known = before?.source === source ? before : undefined
     const found = await readGood(source, known, how)
     if (inUse() === before) return found
   }
 }
 
-/** Reads the source. Returns its feed if it is good and new, else the problem: null if the feed has not changed. */
+/** Returns the feed of the source if it is good and new, else the problem. Null: the feed has not changed. */
 async function readGood(
   source: string,
   known: UsedFeed | undefined,
@@ -318,7 +315,7 @@ function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const { cause } = error
   if (!(cause instanceof Error)) return error.message
-  // If no address of a host can be reached, the cause is an AggregateError. It has a code but no message.
+  // If no address of a host can be reached, the cause is an AggregateError without a message.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
   return `${error.message}: ${cause.message || code}`
 }

@@ -43,8 +43,8 @@ export interface FeedInUse {
 }
 
 /**
- * Reads a feed document. Refuses the whole feed if a single item is bad. If bad items were left out, the hub
- * would block their livestreams.
+ * Reads a feed document. Refuses the whole feed if one item is bad. Without the item, the hub would block its
+ * livestream.
  */
 export function parseFeed(text: string): { feed: Feed } | { problem: string } {
   let document: unknown
@@ -116,7 +116,7 @@ function readItem(item: unknown): { livestream: Livestream } | { problem: string
       acronym: textOf(institution.acronym),
     },
   }
-  // Only the fields that decide about ownership must be right. The other fields are only shown to people.
+  // Checks the fields that decide about ownership. The other fields are merely shown.
   if (!isLivestreamUrn(livestream.id)) return { problem: 'id: expected a livestream URN' }
   if (livestream.externalId === '') return { problem: 'externalId: expected a string' }
   if (!isPublisherUrn(livestream.publisher.id)) return { problem: 'publisher.id: expected a publisher URN' }
@@ -137,8 +137,8 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
 }
 
 /**
- * The livestreams whose institution has `text` as its id, and those with `text` in the name of the livestream, its
- * publisher or its institution.
+ * The livestreams with `text` as the id of their institution, or in the name of the livestream, its publisher or its
+ * institution.
  */
 export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
   const sought = foldName(text)
@@ -154,7 +154,6 @@ export function titled(livestreams: Iterable<Livestream>, name: string): Livestr
   return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
 }
 
-/** Returns the same text for names that look the same to people: it ignores case and white space. */
 function foldName(name: string): string {
   return name.normalize('NFKC').toLowerCase().trim().replace(/\s+/g, ' ')
 }

@@ -6,16 +6,16 @@ interface Former extends Livestream {
   droppedAt: number
 }
 
-/**
- * Maximum number of former external ids that are kept of one livestream. An external id that is not kept has no owner.
- */
+/** Maximum number of former external ids of one livestream. Older ones have no owner. */
 const maxNames = 20
 
 /**
- * Keeps livestreams that dropped out of the feed. Also keeps the former external ids (names) of livestreams that have a
- * new one. Over HTTPS, a former name still belongs to its last owner. The entries are stored below `place`, in one
- * commit with the feed that made the change. Key of a dropped livestream: its id. Key of a former name: id and external
- * id. For each livestream, the newest `maxNames` former names are kept.
+ * Keeps livestreams that dropped out of the feed, and former external ids (names) of listed livestreams. Over HTTPS, a
+ * former name still belongs to its last owner.
+ *
+ * One commit stores the entries below `place` together with the feed. Keys:
+ * - of a dropped livestream: its id
+ * - of a former name: id and external id
  */
 export async function createFormerLivestreams(store: Store, place: string) {
   const prefix = `${place}former/`
@@ -85,7 +85,7 @@ export async function createFormerLivestreams(store: Store, place: string) {
   }
 }
 
-/** Of each livestream the newest `maxNames` former names stay. Returns the keys of the older ones. */
+/** Returns the keys of the names to remove: each livestream keeps its newest `maxNames`. */
 function excessNames(formers: readonly [key: string, former: Former][]): string[] {
   const counts = new Map<string, number>()
   const newestFirst = formers
@@ -102,7 +102,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** Several livestreams may have had the same external id, one after the other. It names the last of them. */
+/** An external id that several livestreams had in turn names the last of them. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)

@@ -24,8 +24,7 @@ export async function readSource(
 }
 
 /**
- * Follows redirects from https to https. The feed decides who owns which livestream: over a single hop without TLS, an
- * attacker could change the feed, or lead to another one.
+ * Follows redirects from https to https. Over a hop without TLS, an attacker could change the owners of livestreams.
  */
 async function fetchByTls(source: string, init: RequestInit, fetchImpl: typeof fetch): Promise<Response> {
   let url = source

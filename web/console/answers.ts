@@ -329,6 +329,6 @@ export interface Track {
   /** Until this time the routes of the API track answer 503. */
   brownoutUntil: string | null
   traffic: { day: string; route: string; requests: number }[]
-  /** The users who called the track, each with the last request. The user with the newest request is first. */
+  /** The last request of each user of the track, the newest first. */
   left: { institutionId: string; email: string; userId: string; lastAt: string; route: string }[]
 }

@@ -5,9 +5,9 @@ import { useSubmission } from '../page/submission.ts'
 /** Path of the link that a node prints. */
 export const firstOperatorPath = '/console/first'
 
-/** The token of the link. It stands behind `#`, so that a browser sends it to no server, and it gets into no log. */
+/** The token of the link. Browsers do not send what stands behind `#`, so no log has the token. */
 const token = new URLSearchParams(location.hash.slice(1)).get('token') ?? ''
-// Another link to this page differs only behind `#`, so the browser does not load the page for it.
+// For a link that differs only behind `#`, the browser does not load the page again.
 addEventListener('hashchange', () => {
   const isLink = new URLSearchParams(location.hash.slice(1)).has('token')
   if (location.pathname === firstOperatorPath && isLink) location.reload()

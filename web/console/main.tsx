@@ -33,7 +33,7 @@ function isOperator(): boolean {
   return user.value?.permissions.includes('operate') ?? false
 }
 
-/** Focuses the content and scrolls to its top. Focusing alone would scroll the heading behind the bar of the page. */
+/** Focuses the content and shows its top: `focusContent` alone does not scroll. */
 function showFromItsTop(): void {
   focusContent()
   window.scrollTo(0, 0)
@@ -48,7 +48,7 @@ function Desk() {
     document.title = `${title} – Console`
   }, [title])
   useEffect(() => {
-    // Moves the focus to the new view, for people who do not see that it has changed.
+    // Moves the focus for people who do not see that the view has changed.
     if (shown.current !== currentPath.value) showFromItsTop()
     shown.current = currentPath.value
   }, [currentPath.value])

@@ -63,7 +63,7 @@ export function institutionName(id: string): string {
   return institutionNames.value.get(id) ?? shortId(id)
 }
 
-/** Replaces each id of a livestream or institution in a text by its name, followed by the short id. */
+/** Replaces known ids of livestreams and institutions in a text by `Name (short id)`. */
 export function withNames(text: string): string {
   return text.replace(/urn:org:[a-z-]+:[0-9a-f]+|crid:\/\/[^\s"<>,]+/g, (id) => {
     const name = livestreamNames.value.get(id) ?? institutionNames.value.get(id)

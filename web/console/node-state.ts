@@ -4,15 +4,15 @@ import type { Status } from './answers.ts'
 import { operate } from './operate.ts'
 import { repeat } from './poll.ts'
 
-/** The last status of the node. `formerState` is the status before: their difference gives rates per second. */
+/** The last status of the node. `formerState`: the status before, for rates. */
 export const nodeState = signal<Status | undefined>(undefined)
 export const formerState = signal<Status | undefined>(undefined)
 /** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 
 /**
- * Time between two requests for the status, milliseconds. It is longer than in most views, because each status costs
- * the node a millisecond, and twenty consoles may be open.
+ * Time between two requests for the status, milliseconds. Each status costs the node a millisecond, and twenty consoles
+ * may be open.
  */
 const everyMs = 10_000
 const againMs = 2_000

@@ -7,7 +7,7 @@ import type { OperationName } from './operations.ts'
 /** The result of a command, or why there is none, in the words of the hub. */
 export type Operated<Result> = { result: Result } | { problem: string; retryAfter: number | undefined }
 
-/** How long a person's command waits for its answer, milliseconds. A webhook or the feed may be slow to answer. */
+/** How long a person's command waits, milliseconds: a webhook or the feed may be slow. */
 export const commandPatienceMs = 60_000
 
 /** Whether the node answers; undefined: nothing was asked yet. */
@@ -21,7 +21,7 @@ export async function operate<Name extends OperationName>(
   patience: { patienceMs?: number } = {},
 ): Promise<Operated<Results[Name]>> {
   const answer = await askAsUser('POST', `/operate/${name}`, { body: args, ...patience })
-  // A proxy between browser and node answers 502, 503 or 504 when it does not reach the node.
+  // A proxy answers 502, 503 or 504 when it does not reach the node.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }
   return { problem: reasonOf(answer), retryAfter: answer.retryAfter }

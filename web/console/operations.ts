@@ -13,9 +13,8 @@ export type View =
   | 'node'
 
 /**
- * The view in which an operator finds each command of `hubctl`. `loses`: the command removes something for good, so the
- * console asks first. A test checks that these are the commands of `admin/operations/operations.ts`, and that each view
- * uses its commands.
+ * The view of each command of `hubctl`. `loses`: something is removed for good, so the console asks first.
+ * `test/web/console/operations.test.ts` checks that no command is missing.
  */
 export const operations = {
   status: { view: '' },

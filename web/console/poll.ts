@@ -7,7 +7,7 @@ import type { OperationName } from './operations.ts'
 /** The last answer of a command that only reads. */
 export interface CommandAnswer<Result> {
   value: Signal<Result | undefined>
-  /** Why the last request failed. In this case, `value` keeps the answer to the request before. */
+  /** Why the last request failed. `value` then keeps the former answer. */
   problem: Signal<string | undefined>
   /** Asks again now. */
   refresh: () => void
@@ -17,8 +17,8 @@ export interface CommandAnswer<Result> {
 const againMs = 2_000
 
 /**
- * Asks the node for a command's answer every `everyMs` milliseconds, as long as the component is shown and the page is
- * visible. If `everyMs` is 0, it asks once. If `args` is null, it does not ask.
+ * Asks for a command's answer every `everyMs` milliseconds while component and page are visible. `everyMs` 0: once.
+ * `args` null: never.
  */
 export function useCommandAnswer<Name extends OperationName>(
   name: Name,
@@ -47,9 +47,8 @@ export function useCommandAnswer<Name extends OperationName>(
 }
 
 /**
- * Calls `ask` at once, and then repeatedly. Each call resolves with a function. `repeat` calls this function, which
- * shows the outcome and returns the milliseconds until the next call of `ask`, or 0 if there is no next call. `repeat`
- * itself returns a function that ends the repetition. `handle.current` calls `ask` at once.
+ * Calls `ask` at once and then repeatedly, until the returned function is called. The function from `ask` shows the
+ * outcome, and returns the milliseconds until the next call (0: none). `handle.current` calls `ask` at once.
  */
 export function repeat(
   ask: () => Promise<() => number>,

@@ -8,7 +8,7 @@ const dateTime = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeSty
 const clock = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
 const number = new Intl.NumberFormat('en-GB')
 
-/** `31 Jan 2026, 18:02:00`. Returns `at` unchanged if it is no time: the hub refuses events with such a text. */
+/** `31 Jan 2026, 18:02:00`. Returns `at` unchanged if it is no time, as in some refused events. */
 export function dateAndTime(at: string): string {
   const time = timeOf(at)
   return Number.isNaN(time) ? at : dateTime.format(time)
@@ -22,7 +22,7 @@ export function clockTime(at: string): string {
   return (isToday ? clock : dateTime).format(time)
 }
 
-/** How long ago something was, or how soon it is: `12 s ago`, `in 3 days`. */
+/** Time from now: `12 s ago`, `in 3 days`. */
 export function relative(at: string): string {
   const difference = timeOf(at) - now()
   if (Number.isNaN(difference)) return at

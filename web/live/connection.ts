@@ -6,23 +6,23 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
 /**
- * The page takes a new credential this long before the present one ends, milliseconds. Each page chooses a random time
- * between these two, so that not all pages ask at once.
+ * A page renews its credential this long before the end, milliseconds. A random time between the two spreads the
+ * requests of many pages.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
 /**
- * A visible page that has heard nothing for two of these intervals asks the hub for a sign of life. It waits one more for
- * the answer. The keep alive of MQTT must be longer, because a browser slows down the timers of a hidden page.
+ * Interval, milliseconds. After two silent ones, a visible page pings the hub; after a third, the page ends the
+ * connection. The keep alive of MQTT must be longer: browsers slow down the timers of hidden pages.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]
 
 /**
- * Keeps an MQTT connection over WebSocket: connects again when the connection is lost, and changes to a new credential
- * before the old one ends. Each new connection brings the retained messages.
+ * Keeps an MQTT connection over WebSocket, across losses and new credentials. Each new connection brings the retained
+ * messages.
  */
 export function connect(parts: {
   filters: readonly string[]
@@ -72,7 +72,7 @@ export function connect(parts: {
       keepalive: 60,
       reconnectPeriod: 0,
       connectTimeout: 15_000,
-      // Without this option MQTT.js starts a web worker from a text, which the page's content security policy forbids.
+      // The content security policy of the page forbids the web worker of MQTT.js.
       timerVariant: 'native',
     })
     let wasLive = false
@@ -120,7 +120,7 @@ export function connect(parts: {
   }
 }
 
-/** Ends a connection over which nothing comes any more: the node hangs, or the line is dead. */
+/** Ends a connection when the node hangs or the line is dead. */
 function endWhenDead(client: MqttClient): void {
   let quiet = 0
   const timer = setInterval(() => {

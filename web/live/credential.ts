@@ -10,14 +10,14 @@ export interface Credential {
   expiresAt: number
 }
 
-/** Why there is no credential. `isRefused`: the page must not ask again. Otherwise it may, after some time. */
+/** Why there is no credential. `isRefused`: the hub gives this visitor none. */
 export interface NoCredential {
   isRefused: boolean
   reason: string
   retryAfter: number | undefined
 }
 
-/** A page uses a kept credential only if it is valid for at least this time, milliseconds. */
+/** A kept credential must be valid for at least this time, milliseconds. */
 const leastMs = 5 * 60 * 1000
 /** Key in `sessionStorage`. A tab keeps its credential over reloads: the number of credentials per user is limited. */
 const storageKey = 'hub-mqtt'
@@ -36,7 +36,7 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
   try {
     sessionStorage.setItem(storageKey, JSON.stringify({ ...credential, of: holder() }))
   } catch {
-    // The browser forbids this page to store anything: the next load of the page takes a new credential.
+    // The browser forbids storage: the next load of the page takes a new credential.
   }
   return credential
 }
@@ -59,7 +59,7 @@ function keptCredential(): Credential | undefined {
   }
 }
 
-/** The user whose credential is kept. A user who logs in later may read other things, and needs another one. */
+/** The user whose credential is kept. Another user may have other permissions. */
 function holder(): string {
   return user.value?.email ?? ''
 }

@@ -42,12 +42,10 @@ export interface NowPlaying {
 
 export const nothing: NowPlaying = { controls: [] }
 
-/** Maximum number of control states of a livestream that a page keeps: publishers may invent any number of names. */
+/** Maximum number of control states per livestream: publishers may invent names without end. */
 const maxControls = 100
 
-/**
- * Applies an event to a livestream. Returns the same object if the event is old, or of a kind that pages do not show.
- */
+/** Applies an event to a livestream. Returns `before` itself if pages do not show the event. */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
   if (!isRecord(event)) return before
   const kind = kindByName.get(textOf(event.event))
@@ -68,7 +66,7 @@ export function after(before: NowPlaying, event: unknown, now: number): NowPlayi
   }
 }
 
-/** The control states that are on now. Usually an event switches a state off, otherwise `validUntil` ends it. */
+/** The control states that are on. An event or `validUntil` ends a state. */
 export function controlsOn({ controls }: NowPlaying, now: number): ControlState[] {
   return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)
 }
@@ -118,7 +116,7 @@ function withControl(
   return { ...before, controls: controls.slice(-maxControls) }
 }
 
-/** The URL of a cover that a page may load. Only https is allowed, and a real cover is preferred to a fallback. */
+/** The URL of a cover, which must be https. Real covers come before fallbacks. */
 function coverOf(media: unknown): string | undefined {
   const covers = (Array.isArray(media) ? media : []).filter(isRecord).filter(({ type }) => type === 'cover')
   const urls = [...covers.filter(({ isFallback }) => isFallback !== true), ...covers].map(({ url }) => url)

@@ -31,7 +31,7 @@ export function Board() {
   )
 }
 
-/** The filter for announcements. It is shown only while there are some, or while it is switched on. */
+/** The filter for announcements. */
 function Announcing() {
   const count = announcing.value.length
   if (count === 0 && !isAnnouncingOnly.value) return null

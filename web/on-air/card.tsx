@@ -6,13 +6,13 @@ import { Progress } from './progress.tsx'
 import { TrackTitle } from './track-title.tsx'
 import { nameOfControl } from './words.ts'
 
-/** One livestream on the board. Events of other livestreams do not draw its card again. */
+/** One livestream on the board. */
 export function Card({ livestream }: { livestream: Livestream }) {
   const { id, title, now } = livestream
   const known = now.value
   const { playing, text } = known
   const next = upNext(known)
-  // The computed value is a text: a tick of `ticker` draws the card again only if this text has changed.
+  // Computed as a text: a tick of `ticker` draws the card only if the text changes.
   const controls = useComputed(() =>
     controlsOn(now.value, ticker.value)
       .map(({ name }) => nameOfControl(name))

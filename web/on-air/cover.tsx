@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { hueOf, initialsOf } from './words.ts'
 
-/** A cover. If there is none, or if it does not load, the initials of the livestream are shown. */
+/** A cover, or the initials of the livestream if no cover can be loaded. */
 export function Cover({ url, name, id }: { url: string | undefined; name: string; id: string }) {
   const failed = useSignal<string | undefined>(undefined)
   const isShown = url !== undefined && failed.value !== url

@@ -2,7 +2,7 @@ import { connection, ticker } from './livestreams.ts'
 import { search } from './search.ts'
 import { clockTime } from './times.ts'
 
-/** Shows in the head whether the page is up to date, and tells screen readers when that changes. */
+/** Shows whether the page is up to date. Screen readers announce changes. */
 export function Connection() {
   const { state, reason } = connection.value
   const words = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost', refused: 'Not connected' }[

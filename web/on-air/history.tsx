@@ -8,7 +8,7 @@ import { askAsUser, offerLogIn, user } from '../page/session.ts'
 import { connection, type Livestream } from './livestreams.ts'
 import { clockTime, dayOf, duration } from './times.ts'
 
-/** The titles before the present one: those in the journal, and those that came while the page was open. */
+/** The titles before the present one, from the journal and from live events. */
 export function History({ livestream }: { livestream: Livestream }) {
   const { id, now } = livestream
   const tracks = useSignal<readonly Track[]>([])
@@ -37,7 +37,7 @@ export function History({ livestream }: { livestream: Livestream }) {
     if (mayRead && (isLive || !isRead.value)) void load()
   }, [mayRead, isLive])
 
-  /** Reads pages of the history until enough titles are found: most events of a livestream may be radiotext. */
+  /** Reads pages until enough titles are found: most events may be radiotext. */
   async function load(): Promise<void> {
     if (isBusy.value) return
     isBusy.value = true
@@ -53,7 +53,7 @@ export function History({ livestream }: { livestream: Livestream }) {
         break
       }
       const page = tracksIn(answer.body.events)
-      // If the newest page reaches back to the titles from before the connection was lost, there is no gap.
+      // The newest page reaches titles from before the connection was lost: there is no gap.
       const isJoined = isNewest && page.some(({ time }) => time <= (covered.current ?? -Infinity))
       batch(() => {
         problem.value = ''
@@ -108,7 +108,7 @@ export function History({ livestream }: { livestream: Livestream }) {
 
 const mostAtOnce = 5
 const leastShown = 20
-/** Maximum number of titles that are kept, because the page may stay open for weeks. */
+/** Maximum number of titles that are kept: the page may stay open for weeks. */
 const mostKept = 2_000
 
 function Row({ track, above }: { track: Track; above: Track | undefined }) {

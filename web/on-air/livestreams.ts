@@ -11,7 +11,7 @@ export interface Livestream {
   id: string
   title: string
   institutionId: string
-  /** What the livestream plays now. When this changes, the page draws the card of the livestream again. */
+  /** What the livestream plays now. A change draws the card of this livestream again. */
   now: Signal<NowPlaying>
 }
 
@@ -21,7 +21,7 @@ export interface Institution {
   acronym: string
 }
 
-/** All livestreams by their ids: those of the feed, and those for which only events have come. */
+/** All livestreams by their ids: those of the feed, and others that have events. */
 export const livestreams = signal<ReadonlyMap<string, Livestream>>(new Map())
 export const institutions = signal<readonly Institution[]>([])
 export const connection = signal<{ state: ConnectionState; reason: string }>({
@@ -32,7 +32,7 @@ export const connection = signal<{ state: ConnectionState; reason: string }>({
 export const isListed = signal(false)
 /** Why the list could not be read. Empty: the page waits for the first answer, or has the list. */
 export const listProblem = signal('')
-/** The time at the hub, set every few seconds. It is the only ticker of the page. */
+/** The time at the hub, set every few seconds. */
 export const ticker = signal(now())
 /** Livestreams for which a traffic announcement or another control state is on. */
 export const announcing = computed(() =>
@@ -43,7 +43,7 @@ const tickMs = 5_000
 /** Messages that come within this time are shown together, milliseconds: a new connection brings thousands. */
 const togetherMs = 50
 const relistMs = 5 * 60 * 1000
-/** Seconds after which the page asks for the list again, if the hub has no list or did not answer. */
+/** Pause after a failed request for the list, seconds, if the hub names none. */
 const retrySeconds = 10
 
 /** Follows all livestreams until the returned function is called. */
@@ -82,7 +82,7 @@ export function follow(): () => void {
   }
 }
 
-/** Livestreams that the feed does not list, and that the page does not show yet. Many may come at once. */
+/** Unlisted livestreams that are not shown yet. Many may come at once. */
 const added = new Map<string, Livestream>()
 
 function take(topic: string, payload: Uint8Array): void {
@@ -130,8 +130,8 @@ function followList(): () => void {
 }
 
 /**
- * Shows the livestreams of a list, each with the events that the page already has for it. Of the livestreams that are
- * not in the list, the page shows only those that have events, as it would if it were opened now.
+ * Shows the livestreams of a list, with the events that the page already has. Other livestreams stay if they have
+ * events.
  */
 function list(body: Record<string, unknown>): void {
   const listed = [body.livestreams].flat().filter(isRecord)

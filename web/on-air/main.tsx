@@ -15,7 +15,7 @@ import { moveBars } from './progress.tsx'
 function OnAir() {
   const [, id] = /^\/livestreams\/(.+)$/.exec(currentPath.value) ?? []
   const isRefused = connection.value.state === 'refused'
-  // Begins to follow when the user is known, and again when another user has logged in.
+  // Following begins when the user is known, and anew with another user.
   const who = user.value === undefined ? undefined : (user.value?.email ?? '')
   useEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
   useEffect(() => {
@@ -26,7 +26,7 @@ function OnAir() {
     const former = shown.current
     shown.current = id
     if (former === id) return
-    // Moves the focus, for people who do not see that the page has changed. On the way back they go on where they were.
+    // Moves the focus for people who do not see the page change. On the way back, the focus goes to the former card.
     const card = id === undefined && document.querySelector(`.card a[href="/livestreams/${former}"]`)
     if (card instanceof HTMLElement) card.focus()
     else focusContent()

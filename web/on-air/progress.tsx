@@ -16,7 +16,7 @@ function seconds(time: number): number {
   return (time - begin) / 1000
 }
 
-/** How much of a title has played. CSS computes all bars from one number, so that no script draws a bar again. */
+/** How much of a title has played. CSS moves all bars by `--now`: no script draws them again. */
 export function Progress({ track }: { track: Track }) {
   const { time, length } = track
   const age = useComputed(() => {
@@ -37,5 +37,5 @@ export function Progress({ track }: { track: Track }) {
   )
 }
 
-/** A title counts as over only this long after its end, milliseconds, because its length is an estimate. */
+/** A title is over this long after its end, milliseconds: its length is an estimate. */
 const overMs = 60_000

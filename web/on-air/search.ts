@@ -14,7 +14,7 @@ export const search = signal('')
 /** Whether only livestreams with an announcement are shown. */
 export const isAnnouncingOnly = signal(false)
 
-/** Number of characters of each title that are searched: publishers may send titles of any length. */
+/** Number of characters of each title that are searched: titles may have any length. */
 const longest = 500
 
 /** An institution with those of its livestreams that match. */
@@ -23,10 +23,7 @@ export interface Group {
   livestreams: readonly Livestream[]
 }
 
-/**
- * Takes the place of the institution for each livestream that is not in the list. As long as the page has no list, that
- * is every livestream, so the title then says only `Livestreams`.
- */
+/** Stands for the institution of livestreams outside of the list. Without a list, all livestreams are in this group. */
 const others = computed(
   (): Institution => ({
     id: '',

@@ -25,7 +25,7 @@ export function duration(ms: number): string {
   return hours > 0 ? `${hours}:${two(minutes)}:${two(seconds % 60)}` : `${minutes}:${two(seconds % 60)}`
 }
 
-/** How long ago something was, or how soon it is: `just now`, `4 min ago`, `in 2 h`. */
+/** Time from `now`: `just now`, `4 min ago`, `in 2 h`. */
 export function relative(time: number, now: number): string {
   const minutes = Math.round(Math.abs(now - time) / 60_000)
   if (minutes === 0) return 'just now'

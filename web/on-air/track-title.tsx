@@ -1,6 +1,6 @@
 import type { NowPlaying } from '../live/now-playing.ts'
 
-/** The title and artist that play now, or a text which says that there is no title yet. */
+/** The title and artist that play now, or `No title yet`. */
 export function TrackTitle({ playing }: { playing: NowPlaying['playing'] }) {
   if (!playing) return <p class="artist">No title yet</p>
   return (

@@ -10,7 +10,7 @@ export interface Answer {
   retryAfter: number | undefined
 }
 
-/** How long a page waits for an answer, milliseconds. Without an end, a hung node or a dead line would look well. */
+/** How long a page waits for an answer, milliseconds. A hung node or a dead line must be noticed. */
 const usualPatienceMs = 15_000
 
 /** Sends a request to the hub. Never rejects. */

@@ -5,7 +5,7 @@ export function now(): number {
   return Date.now() + ahead
 }
 
-/** Sets the clock by an answer of the hub. The `date` header has whole seconds, so small differences are ignored. */
+/** Sets the clock by an answer of the hub. Ignores small differences: `date` has whole seconds. */
 export function setClock(response: Response): void {
   const date = Date.parse(response.headers.get('date') ?? '')
   const difference = date - Date.now()

@@ -7,8 +7,8 @@ export function focusContent(): void {
 }
 
 /**
- * Gives the focus to the nearest heading that stays, when an element goes away with the focus. Otherwise the next Tab
- * would begin at the top of the page, and a screen reader would say nothing.
+ * Gives the focus of a removed element to the nearest heading that stays. Otherwise Tab would begin at the top, and a
+ * screen reader would say nothing.
  */
 export function useFocusOnHeading(gone: RefObject<HTMLElement | null>): void {
   // A layout effect ends while the element is still in the page.
@@ -19,7 +19,7 @@ export function useFocusOnHeading(gone: RefObject<HTMLElement | null>): void {
       const [inPanel, inView] = ['.panel', '.view'].map((part) =>
         element.closest(part)?.querySelector('h1, h2'),
       )
-      // It is not known yet which of the elements around this one go away as well.
+      // Elements around this one may go away as well: wait.
       queueMicrotask(() => {
         const heading = [inPanel, inView].find((one) => one?.isConnected)
         if (!(heading instanceof HTMLElement)) return focusContent()

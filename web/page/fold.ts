@@ -1,4 +1,4 @@
-/** The form of a text that is compared in searches, so that `kuste` and `KÜSTE` both find `Küste`. */
+/** A text as searches compare it: `kuste` and `KÜSTE` find `Küste`. */
 export function fold(text: string): string {
   return text
     .normalize('NFKD')

@@ -2,14 +2,14 @@ import { batch, signal } from '@preact/signals'
 
 /** Path of the page that is shown. */
 export const currentPath = signal(location.pathname)
-/** Query of that page's address, with the `?`. An empty text if the address has no query. */
+/** Query of the shown page, with the `?`. Empty: no query. */
 export const query = signal(location.search)
 
 addEventListener('popstate', shown)
 
 /**
- * A handler for clicks that shows another page without loading it. It handles links to pages of the same script, and
- * leaves to the browser all other links and all clicks that open a new tab or window.
+ * A click handler that shows pages of the same script without loading them. The browser handles all other links, and
+ * clicks for a new tab or window.
  */
 export function linksTo(isOurs: (path: string) => boolean) {
   return (event: MouseEvent): void => {
@@ -23,15 +23,15 @@ export function linksTo(isOurs: (path: string) => boolean) {
 }
 
 /**
- * A text as a part of a path. Replaces lone surrogates: any publisher may send them, but a URL cannot contain them.
- * Puts `%00`, which no name has, before `.` and `..`: browsers take these for steps in the path, also as `%2E`.
+ * A text as a part of a path. Replaces lone surrogates, which any publisher may send but no URL can contain. Puts `%00`
+ * before `.` and `..`, which browsers take for steps even as `%2E`; no name has `%00`.
  */
 export function pathPart(text: string): string {
   const isStep = text === '.' || text === '..'
   return (isStep ? '%00' : '') + encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\uFFFD'))
 }
 
-/** The text of a part of a path. Returns the part itself if it cannot be decoded: nothing has such a name. */
+/** The text of a part of a path, or the part itself if it cannot be decoded. */
 export function textOf(part: string): string {
   try {
     return decodeURIComponent(part).replace(/^\0/, '')

@@ -12,7 +12,7 @@ export interface User {
 /** The user who is logged in. Null: there is none. Undefined: not known yet. */
 export const user = signal<User | null | undefined>(undefined)
 
-/** Why the page cannot yet continue the log-in of an earlier visit. Empty: it can, or there is none. */
+/** Why the page cannot yet continue the log-in of an earlier visit. Empty: no problem. */
 export const resumeProblem = signal('')
 
 /** Whether the form to log in is shown: the hub requires a log-in, or the visitor wants one. */
@@ -24,10 +24,7 @@ export const isLogInOptional = signal(false)
 let token: string | undefined
 let renewing: Promise<Answer> | undefined
 
-/**
- * Key in `localStorage`. It is set while there is a cookie. If it is not set, a page does not ask for a session. Its
- * value is no secret.
- */
+/** Key in `localStorage`, present while there is a log-in cookie. Without the key, a page asks for no session. */
 const mark = 'hub-logged-in'
 const path = '/auth/session'
 /** Pause before a page tries again to continue a log-in, seconds. */
@@ -57,13 +54,13 @@ export function logIn(email: string, password: string): Promise<string | undefin
   return logInAt(path, { email, password })
 }
 
-/** Logs in by a request to another path. Resolves with the problem, if there is one. */
+/** Logs in by a request to `path`. Resolves with the problem, if there is one. */
 export async function logInAt(path: string, body: unknown): Promise<string | undefined> {
   const answer = await ask('POST', path, { body })
   return begin(answer) ? undefined : reasonOf(answer)
 }
 
-/** Ends the log-in. Resolves with the problem, if there is one: then the log-in goes on. */
+/** Ends the log-in. Resolves with a problem if the log-in goes on. */
 export async function logOut(): Promise<string | undefined> {
   const answer = await ask('DELETE', path)
   if (answer.status !== 200) return reasonOf(answer)
@@ -76,7 +73,7 @@ export async function logOut(): Promise<string | undefined> {
   return undefined
 }
 
-/** Sends a request as the user, or as a stranger if nobody is logged in. Renews the token if the hub refuses it. */
+/** Sends a request as the user, or as a stranger. Renews a refused token. */
 export async function askAsUser(
   method: string,
   path: string,
@@ -87,7 +84,7 @@ export async function askAsUser(
   const isMissing = answer.status === 401 && user.value !== null
   if (!isExpired && !isMissing) return withLogInIfRefused(answer)
   const renewed = await renew()
-  // If the renewal neither succeeded nor was refused, the log-in may still be valid: the caller may try again later.
+  // With an answer other than 200 or 403, the log-in may still be valid. The caller can try later.
   if (renewed.status !== 200 && renewed.status !== 403) return renewed
   // After the end of a log-in, a stranger may still be welcome.
   return withLogInIfRefused(await ask(method, path, { ...sent, token }))
@@ -109,7 +106,7 @@ function withLogInIfRefused(answer: Answer): Answer {
   return answer
 }
 
-/** Renews the token, once for all requests that wait for it. 403: the log-in has ended. */
+/** Renews the token, once for all waiting requests. 403: the log-in has ended. */
 function renew(): Promise<Answer> {
   renewing ??= ask('PUT', path).then((answer) => {
     renewing = undefined

@@ -6,7 +6,7 @@ import { currentPath } from './location.ts'
 import { LogIn } from './log-in.tsx'
 import { logOut, mustLogIn, offerLogIn, resumeProblem, user } from './session.ts'
 
-/** The frame of every page: a head with its name and the user, and the form to log in where that is needed. */
+/** The frame of every page: its head, and the log-in form where needed. */
 export function Shell(props: {
   title: string
   /** The address that the title in the head links to. */

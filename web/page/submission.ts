@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 
-/** Handles the submission of a form. `isBusy`: it is being sent. `problem`: what went wrong, in words. */
+/** Handles the submission of a form. `send` resolves with what went wrong, in words. */
 export function useSubmission(send: (fields: FormData) => Promise<string | undefined>) {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)

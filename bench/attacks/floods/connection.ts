@@ -28,7 +28,7 @@ export const handshakes: Attack = (target, force) => {
   })
 }
 
-/** Log-ins with a will as large as a CONNECT allows, for the publisher's inbox. The client then cuts the connection. */
+/** Log-ins with a will of 60 kB for the inbox. The client then cuts the connection. */
 export const largeWills: Attack = (target, force) => {
   const assault = createAssault(force)
   const topic = Buffer.from(`inbox/${target.livestreams[0]?.institution.id}`)
@@ -51,7 +51,7 @@ export const largeWills: Attack = (target, force) => {
   })
 }
 
-/** Connections with only the start of a ClientHello. Each stays for two seconds, or until the node ends it. */
+/** Connections with only the start of a ClientHello. Each stays for at most two seconds. */
 export const halfHandshakes: Attack = (target, force) => {
   const assault = createAssault(force)
   return assault.everywhere(async (worker) => {

@@ -4,7 +4,7 @@ import { type Attack, createAssault, type Target } from '../attack.ts'
 /** Number of events that each connection keeps in flight. */
 const inFlight = 4
 
-/** Publishes events with one credential, as fast as the node acknowledges them. So the node sets the rate. */
+/** Publishes events with one credential, as fast as the node acknowledges them. */
 export function floodEvents(make: (target: Target) => readonly Buffer[]): Attack {
   return (target, force) => {
     const assault = createAssault(force)

@@ -6,7 +6,7 @@ const bytesAtOnce = 64 * 1024
 
 type Login = 'publisher' | 'subscriber'
 
-/** PINGREQs, which the node must answer. Like all floods below: sent by a logged-in client without a pause. */
+/** PINGREQs, which the node must answer. In all these floods, a logged-in client sends without a pause. */
 export const pingFlood: Attack = floodPackets('subscriber', () => Buffer.of(0xc0, 0))
 /** Releases of QoS 2 messages that were never sent. */
 export const pubrelFlood: Attack = floodPackets('publisher', () => Buffer.of(0x62, 2, 0, 1))
@@ -26,7 +26,7 @@ export const manyFiltersFlood: Attack = floodPackets('subscriber', () => {
 export const unsubscribeFlood: Attack = floodPackets('subscriber', () => {
   return Buffer.concat([Buffer.of(0xa2, 11, 0, 1, 0, 7), Buffer.from('radio/#')])
 })
-/** Events to a topic where the publisher may not publish. The node makes a report for each. */
+/** PUBLISHes to a forbidden topic. The node makes a report for each. */
 export const deniedPublishFlood: Attack = floodPackets('publisher', () =>
   publishPacket('x', 1, Buffer.alloc(0)),
 )

@@ -7,7 +7,7 @@ export const asyncapiReads: Attack = floodRequests(() => 'GET /asyncapi.json HTT
 export const unknownReads: Attack = floodRequests(() => 'GET /x HTTP/1.1\r\n\r\n', 64)
 /** Requests with as many header fields as fit into a request. */
 export const manyHeaders: Attack = floodRequests(() => `GET / HTTP/1.1\r\n${'a:\r\n'.repeat(3_900)}\r\n`, 8)
-/** Log-ins with `expect: 100-continue`: each costs the node one more answer. The body does not wait for that answer. */
+/** Log-ins with `expect: 100-continue`, which cost the node one more answer each. */
 export const expectations: Attack = floodRequests(
   () =>
     'POST /auth/login HTTP/1.1\r\nexpect: 100-continue\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}',
@@ -19,7 +19,7 @@ export const wrongLogins: Attack = floodRequests(() => {
   return `POST /auth/login HTTP/1.1\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`
 }, 4)
 
-/** Sends `atOnce` requests at once on each connection, and as many again after an answer, or after a second. */
+/** Sends `atOnce` requests at once, and repeats this after an answer or 1 s. */
 function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
   return (target, force) => {
     const assault = createAssault(force)

@@ -3,7 +3,7 @@ import { type Hazard, type Place, seen } from '../hazard.ts'
 import { queueLimit } from '../subject.ts'
 import { leaveSession, openPublisher, publish } from '../users.ts'
 
-/* Hazards: the messages that a broker keeps for an offline session, and sends when the client comes back. */
+/* Hazards of the messages that a broker keeps for an offline session. */
 
 export const outdatedDelivered: Hazard = {
   about:

@@ -4,7 +4,7 @@ import { type Hazard, seen } from '../hazard.ts'
 import { sessionLimit } from '../subject.ts'
 import { leaveSession, openPublisher, openUser, publish } from '../users.ts'
 
-/* Hazards of persistent sessions: their owners, their number, and the data that a broker stores about them. */
+/* Hazards of persistent sessions: their owners, their number, their stored data. */
 
 export const deniedFilterDelivered: Hazard = {
   about:

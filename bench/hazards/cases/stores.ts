@@ -5,7 +5,7 @@ import { type Hazard, seen } from '../hazard.ts'
 import { breakConnections, withFault } from '../store-faults.ts'
 import { leaveSession, openPublisher, openSubscriber, publish } from '../users.ts'
 
-/* Hazards: a broker suffers from a failing or disconnected store, or burdens the store with too many commands. */
+/* Hazards of a store that fails, is disconnected, or gets too many commands. */
 
 export const storeErrorEndsProcess: Hazard = {
   about:
@@ -38,7 +38,7 @@ export const lostWithConnection: Hazard = {
     const subscriber = await openSubscriber(place, [`radio/${place.livestream.id}/#`], 1)
     const acknowledged = []
     for (let start = 0; start < events.length; start += 10) {
-      // A new publisher each time: the broker may have cut the last one off instead of acknowledging its events.
+      // A new publisher each time: the broker may have cut the last one off.
       const publisher = await openPublisher(place)
       await breakConnections(place.subject)
       acknowledged.push(...(await publish(place, publisher, events.slice(start, start + 10))))

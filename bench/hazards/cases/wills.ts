@@ -4,7 +4,7 @@ import { type Marked, marksOf, tracks } from '../events.ts'
 import { type Hazard, type Place, seen } from '../hazard.ts'
 import { leaveSession, openSubscriber } from '../users.ts'
 
-/* Hazards of wills, the messages that a broker publishes for a client whose connection broke. */
+/* Hazards of wills, which a broker publishes when a connection breaks. */
 
 export const wildcardWill: Hazard = {
   about:
@@ -19,7 +19,7 @@ export const wildcardWill: Hazard = {
   },
 }
 
-/** Every four heartbeats (here 800 ms) an Aedes broker publishes the stored wills of brokers that have ended. */
+/** Every four heartbeats, here 800 ms, an Aedes broker publishes the wills of ended brokers. */
 const aedes = { heartbeatInterval: 200 }
 const sweepMs = 5000
 

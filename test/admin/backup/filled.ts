@@ -20,7 +20,7 @@ export interface Size {
   webhookPort?: number
 }
 
-/** Who may log in to a filled hub, and the content by which `isAllThere` recognises it. */
+/** Log-ins of a filled hub, and what `isAllThere` looks for. */
 export interface Filled {
   publisher: Issued
   app: Issued
@@ -38,9 +38,8 @@ export async function ask<Result>(node: Node, command: string, args: object = {}
 }
 
 /**
- * Fills a hub the way its users do. It adds credentials, a user, webhooks whose endpoint is dead, and persistent
- * sessions whose clients disconnect. It publishes a track event for each livestream, an event that the hub refuses, a
- * control event that waits for the sessions, and a track event that waits for the webhooks.
+ * Fills a hub with credentials, a user, sessions, webhooks and events. The sessions are away and the endpoints dead, so
+ * events wait.
  */
 export async function fill(
   t: Test,
@@ -117,8 +116,7 @@ export async function isAllThere(
 }
 
 /**
- * The entries of an embedded store, to compare two stores. No node may have the store open. Leaves out what every run
- * of a node changes: some entries, and in work items the number of tries.
+ * Returns the entries of a closed embedded store, to compare two stores. Leaves out what every run of a node changes.
  */
 export async function entriesOf(directory: string): Promise<Map<string, string>> {
   const changing =

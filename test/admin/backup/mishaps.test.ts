@@ -34,7 +34,7 @@ t.test('a file that changes while it is taken in', async (t) => {
     await copyFile(file, join(dataDir, 'import'))
     const changing = {
       ...store,
-      // The import reads the file twice, and calls `dump` in between. This `dump` exchanges the file.
+      // The import calls `dump` between its two readings of the file.
       async *dump() {
         await copyFile(other, join(dataDir, 'import'))
         yield* store.dump()

@@ -12,7 +12,7 @@ t.test('an event is described where a route takes it, with all that it names', a
   t.notOk(described([DataEvent]).includes('TrackEvent'))
 })
 
-/** Names of the event schemas in the OpenAPI document of a route that takes this body. */
+/** The event schemas in the OpenAPI document of a route with this body. */
 function described(body: BodySchemas): string[] {
   const route = {
     ...({ method: 'POST', path: '/x', id: 'x', summary: 'x', tag: 'x', body, answers: {} } as const),

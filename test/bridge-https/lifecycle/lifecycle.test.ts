@@ -102,7 +102,7 @@ t.test('the first request of a day survives a crash, the others a stop, old days
     await again.close()
     return counters.map(({ day, requests }) => `${day} ${requests}`)
   }
-  // The store applies commits in order: when this one is done, the commit of the counter is done too.
+  // Commits are applied in order: after this commit, the counter is stored, too.
   await store.commit([{ put: 'x/y', value: '' }])
   t.same(await stored(), ['2026-03-01 1'])
   traffic.count('push', 'GET /topics')

@@ -13,7 +13,7 @@ t.test('a user who is removed while the URL is checked gets no webhook', async (
   const { subscribe } = open(
     {},
     {
-      // The check asks a name server, which may be the user's own. Its answer may come only after the user is removed.
+      // The user's own name server can delay this check until the user is removed.
       async checkUrl() {
         isRemoved = true
         return undefined
@@ -53,7 +53,7 @@ t.test('a change waits for earlier ones of its user, and for no others', async (
   await Promise.all(changes)
 })
 
-/** The routes, with fakes for the parts of the node that they use. Each returned function asks one route as a user. */
+/** The routes on fake parts. Each returned function asks one route as a user. */
 function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Parts> = {}) {
   const unused = () => {
     throw new Error('nothing is added, read or removed')

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { type Asker, createHashingQueue } from '../../../bridge-https/users/hashing-queue.ts'
 
-/** A hashing queue that records names: of the clients that it serves, and of those that it sends away. */
+/** Records which clients the queue serves, and which it sends away. */
 function openQueue(places: number) {
   const queue = createHashingQueue(places)
   const sentAway: string[] = []

@@ -126,7 +126,7 @@ t.test('one network has five times what one address has', async (t) => {
 
 type LogIn = ReturnType<typeof createLogIn>
 
-/** The log-in part of a hub with these accounts, all with the password `right`. It remembers addresses that got in. */
+/** The log-in of a hub with these accounts, each with the password `right`. */
 async function startWith(t: Test, emails: readonly string[]) {
   const store = createSharedSpace().openFollowed(t)
   store.start()
@@ -158,7 +158,7 @@ function countsOf(outcomes: readonly string[]): Record<string, number> {
   return counts
 }
 
-/** Asks for a reset mail to `email` from each of these client addresses. Returns how many mails the hub sends. */
+/** Asks for a reset mail from each address. Returns how many mails are sent. */
 async function mailed(ask: LogIn['mayAskForMail'], email: string, places: readonly string[]) {
   let mails = 0
   for (const place of places) {

@@ -9,7 +9,7 @@ export interface Mail {
   text: string
 }
 
-/** A mail server that accepts every mail. Has only what a client needs of SMTP (RFC 5321). Ends with the test. */
+/** Starts a mail server that accepts every mail, with the least of SMTP (RFC 5321). */
 export async function startMailServer(t: Test) {
   const mails: Mail[] = []
   const sockets = new Set<Socket>()
@@ -34,7 +34,7 @@ export async function startMailServer(t: Test) {
   return {
     port: typeof address === 'object' && address ? address.port : 0,
     count: () => mails.length,
-    /** Waits for the next mail. Each call returns another mail, in the order of arrival. */
+    /** Waits for the next mail, in the order of arrival. */
     async next(): Promise<Mail> {
       for (;;) {
         const mail = mails[read]

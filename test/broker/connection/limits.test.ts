@@ -73,7 +73,7 @@ t.test('above the rate publishing slows down, and nothing is lost', async (t) =>
   t.ok(performance.now() - began > 2900, '30 of 50 events had to wait, the last for three seconds')
 })
 
-/** A peer that never reads, so everything that the broker writes to it stays in memory. */
+/** A peer that never reads: what the broker writes stays in memory. */
 function deafPeer(): Duplex {
   return new Duplex({ read() {}, write() {} })
 }
@@ -160,7 +160,7 @@ async function spendRate(t: Test, broker: PlainBroker): Promise<void> {
   await client.next('puback', 1)
 }
 
-/** Clients of one credential. Each sends a PUBLISH of 900 kB, which waits because of the publish rate. */
+/** Each client sends a PUBLISH of 900 kB, which waits for the publish rate. */
 async function waitingPublishes(t: Test, broker: PlainBroker, count: number): Promise<Peer[]> {
   const clients: Peer[] = []
   for (let index = 0; index < count; index++) clients.push(await peer(t, broker, `studio ${index}`))
@@ -207,7 +207,7 @@ t.test('of a client that may never publish nothing is kept that waits', async (t
     collectGarbage()
     return process.memoryUsage().arrayBuffers
   }
-  // The clients are in this process, so the bytes that they have not sent yet also count.
+  // The clients' unsent bytes also count: the clients are in this process.
   await comes(() => kept() < 45_000_000, 10_000)
   t.ok(kept() < 45_000_000, `${kept()} bytes are kept of 90,000,000`)
   t.notOk(

@@ -10,10 +10,7 @@ function encodePuback(packetId: number): Buffer {
   return Buffer.of(packetType.puback << 4, 2, packetId >> 8, packetId & 0xff)
 }
 
-/**
- * A socket with `takePubacksAhead`. `taken`: identifiers of the PUBACKs that it took. `passedBytes`: all bytes that it
- * left to the stream, in hexadecimal.
- */
+/** `taken`: identifiers of the taken PUBACKs. `passedBytes`: the bytes left to the stream, in hexadecimal. */
 async function open(isAtEase: () => boolean = () => true) {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
   const taken: number[] = []

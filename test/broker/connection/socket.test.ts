@@ -11,8 +11,8 @@ import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
 /*
- * The packets of one message to several clients differ only in their packet identifier, which `packet` writes into the
- * same bytes for each client. No client may get the identifier of another, however slowly the network takes the bytes.
+ * `packet` writes the identifier of each client into the same bytes. On a slow network, a client could get the
+ * identifier of another.
  */
 const count = 4_000
 const payload = Buffer.alloc(900, 'x')
@@ -33,7 +33,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
       for (let id = 1; id <= count; id++) {
         if (!outgoing.hasRoom(length)) t.fail(`no room for ${id}`)
         outgoing.write(publish.packet(1, {}, id), true)
-        // Lets the network send now and then. So some packets find an empty buffer, others wait behind earlier ones.
+        // Some packets must find an empty buffer, others must wait behind earlier ones.
         if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
         if (id === count / 2) setTimeout(() => reader.resume(), pauseMs)
       }
@@ -46,7 +46,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   }
 }
 
-/** The default of Node 22; in Node 20 it is 16 KiB. A stream that never held this many bytes emits no `drain`. */
+/** The default of Node 22; Node 20 has 16 KiB. A stream that stays below emits no `drain`. */
 const highWaterMark = 64 * 1024
 
 for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp, stream })) {
@@ -130,7 +130,7 @@ async function tcp(t: Test): Promise<Pair> {
   return pairOf(t, createTcpServer(), 'connection', (port) => new Socket().connect(port, '127.0.0.1'))
 }
 
-/** A stream that passes its bytes on in a later turn of the event loop, like a WebSocket. */
+/** A stream whose bytes arrive in a later turn, as with a WebSocket. */
 async function stream(): Promise<Pair> {
   const reader = new Duplex({ read() {}, write() {} })
   const writer = new Duplex({

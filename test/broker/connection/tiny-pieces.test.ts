@@ -23,11 +23,11 @@ t.test('what lies behind too many tiny pieces of a packet is not read', async (t
   const { broker } = await openBroker(t, { limits: { publishRate: 0 } })
   const { isCutOff, pieces } = await drip(t, broker, 'one', 2_000)
   t.ok(isCutOff)
-  // The broker allows 1,024 pieces. A connection that was not cut off at once would read 128 more.
+  // The broker allows 1,024 pieces. `endGently` would read 128 more.
   t.ok(pieces < 1_100, `${pieces} pieces were taken`)
 })
 
-/** Sends the first bytes of a PUBLISH one by one, until the broker cuts the connection off. `pieces`: bytes sent. */
+/** Sends a PUBLISH byte by byte until the broker cuts the connection off. `pieces`: bytes sent. */
 async function drip(
   t: Test,
   broker: Broker,

@@ -40,7 +40,7 @@ t.test('nor one that was read from the journal', async (t) => {
   t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
 })
 
-/** The client of a persistent session. Its network takes bytes only from `take` on, until `hold`. */
+/** A client of a persistent session. The network takes bytes from `take` until `hold`. */
 function heldClient({ broker }: PlainBroker) {
   const packets: Packet[] = []
   const parse = parser()
@@ -87,7 +87,7 @@ function heldClient({ broker }: PlainBroker) {
       send({ cmd: 'unsubscribe', messageId: 2, unsubscriptions: ['e/#'] })
       while ((await broker.session('c'))?.subscriptions.length !== 0) await nextTurn()
     },
-    /** The topics of all messages that come before UNSUBACK, and in some turns of the event loop after it. */
+    /** The topics of messages before UNSUBACK and in some turns after it. */
     async topics(): Promise<string[]> {
       await has('unsuback')
       for (let turn = 0; turn < 50; turn++) await nextTurn()

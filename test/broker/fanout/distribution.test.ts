@@ -15,8 +15,7 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
     ended.push(index)
   })
   await Promise.all(deliveries)
-  // The deliveries run one after the other. Each could make 30 breaks. A break lasts a turn of the event loop, and in
-  // each turn a new delivery comes. If the queue made all breaks, almost all 100 deliveries would wait.
+  // In each turn of the event loop one delivery comes. If each took its 30 turns, almost all would wait.
   t.ok(most < 20, `${most} waited`)
   t.same(
     ended,

@@ -103,7 +103,7 @@ function endOf({ lines }: PlainBroker) {
   return lines.find(({ msg }) => msg === 'connection closed')
 }
 
-/** A client that subscribes to everything, and never reads. What the broker writes to it stays in memory. */
+/** A client that subscribes to everything and never reads: written bytes stay in memory. */
 function deafClient({ broker }: PlainBroker, clientId: string, clean: boolean) {
   const socket = new Duplex({ read() {}, write() {} })
   broker.accept(socket, '127.0.0.1')
@@ -113,7 +113,7 @@ function deafClient({ broker }: PlainBroker, clientId: string, clean: boolean) {
   send({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: '#', qos: 1 }] })
   return {
     socket,
-    /** Resolves when the broker has written all that it writes to a client that does not read. */
+    /** Resolves when the broker writes no more, because the client does not read. */
     async isBehind(): Promise<void> {
       while (socket.writableLength <= 16 * 1024) await nextTurn()
       for (let turn = 0; turn < 10; turn++) await nextTurn()

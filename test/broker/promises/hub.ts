@@ -14,10 +14,7 @@ import { createWire } from './wire.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
 
-/**
- * Starts a hub on a store in memory, which survives the crashes of its nodes: one node, as on an embedded store, or
- * several nodes that share the store. Clients also connect through memory.
- */
+/** Starts a hub of `count` nodes. Store and connections are in memory, and the store survives crashes. */
 export async function startHub(count: number, bounds: Bounds, clock: () => number) {
   const space = createSharedSpace()
   const directory = mkdtempSync(join(tmpdir(), 'promises-'))
@@ -32,17 +29,14 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       return here
     },
 
-    /**
-     * Publishes events at QoS 1 or 2. Calls `accepted` for each acknowledged event. Resolves when all are acknowledged,
-     * or after a crash.
-     */
+    /** Calls `accepted` for each acknowledged event. Resolves after the last one, or after a crash. */
     publish: (index: number, events: readonly Event[], accepted: (event: Event) => void) =>
       nodeAt(index).publish(events, accepted),
 
     /** Resolves when all nodes have received all commits. */
     settled: () => Promise.all(nodes.map(({ settled }) => settled())),
 
-    /** Lets each node remove one batch of messages that the journal need not keep. Never rejects. */
+    /** Trims the journal by one batch on each node. Never rejects. */
     async trim(): Promise<void> {
       for (const { broker } of [...nodes]) {
         // The commits of a crashed node reject.
@@ -55,7 +49,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       return (await nodeAt(index).broker.session(clientId))?.dropped
     },
 
-    /** Resolves when the node has only `connections` clients left, and has stored the end of the other connections. */
+    /** Resolves when `connections` clients are left, and the ends of all others are stored. */
     async rests(index: number, connections: number): Promise<void> {
       const node = nodeAt(index)
       while (node.broker.connectionCount() > connections + 1) await nextTurn()
@@ -63,7 +57,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       await node.settled()
     },
 
-    /** Crashes a node: from now on, nothing it does has an effect. Then starts it again. */
+    /** Cuts a node off from its store and publisher, and starts it again. */
     async crash(index: number): Promise<void> {
       const { abandon } = nodeAt(index)
       abandoned.push(abandon())
@@ -77,7 +71,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     },
   }
 
-  /** Only a new message moves the window of the journal forward. No session has a filter for this message. */
+  /** Only a new message moves the journal's window. No filter matches this one. */
   async function trimOn({ distribute, retained, trimming }: PlainBroker['broker']): Promise<void> {
     await distribute([{ topic: '$behind', payload: Buffer.from(''), qos: 0, queue: { keep: 'every' } }])
     await retained.sweep()

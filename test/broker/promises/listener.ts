@@ -3,9 +3,9 @@ import { generate, type IPublishPacket, type Packet, parser } from 'mqtt-packet'
 
 export type Listener = ReturnType<typeof createListener>
 
-/** Callbacks for the packets of a client, in the order in which the client receives or sends them. */
+/** Callbacks for a client's packets, in their order. */
 export interface Heard {
-  /** `isRepeated`: a QoS 2 message whose identifier is not released yet, so the application does not get it again. */
+  /** `isRepeated`: the QoS 2 identifier is not released yet, so the application gets nothing. */
   publish(packet: IPublishPacket, isRepeated: boolean): void
   /** The client sends PUBACK or PUBREC. */
   answered(packetId: number): void
@@ -14,16 +14,13 @@ export interface Heard {
 
 type Answer = { cmd: 'puback' | 'pubrec' | 'pubcomp'; messageId: number }
 
-/**
- * The client of one session. It keeps the identifiers of received QoS 2 messages as long as the session lasts. It
- * answers packets at once, or when the test calls `acknowledge`.
- */
+/** The client of one session. Its QoS 2 identifiers last as long as the session. */
 export function createListener(clientId: string, heard: Heard) {
   let socket: Duplex | undefined
   let packetId = 0
   /** Identifiers of received QoS 2 messages that the node has not released by PUBREL. */
   const received = new Set<number>()
-  /** Identifiers that the node has released by PUBREL, and for which the client has not sent PUBCOMP. */
+  /** Identifiers released by PUBREL, without a PUBCOMP yet. */
   const uncompleted = new Set<number>()
   let held: Answer[] = []
   let isHolding = false
@@ -42,8 +39,8 @@ export function createListener(clientId: string, heard: Heard) {
     },
 
     /**
-     * Logs in over `wire`. A previous connection stays open, and the client reads from it, until the CONNACK comes.
-     * Then the client calls `onIn`, and after that it reads the packets behind the CONNACK.
+     * The client reads from a previous connection until the CONNACK on `wire`. It calls `onIn` before it reads what
+     * follows.
      */
     async connect(
       wire: Duplex,
@@ -89,7 +86,7 @@ export function createListener(clientId: string, heard: Heard) {
       isHolding = true
     },
 
-    /** Sends held answers: all, or only the first or last half. After `all`, the client answers at once again. */
+    /** Sends held answers. After `all`, the client answers at once again. */
     acknowledge(which: 'all' | 'first half' | 'last half'): void {
       const half = Math.ceil(held.length / 2)
       const [from, to] =

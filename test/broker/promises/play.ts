@@ -27,16 +27,16 @@ import {
 } from './promises.ts'
 import type { Draft, Sequence, Step } from './steps.ts'
 
-/** How long the test waits for messages that must come, milliseconds. Only a failing sequence waits that long. */
+/** Milliseconds. Only a sequence that fails waits so long for a message. */
 const patienceMs = Number(process.env.PROMISES_PATIENCE_MS ?? 2_000)
-/** A crash may lose acknowledgements younger than this, milliseconds: a node stores them once a second. */
+/** Milliseconds. A crash can lose younger acknowledgements: a node stores them once a second. */
 const forgottenMs = 2_500
 const minute = 60_000
 
 /** The state of an event for one session. */
 interface Copy {
   standing: Standing
-  /** How often the session received the event at QoS 1 and 2. The fields below say how it came the last time. */
+  /** Receipts at QoS 1 and 2. The fields below describe the last one. */
   received: number
   connection: number
   packetId: number | undefined
@@ -56,7 +56,7 @@ interface Session {
   node: number
   filters: Map<string, Filter>
   connection: number
-  /** How many events there were when the session last logged in, and when it last left. */
+  /** Number of events when the session last came, and when it last left. */
   cameAt: number
   leftAt: number
   copies: Copy[]
@@ -67,19 +67,19 @@ interface Session {
   /** Events in flight, by identifier. */
   inFlight: Map<number, number>
   order: Arrival[]
-  /** Events on their way at a SUBSCRIBE or UNSUBSCRIBE. They may come by the old filters, by the new ones, or both. */
+  /** Events that raced with a SUBSCRIBE or UNSUBSCRIBE. Old and new filters can count. */
   raced: Set<number>
   /** When the session came back last, it came back after a crash. */
   isAfterCrash: boolean
-  /** The in-flight window may have been full when an event came. Since then, it has not been half free. */
+  /** The in-flight window was perhaps full, and has not been half free since. */
   isBehind: boolean
-  /** How many messages the session has lost. After a crash the test knows no minimum, so `min` is 0. */
+  /** How many messages the session has lost. A crash hides the number. */
   dropped: { min: number; max: number }
 }
 
 /**
- * Plays a sequence, up to the first step with problems. Returns these problems in the order in which the test found
- * them. Problems that match `except` do not count.
+ * Plays a sequence up to the first step with problems, and returns these problems. Problems that match `except` do not
+ * count.
  */
 export async function play(sequence: Sequence, except?: RegExp): Promise<string[]> {
   const events: Event[] = []
@@ -96,7 +96,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   try {
     for (const [index, step] of sequence.steps.entries()) {
       await perform(step)
-      // Without `waits`, the next step happens while the events of this step are on their way.
+      // Without `waits`, the next step comes while these events are on their way.
       const isOnItsWay = step.act === 'publish' && !step.waits && index < sequence.steps.length - 1
       if (!isOnItsWay) await settle()
       if (problems.length > 0) return problems.map((problem) => `step ${index}: ${problem}`)
@@ -177,7 +177,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     if (waits) await trimming
   }
 
-  /** Notes that the journal may lose the events that no rule keeps: call it before, during and after trimming. */
+  /** The journal can lose events that no rule keeps. Call this before, during and after trimming. */
   function noteTrimmed(): void {
     if (bounds.windowBytes > 1) return
     for (const event of events) {
@@ -187,24 +187,23 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Here messages in flight do not count for the limit. The hub drops messages only if the session has fallen
-      // behind, which the test cannot know. So no message may count as certainly dropped, and therefore none as
-      // certainly unsent.
+      // Messages are dropped if the session has fallen behind, which the test cannot know. Without `isUnsent`, no
+      // message counts as certainly dropped.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
       )
       const trimmed = withinLimit(perhapsSent, before.map(whenTrimmed), events, limits)
       for (const { number } of events) copyOf(session, number).standing = standingIn(trimmed, number)
-      // Each time that a session which has fallen behind meets removed messages, the hub counts one lost message. The
-      // hub cannot tell whether any of them was for this session. The test then knows no maximum.
+      // At each gap in the journal, the hub counts one message as lost. The test does not know how many gaps a session
+      // meets.
       const isWaiting = before.some(({ is }) => is === 'must') || session.brought.size > 0
       if (isWaiting || isFull(session)) session.dropped.max = Infinity
     }
   }
 
   async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
-    // Events that the hub accepts during the log-in may come before the choice, or after it.
+    // Events accepted during the log-in can come before or after the choice.
     const underway = new Set(events.filter(({ accepted }) => accepted !== 'yes'))
     const asChosenFrom = (event: Event): Event =>
       underway.has(event) ? { ...event, accepted: 'perhaps' } : event
@@ -217,8 +216,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // If the journal no longer keeps an owed message, the hub may count the message as lost, even if the session
-      // would never have got it.
+      // Owed messages that the journal lacks can count as lost, due or not.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)
@@ -371,7 +369,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     await restarted
   }
 
-  /** Changes the standings of a session. An event that is on its way may be accepted before or after the change. */
+  /** Events on their way can be accepted before or after the change. */
   function change(session: Session, to: (copy: Copy, event: Event) => Standing, apply: () => void): void {
     for (const event of events) {
       const copy = copyOf(session, event.number)
@@ -385,7 +383,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     }
   }
 
-  /** Waits until all work is done and all due messages have come. Notes the messages that do not come. */
+  /** Waits for all work and all due messages. Notes the messages that do not come. */
   async function settle(): Promise<void> {
     await Promise.all(publishing)
     publishing = []
@@ -408,8 +406,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const answered = session.copies.map(({ standing }) => standing)
       await session.listener.settled()
       for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
-      // Notes a missing message only once: from now on it may come, but need not. A message that a full window holds
-      // back is not missing: it must still come.
+      // A missing message is noted once, and then has `may`. A message behind a full window keeps `must`.
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
         const { standing } = copy
@@ -431,14 +428,14 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     const underway = session.copies.filter(
       ({ standing }) => standing.is === 'acknowledged' && !standing.isKnown,
     )
-    // If the window was full when an event came, the hub waits until half of the window is free.
+    // After a full window, the hub waits until half of the window is free.
     if (held + underway.length >= inFlightWindow) session.isBehind = true
     if (held <= inFlightWindow / 2) session.isBehind = false
     return session.isBehind
   }
 
   async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
-    // With several nodes, this node may have to ask another one through the store, which takes time.
+    // Several nodes ask each other through the store, which takes time.
     if (sequence.nodes > 1) return
     const dropped = await hub.droppedOf(session.node, session.name)
     const { min, max } = session.dropped
@@ -537,7 +534,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       },
       pubrel: (packetId) => {
         session.released.delete(packetId)
-        // The PUBREL shows that the node has stored the PUBREC. So not even a crash brings the message back.
+        // PUBREL shows that the PUBREC is stored: not even a crash repeats the message.
         const copy = session.copies[session.inFlight.get(packetId) ?? -1]
         if (copy?.standing.is === 'sent')
           standsAs(packetId, { is: 'acknowledged', isKnown: true, at: -Infinity })

@@ -1,9 +1,9 @@
 /*
- * The rules for the messages that each persistent session must get (docs/decisions.md, "Sessions and returns"). They
- * know messages, filters and times, but not the code of the hub. Most rules return the next standing of a message.
+ * Rules for the messages that a persistent session must get (docs/decisions.md, "Sessions and returns"). They use no
+ * code of the hub. Most rules return the next standing of a message.
  */
 
-/** A published message. `number` is its place in the order in which the hub accepts messages, from 0. */
+/** `number`: the place of the message in the order of acceptance, from 0. */
 export interface Event {
   number: number
   topic: string
@@ -16,9 +16,9 @@ export interface Event {
   qos: 1 | 2
   /** Whether the hub has accepted the event. `perhaps`: the node crashed before it answered. */
   accepted: 'yes' | 'not yet' | 'perhaps'
-  /** The rules of the stream kept the event each time that the journal was trimmed (`isKeptNow`). */
+  /** At each trimming so far, the rules of the stream kept the event (`isKeptNow`). */
   isKept: boolean
-  /** The journal was not trimmed since the event. So it has the event, whatever the rules of the stream say. */
+  /** The journal was not trimmed since the event, so the journal has the event. */
   isWhole: boolean
 }
 
@@ -28,12 +28,9 @@ export interface Bounds {
   windowBytes: number
   /** Number of newest events that the journal keeps of a stream. */
   history: number
-  /**
-   * Maximum number of valid control events that the journal keeps of a stream. Also the maximum number of unsent
-   * messages that wait for a session.
-   */
+  /** Maximum number of valid control events per stream, and of unsent messages per session. */
   queueLimit: number
-  /** Maximum number of messages that a session may be owed, whether or not they were sent. */
+  /** Maximum number of messages owed to a session, sent or not. */
   maxOwed: number
   /** Number of unacknowledged messages: the hub sends at least `inFlightWindow`, and at most `maxInFlight`. */
   inFlightWindow: number
@@ -44,24 +41,26 @@ export interface Filter {
   qos: 0 | 1 | 2
   /** Number of the first event that the filter certainly counts for. */
   since: number
-  /** The filter may count from this event on: events from here to `since` were on their way when the hub granted it. */
+  /** Events from here to `since` were on their way when the hub granted the filter. */
   perhapsSince: number
 }
 
-/** The standing of a message for a session: whether the session must get it, may get it, or has got it. */
+/** Whether a session must get, may get or has got a message. */
 export type Standing =
-  /** Must not come. `wasChosen`: the hub chose the message at a return, but did not send it before its filter ended. */
+  /** Must not come. `wasChosen`: the hub chose the message at a return, and its filter then ended. */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
   /**
-   * The session is away. When it comes back, `choice` says how the hub chooses. `isUnsent`: the hub has certainly never
-   * sent the message. `isAgain`: a crash may bring the message once more.
+   * The session is away.
+   * - `choice`: how the hub chooses at the return
+   * - `isUnsent`: the hub certainly never sent the message
+   * - `isAgain`: a crash may bring the message again
    */
   | { is: 'waits'; choice: Choice; isUnsent?: boolean; isAgain?: boolean }
   /**
-   * The message must come. `isUnsent`: as above. `isBehind`: the message waited for the acknowledgement of earlier
-   * ones, and the journal was trimmed meanwhile. So the hub chooses as for a return. `isChosen`: the hub chose it when
-   * the session came back. `before`: the standing that the message gets again if the connection ends before it comes.
-   * `isAgain`: as above.
+   * The message must come. `isUnsent`, `isAgain`: as above.
+   * - `isBehind`: the journal was trimmed while the message waited; the hub then chooses as at a return
+   * - `isChosen`: the hub chose the message when the session came back
+   * - `before`: the standing if the connection ends before the message comes
    */
   | {
       is: 'must'
@@ -71,14 +70,15 @@ export type Standing =
       before?: Before
       isAgain?: boolean
     }
-  /** The message may come. `isQos0`: only in this connection, and only at QoS 0. `isAgain`: as above. */
+  /** The message may come. `isQos0`: in this connection only, at QoS 0. */
   | { is: 'may'; isQos0?: true; isAgain?: boolean }
   /**
-   * The client has received the message. `isOwed`: it comes again with the next connection. `isRead`: it comes again
-   * after a crash, because its position in the journal is after the progress that the node stored last.
+   * The client has received the message.
+   * - `isOwed`: the message comes again with the next connection
+   * - `isRead`: a crash brings the message again, see the function `isRead`
    */
   | { is: 'sent'; isOwed: boolean; isRead?: boolean }
-  /** The client acknowledged the message at the time `at` (`performance.now()`). `isKnown`: the node has read that. */
+  /** The client acknowledged at `at` (`performance.now()`). `isKnown`: the node has read the acknowledgement. */
   | { is: 'acknowledged'; isKnown: boolean; at: number }
 
 type Choice = 'newest' | 'newest, perhaps all' | 'all' | 'perhaps'
@@ -99,15 +99,12 @@ export interface Moment {
   events: readonly Event[]
 }
 
-/** The livestream of an event. Undefined: the event is a report, which belongs to no livestream. */
+/** The livestream of an event, or undefined for a report. */
 export function streamOf({ topic, keep, expires }: Pick<Event, 'topic' | 'keep' | 'expires'>) {
   return keep === 'every' && expires === undefined ? undefined : topic.split('/')[1]
 }
 
-/**
- * Whether the rules of its stream keep an event when the journal is trimmed. They keep reports, the newest `history`
- * events, the newest `queueLimit` control events that are valid, and retained values.
- */
+/** Whether a trimmed journal keeps an event by the rules of its stream. */
 export function isKeptNow(event: Event, moment: Moment, { history, queueLimit }: KeepingBounds): boolean {
   const stream = streamOf(event)
   if (stream === undefined) return true
@@ -127,7 +124,7 @@ export function whenAccepted(event: Event, filters: Filters, isConnected: boolea
   return isConnected ? { is: 'must' } : { is: 'waits', choice: 'newest' }
 }
 
-/** The connection ends. A message that was not received may have been sent: then it is owed, even if superseded. */
+/** The connection ends. A message that was perhaps sent is owed, even if superseded. */
 export function whenLeft(standing: Standing): Standing {
   if (standing.is === 'must') {
     if (standing.before) return standing.before
@@ -142,8 +139,8 @@ export function whenLeft(standing: Standing): Standing {
 }
 
 /**
- * The session comes back. It gets the messages that it is owed, and the hub chooses once from those that waited.
- * `wasQos2`: the message was sent at QoS 2, so the hub can send it again without the journal.
+ * The session gets what it is owed, and the hub chooses from what waited. `wasQos2`: the hub can send the message again
+ * without the journal.
  */
 export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
@@ -164,7 +161,7 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   if (standing.choice === 'perhaps' || !event.isKept) return comesPerhaps(standing)
   const isEach = event.keep === 'every' || (standing.choice === 'all' && event.isWhole)
   const newest = isEach ? 'yes' : isNewest(event, moment)
-  // The hub may have accepted the event after the log-in. Then it comes even if it is not the newest.
+  // An event accepted after the log-in comes even if it is superseded.
   if (event.accepted === 'perhaps') return comesPerhaps(standing)
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
   if (newest === 'yes') {
@@ -175,15 +172,15 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   return comesPerhaps(standing)
 }
 
-/** The standings of all events when a session comes back or leaves. `dropped`: messages that it loses to the limits. */
+/** `dropped`: how many messages the session loses to the limits. */
 export interface Limited {
   standings: Standing[]
   dropped: { min: number; max: number }
 }
 
 /**
- * If more messages wait than the limits allow, the hub drops the oldest that were never sent, and counts them. The hub
- * drops a sent message only if the journal is no longer whole. `before`: the former standings of the same messages.
+ * Of too many waiting messages, the hub drops the oldest that were never sent. Sent messages are dropped only if the
+ * journal was trimmed. `before`: the former standings.
  */
 export function withinLimit(
   before: readonly Standing[],
@@ -217,8 +214,8 @@ export function withinLimit(
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash, the hub perhaps reads the waiting messages only when the client has acknowledged the sent ones. In
-  // that case the sent messages take no room from the waiting ones.
+  // After a crash, the hub perhaps reads waiting messages after all sent ones are acknowledged. Then the sent ones take
+  // no room.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -228,7 +225,7 @@ export function withinLimit(
       const isInGap = isRead(before[number]) && !events[number]?.isWhole
       if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
       if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
-      // The session leaves. Messages that it has yet to read from the journal are not dropped now.
+      // When a session leaves, unread messages in the journal are not dropped yet.
       if (standing.is === 'waits') return waitsPerhaps(standing)
       const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
       if (isDropped) return { is: 'never', why: 'over the limit' }
@@ -242,15 +239,14 @@ export function withinLimit(
 }
 
 /**
- * The journal is trimmed while the session is connected. If messages had to wait, the hub chooses from them as for a
- * return: of track and data topics the newest.
+ * The journal is trimmed during a connection. From waiting messages, the hub then chooses as at a return (`isAsked`).
  */
 export function whenTrimmed(standing: Standing): Standing {
   if (standing.is !== 'must' || (standing.before && !isRead(standing.before))) return standing
   return { ...standing, isBehind: true }
 }
 
-/** Everything is at rest, and the window is full. So the hub has never sent the message, unless before a crash. */
+/** The window is full, and nothing is on its way. The hub sent the message before a crash, or never. */
 export function whenWindowFull(standing: Standing): Standing {
   if (standing.is !== 'must') return standing
   return { ...standing, isUnsent: !standing.before && !standing.isAgain }
@@ -272,9 +268,9 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 }
 
 /**
- * The node crashes while the session is connected, or so soon after it left that the end of the connection may not be
- * stored. All messages of the connection are sent again if a filter still counts for them, even superseded ones.
- * `isRecent`: whether an acknowledgement of the time `at` is so recent that the node may not have stored it.
+ * The node crashes before it has certainly stored the end of the connection. All messages of the connection come again
+ * if a filter still counts for them, even superseded ones. `isRecent`: the node has perhaps not stored an
+ * acknowledgement of the time `at`.
  */
 export function whenCrashed(
   standing: Standing,
@@ -295,23 +291,22 @@ export function whenCrashed(
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      // If the end of the connection is not stored, the node may have sent the message before the crash.
+      // The node can send messages until it has stored the end of the connection.
       return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // The filter of a message may end while the message is on its way. The node may then store the end of the filter
-      // first, and send the message afterwards. Such a message need not come again.
+      // If the filter ended with the message on its way, the message need not come again.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing
     case 'never':
-      // The record of the session has the message, but not whether it was sent before its filter was removed.
+      // The session's record does not say whether the message was sent before its filter ended.
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
-      // The filter may have been raised since. Nothing promises whether it then counts for earlier events.
+      // Nothing promises whether a filter counts for events before it was raised above QoS 0.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
-      // After an earlier crash, the node first repeats messages, and then chooses from the others. If it crashes again
-      // before that choice, it may still choose this message.
+      // After a crash, the node repeats messages, and then chooses. A second crash before the choice can still bring
+      // this message.
       return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
         ? { is: 'waits', choice: 'perhaps' }
         : standing
@@ -319,8 +314,8 @@ export function whenCrashed(
 }
 
 /**
- * Whether a SUBSCRIBE brings a retained value. It brings every value that is not in flight to the session. A QoS 2
- * message may be in flight until the last acknowledgement is stored.
+ * Whether a SUBSCRIBE brings a retained value. A value in flight does not come again. A QoS 2 message can be in flight
+ * until its PUBCOMP is stored.
  */
 export function broughtBySubscribe(
   event: Event,
@@ -331,10 +326,7 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /**
-     * An earlier SUBSCRIBE brought the value, and at the present SUBSCRIBE the message itself is still due or in
-     * flight.
-     */
+    /** An earlier SUBSCRIBE brought the value, and the message itself is still to come. */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
@@ -353,7 +345,7 @@ export function broughtBySubscribe(
   return isOpen || event.accepted !== 'yes' ? 'may' : 'must'
 }
 
-/** The standing of an event that the hub accepts before or after a change of the session, if nobody knows which. */
+/** Joins two standings, because nobody knows whether a change or the event came first. */
 export function eitherWay(before: Standing, after: Standing): Standing {
   if (before.is === 'sent' || before.is === 'acknowledged') return before
   if (JSON.stringify(before) === JSON.stringify(after)) return before
@@ -370,18 +362,18 @@ export function wrongWith(
   event: Event,
   known: {
     standing: Standing
-    /** How often the session has received the message at QoS 1 and 2, and whether it came in this connection. */
+    /** Receipts at QoS 1 and 2, and whether the last was in this connection. */
     received: number
     receivedHere: boolean
     /** The packet identifier under which this session, or another one (`packetIdElsewhere`), received the message. */
     packetId: number | undefined
     packetIdElsewhere: number | undefined
     isBroughtBySubscribe: boolean
-    /** A SUBSCRIBE brought the value while the message itself was still to come. So the message comes once more. */
+    /** A SUBSCRIBE brought the value while the message itself was still to come. */
     isDueBesides: boolean
     /** The hub accepted the message after the log-in of this connection. */
     isNew: boolean
-    /** The application has received the message at QoS 2 before, and receives it again now. */
+    /** The application gets the message at QoS 2 for the second time. */
     isSecondAtQos2: boolean
   },
 ): string[] {
@@ -416,9 +408,10 @@ export interface Arrival {
 }
 
 /**
- * Whether a message comes in the wrong place. Owed messages come first, in the order of acceptance, then chosen ones.
- * Then come those accepted since the log-in, in the order of acceptance for each QoS [MQTT-4.6.0-6]. `before`: earlier
- * messages of the connection. `leftAt`, `cameAt`: how many events there were when the session left and came back.
+ * Whether a message comes in the wrong place. Owed messages come first, then chosen ones, then new ones. Each group has
+ * the order of acceptance, new messages for each QoS by itself [MQTT-4.6.0-6].
+ * - `before`: earlier messages of the connection
+ * - `leftAt`, `cameAt`: number of events when the session left and came back
  */
 export function isOutOfOrder(
   event: Arrival,
@@ -476,14 +469,14 @@ function waitsPerhaps(before: Standing): Standing {
   return { is: 'waits', choice: 'perhaps', ...(isSentAgain(before) && { isAgain: true }) }
 }
 
-/** Whether the message comes again after a crash, because its position is after the last stored progress. */
+/** Whether a crash brings the message again: its position is after the stored progress. */
 function isRead(standing: Standing | undefined): boolean {
   if (standing?.is === 'must') return isRead(standing.before)
   if (standing?.is === 'waits') return standing.choice === 'all'
   return standing?.is === 'sent' && standing.isRead === true
 }
 
-/** Whether a returning session gets the event: each control event and report; of other topics only the newest. */
+/** Whether a returning session gets the event. Of track and data topics, only the newest comes. */
 function isAsked(event: Event, moment: Moment): boolean {
   return event.keep === 'every' || isNewest(event, moment) === 'yes'
 }

@@ -19,7 +19,7 @@ import {
   wrongWith,
 } from './promises.ts'
 
-/* Tests the rules themselves, as tables. Rules that find no fault anywhere would let every other test pass. */
+/* Rules that find no fault would let every sequence pass. */
 
 const every: Event = {
   number: 5,

@@ -4,12 +4,12 @@ import type { Bounds } from './promises.ts'
 export const filters = ['#', 'latest/+', 'latest/1', 'every/#', 'every/1', '+/1', '+/2'] as const
 export const topics = ['latest/1', 'latest/2', 'every/1', 'every/2'] as const
 
-/** A step of a sequence. Every step is possible in every situation, but may have no effect. */
+/** Every step is possible in every situation, perhaps without an effect. */
 export type Step =
   | { act: 'publish'; node: number; drafts: Draft[]; waits: boolean }
   | { act: 'subscribe'; who: number; granted: [string, 0 | 1 | 2][] }
   | { act: 'unsubscribe'; who: number; filter: string }
-  /** `isClean`: with DISCONNECT. `rests`: the next step waits until the node has stored the end of the connection. */
+  /** `isClean`: with DISCONNECT. `rests`: waits until the end of the connection is stored. */
   | { act: 'leave'; who: number; isClean: boolean; rests: boolean }
   /** A take-over if the session is connected. `holds`: the client holds its acknowledgements back. */
   | { act: 'return'; who: number; node: number; holds: boolean }
@@ -20,14 +20,14 @@ export type Step =
   /** The crash comes after this number of turns of the event loop. */
   | { act: 'crash'; node: number; turns: number }
   | { act: 'pass'; minutes: number }
-  /** Trims the journal `times` times. `waits`: the next step comes after that, otherwise at once. */
+  /** `waits`: the next step comes after the trimming, otherwise at once. */
   | { act: 'trim'; times: number; waits: boolean }
   /** A pause that is long enough for a node to store all acknowledgements. */
   | { act: 'pause' }
 
 export interface Draft {
   topic: (typeof topics)[number]
-  /** The age of the event, and how long the event is valid from now on, minutes. */
+  /** Minutes: the age of the event, and its remaining validity. */
   age: number
   lasts: number | undefined
   qos: 1 | 2
@@ -110,7 +110,7 @@ const little: fc.Arbitrary<Bounds> = fc
 
 const bounds = fc.oneof({ weight: 1, arbitrary: fc.constant(ample) }, { weight: 3, arbitrary: little })
 
-/** Sequences on one or two nodes. They begin with one or two sessions that subscribe. */
+/** Sequences on one or two nodes. One or two sessions subscribe first. */
 export const sequences: fc.Arbitrary<Sequence> = fc
   .record({
     nodes: fc.constantFrom(1, 1, 2),
@@ -119,7 +119,7 @@ export const sequences: fc.Arbitrary<Sequence> = fc
     rest: fc.array(anything, { minLength: 3, maxLength: 24, size: 'max' }),
   })
   .map(({ nodes, bounds, first, rest }) => {
-    // `maxOwed` limits only messages at QoS 1, the QoS of real events. If `maxOwed` is low, the test uses only QoS 1.
+    // `maxOwed` does not limit QoS 2, so a low `maxOwed` is tested at QoS 1.
     const isAtQos1 = bounds.maxOwed < ample.maxOwed
     const played = isAtQos1 ? rest.map(atQos1) : rest
     const visits = first.flatMap((visit, who) => visit.map((step): Step => ({ ...step, who }) as Step))

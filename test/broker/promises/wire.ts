@@ -1,6 +1,6 @@
 import { Duplex } from 'node:stream'
 
-/** A connection in memory: bytes written to one end arrive at the other end in a later turn of the event loop. */
+/** A connection in memory. Bytes arrive at the other end in a later turn. */
 export function createWire(): [Duplex, Duplex] {
   const ends: [Duplex, Duplex] = [createEnd(() => ends[1]), createEnd(() => ends[0])]
   return ends

@@ -14,7 +14,7 @@ import {
   withoutProgress,
 } from './crashing-hub.ts'
 
-/* What a session gets if more messages wait than its limits allow, and the journal does not keep all of them. */
+/* More messages wait for a session than its limits allow or the journal keeps. */
 
 const few = { maxOwed: 4, inFlightWindow: 1, maxInFlight: 4 }
 const short = { windowBytes: 1, history: 0 }
@@ -200,7 +200,7 @@ t.test('of a topic one retained value waits for a client, however often it subsc
   const rounds = 10
   for (let n = 0; n < rounds; n++) {
     await broker.broker.distribute([title(`title ${n}`, n)])
-    // The SUBSCRIBEs use two filters in turn, so each brings the value by another filter than the one before.
+    // Each SUBSCRIBE brings the value by another filter than the one before.
     subscribe(client, n + 2, n % 2 === 0 ? { '#': 1 } : { 'radio/#': 1 })
     await client.next('suback', n + 1)
     t.match(await broker.broker.session('c'), { queued: few.maxInFlight + 1, inFlight: few.maxInFlight })
@@ -220,7 +220,7 @@ t.test('of a topic one retained value waits for a client, however often it subsc
   )
 })
 
-/** Moves all accepted messages out of the window. The journal then removes those that no rule keeps. */
+/** Moves the window past all messages, and removes those that no rule keeps. */
 async function trim(broker: PlainBroker): Promise<void> {
   for (let sweep = 0; sweep < 3; sweep++) {
     await broker.broker.distribute([{ ...message('behind', `${sweep}`), qos: 0 }])

@@ -48,7 +48,7 @@ export async function leave(client: Peer): Promise<void> {
   await client.closed()
 }
 
-/** A store that rejects the progress of the node. So a crash loses all acknowledgements since the log-in. */
+/** With this store, a crash loses all acknowledgements since the log-in. */
 export function withoutProgress(store: Store): Store {
   const isProgress = (change: object) => 'put' in change && String(change.put).startsWith('progress/')
   return {

@@ -12,7 +12,7 @@ const fallsTo = (inFlight: InFlight, count: number) =>
     throw new Error('no message has ended')
   })
 
-/** A few identifiers around 65,535, after which they begin again at 1. So steps often meet the same identifier. */
+/** Few identifiers, so steps often meet the same one; after 65,535 comes 1. */
 const identifiers = [65_532, 65_533, 65_534, 65_535, 1, 2, 3, 4, 5]
 const id = fc.constantFrom(...identifiers)
 const step = fc.oneof(

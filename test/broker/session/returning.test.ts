@@ -16,7 +16,7 @@ import { until } from '../../nodes/fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { many, message, openHub, returning } from './crashing-hub.ts'
 
-/* What a session gets when its client comes back: cases that `test/broker/promises/` does not play. */
+/* Returning sessions: cases that `test/broker/promises/` does not play. */
 
 const persistent = { clean: false }
 
@@ -106,7 +106,7 @@ t.test('of more than a session may be owed, values of a SUBSCRIBE go first, and 
   await publisher.next('puback', values.length + events.length - 1)
   const again = await peer(t, broker, 'c', persistent)
   await again.next('publish', 99)
-  // The session is owed the `c/` messages already, so the SUBSCRIBE does not bring these once more.
+  // The session is owed `c/` already, so the SUBSCRIBE brings `r/` values only.
   subscribe(again, 1, { 'r/#': 1, 'c/#': 1 })
   await again.next('suback')
   again.send({ cmd: 'disconnect' })

@@ -27,7 +27,7 @@ const track = (type: string, plugins?: unknown) => ({
 
 type Row = [kind: string, type: string, plugins: unknown, expected: string[]]
 const rows: Row[] = [
-  // The event names no plugin: a target with `autoEnable` gets it, if it is music that plays now.
+  // If an event names no plugin, targets with `autoEnable` get music that plays now.
   [now, 'music', undefined, ['dts']],
   [now, 'music', null, ['dts']],
   [now, 'music', [], ['dts']],

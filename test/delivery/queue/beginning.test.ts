@@ -4,7 +4,6 @@ import { messagesAt, openQueues } from '../open-queues.ts'
 
 const unmarked = { check: 'mark', when: 'absent' } as const
 
-/** Appends messages 1 to 5. Messages 3 and 5 wait in the queue `a`, the others in the queue `b`. */
 async function start(perQueue = 1_000) {
   const one = await openQueues({ perQueue })
   for (const id of ['1', '2', '3', '4', '5']) await one.append(id, id === '3' || id === '5' ? 'a' : 'b')

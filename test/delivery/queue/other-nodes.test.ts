@@ -5,7 +5,7 @@ import { createMemoryStore } from '../memory-store.ts'
 import { messagesAt, openQueues } from '../open-queues.ts'
 
 /*
- * Another node changes a queue after this node has looked at the queue and before this node commits its own change.
+ * Another node changes a queue between this node's look at the queue and this node's commit.
  */
 
 /** The queues of two nodes on one store. The other node receives each commit before the commit resolves. */

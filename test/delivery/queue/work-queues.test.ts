@@ -218,7 +218,7 @@ t.test('a queue keeps to its limit, oldest first, also when many come at once', 
   t.match(queues.lengthOf('a'), { pending: 10, dropped: 30 })
   t.match(await metrics.snapshot(), { hub_work_dropped_total: 30 })
   t.same((await one.reopen()).view('a'), one.view('a'))
-  // The queue keeps its first item: an attempt to deliver it may be under way.
+  // The first item stays: an attempt may be under way.
   t.same(await one.drain('a'), ['0', ...ids.slice(-9)])
   one.trim()
   t.same(one.memory.keys('journal/'), [])

@@ -31,7 +31,7 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
   t.equal(await b.leases.take('queue'), true)
   t.same([a.leases.holds('queue'), b.leases.holds('queue')], [false, true])
   await a.store.catchUp()
-  // Node `a` does not hear of its own commits. So after this one it still believes that node `b` holds the lease.
+  // Node `a` does not hear of its own commit, and still believes that node `b` holds the lease.
   await a.store.commit([{ del: 'work-lease/queue' }])
   await b.store.catchUp()
   t.equal(await a.leases.take('queue'), false)
@@ -44,7 +44,7 @@ async function openNode(t: Test, url: string, name: string) {
   const idFile = join(t.testdir({}), name)
   const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
   const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
-  // When another node asks for the lease, this node keeps it, like a runner that is working on the queue.
+  // This node keeps its lease when another node asks, like a busy runner.
   leases.onFreed(
     () => {},
     () => {},

@@ -42,7 +42,7 @@ t.test(
     let tries = 0
     const { stop, lines } = watch(
       () => {
-        // The second queue goes on after 15 ms. So it never stands still for 20 ms, even if the watch checks it late.
+        // 15 ms: below the limit of 20 ms, even if the watch looks late.
         if (performance.now() - wentOn < 15) return ['stuck', 'goes on now and then']
         wentOn = performance.now()
         return ['stuck']

@@ -7,8 +7,8 @@ import { createWebhooks } from '../../../delivery/webhook/webhook.ts'
 import { checkWebhookUrl } from '../../../delivery/webhook/webhook-url.ts'
 
 /*
- * The webhook URL of a subscriber must not lead into the hub's own network. The hub checks this at the subscription
- * and again at each connection. In these tests a server on loopback counts the connections that it gets.
+ * A webhook URL must not lead into the hub's own network. The hub checks this rule at the subscription and at each
+ * connection.
  */
 
 /** The addresses to which each name resolves. */

@@ -11,7 +11,7 @@ import { temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, openStoreOf } from '../../stores.ts'
 
 const rounds = Number(process.env.IMPORT_ROUNDS ?? 4)
-/** With this many additional records, an import takes long enough to be killed while it runs. */
+/** Enough records that an import can be killed while it runs. */
 const moreRecords = 60_000
 
 onEachStore(`an import that is killed ${rounds} times is refused or completed`, async (t, store) => {
@@ -56,7 +56,7 @@ onEachStore(`an import that is killed ${rounds} times is refused or completed`, 
   t.equal(count, moreRecords, 'every record is there')
 })
 
-/** Writes a copy of the export `small` to `file`, with `moreRecords` additional records that no node reads. */
+/** Copies the export `small` to `file`, with `moreRecords` more records that no node reads. */
 async function enlarge(small: string, file: string): Promise<void> {
   const { release, at, from } = await checkFile(small)
   const pages = async function* () {

@@ -8,13 +8,12 @@ import { commandOf } from '../../root.ts'
 
 const [command = '', ...words] = commandOf('bench/bench.ts')
 
-/** Hazards that the bench looks for together, on one system. This takes a second or two for each. */
+/** Hazards that the bench looks for together, on one system: a second or two for each. */
 const quick = Object.entries<Hazard>(hazards).flatMap(([name, { alone }]) => (alone ? [] : [name]))
 
 /** Hazards that are races: whether they show depends on the machine. */
 const races = ['live-message-overtaken']
 
-/** The quick hazards that the bench looked for on a peer, and those that it saw. Rejects if the command fails. */
 async function shownOn(peer: string): Promise<{ looked: string[]; shown: string[] }> {
   const options = ['hazards', '--peers', peer, '--only', quick.join(), '--json']
   const { stdout } = await promisify(execFile)(command, [...words, ...options])

@@ -7,7 +7,7 @@ import { projectFile, root } from '../../root.ts'
 const maxFiles = 24
 
 t.test('an event at QoS 1 passes few files on its way to a subscriber at QoS 0', async (t) => {
-  // Not the compiled program: in it, a node is one bundle, and has no files.
+  // Not the compiled program: a bundle has no files.
   const command = ['--import=tsx', projectFile('bench/touched.ts')]
   const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: root })
   const files = stdout.trim().split('\n').slice(0, -2)

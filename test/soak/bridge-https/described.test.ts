@@ -181,7 +181,7 @@ t.test('the AsyncAPI description is valid, and names who may do what on each cha
   }
   t.match(JSON.stringify(json), `localhost:${hub.mqttPort}`)
 
-  // The validator has no schema of feedback, so the test compares the description with real feedback.
+  // The validator has no schema of feedback: compare the description with real feedback.
   const ajv = new Ajv2020.default({ strict: false })
   formats.default(ajv)
   const validate = ajv.compile(object(object(object(json.components).schemas).Feedback))

@@ -208,7 +208,7 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
           t.match(json, { errors: [{ path: '.body', message: /16384/, errorCode: 'payload.size' }] })
       }
     }
-    // The longest body that a log-in may need: JSON escapes stand for all 1,024 characters of the password.
+    // The longest body of a log-in: all 1,024 characters of the password as JSON escapes.
     const body = `{"email":"${'a'.repeat(250)}@b.c","password":"${'\\ud83d\\ude00'.repeat(1024)}"}`
     t.equal((await api.call('POST', '/auth/login', { body })).status, 401)
   })
@@ -217,7 +217,7 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     const { headers } = await api.call('GET', '/topics', { token })
     const lineOf = () =>
       hub.lines.find(({ reqId, msg }) => reqId === headers['x-request-id'] && msg === 'request')
-    // The hub logs the line after it has sent the answer, so the client may read the answer first.
+    // The hub logs the request after it has sent the answer.
     await hub.until(async () => lineOf() !== undefined)
     const line = lineOf()
     t.match(line, { method: 'GET', path: '/topics', route: 'GET /topics', status: 200, ms: Number })

@@ -9,8 +9,8 @@ const [own = ''] = institutions
 const runs = Number(process.env.FUZZ_RUNS ?? 2_500)
 
 /*
- * Random requests, made from the hub's OpenAPI description: bodies that fit their schema, bodies that nearly fit,
- * and nonsense. No answer may be a 500, or differ from the answers that the description lists.
+ * Random requests from the hub's OpenAPI description: bodies that fit their schema, bodies that nearly fit, and
+ * nonsense. Every answer must be in the description, and must not be a 500.
  */
 t.test(`${runs} requests from the description find nothing that it does not allow`, async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '0', HUB_LOGIN_FAILURES: '0' })
@@ -31,7 +31,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
 
   const { description } = api
   const schemas = object(object(description.document.components).schemas)
-  // Values that the hub knows, so that some requests succeed, and values that are known to break programs.
+  // Values that the hub knows, and values that are known to break programs.
   const known = [
     ...[topic, String(subscription.name), `de.org.hub.test.${encodeURIComponent(topic)}`, refreshToken],
     ...[station().externalId, station().publisher.id, own, 'https://203.0.114.9/', 'a@b.example'],
@@ -53,7 +53,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
   const passwords = description.operations.filter(({ path }) => path === '/auth/login')
   const operations = description.operations.filter((operation) => !passwords.includes(operation))
   await search(operations, runs - 50)
-  // Each log-in costs a slow password hash. 50 requests are enough to see all answers of this operation.
+  // 50 requests are enough to see all answers of the log-in.
   await search(passwords, 50)
 
   t.ok(requests >= runs, `${requests} requests`)
@@ -92,10 +92,10 @@ t.test(`${runs} requests from the description find nothing that it does not allo
     await fc.assert(property, { numRuns })
   }
 
-  /** Picks an operation. One with a body or parameters is picked more often, because its requests vary more. */
+  /** Prefers operations with a body or parameters, because their requests vary more. */
   function pick(among: Operation[]) {
     const weighted = among.map((operation) => {
-      // There are many operations for operators. They all refuse the tokens that this test sends to them.
+      // The many operations for operators all refuse the tokens of this test.
       const isForOperators = operation.path.startsWith('/operate/')
       const weight = operation.body && !isForOperators ? 8 : operation.parameters.length > 0 ? 4 : 1
       return { weight, arbitrary: fc.constant(operation) }
@@ -112,7 +112,7 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       body: schema ? fc.oneof({ weight: 4, arbitrary: bodyOf(schema) }, nonsense) : fc.constant(undefined),
       token: fc.oneof(
         { weight: 8, arbitrary: fc.constant(token) },
-        // The operator's token is not sent to /operate: commands there could void all tokens, or remove the users.
+        // /operate does not get the operator's token: commands could void all tokens or remove the users.
         fc.constantFrom(isForOperators ? 'x.y' : operator, refreshToken, undefined, 'x.y.z'),
       ),
       headers: fc.oneof({ weight: 12, arbitrary: fc.constant({}) }, oddHeaders),
@@ -214,7 +214,7 @@ const oddHeaders = fc.constantFrom<Record<string, string>>(
   { authorization: 'Basic eDp5' },
 )
 
-/** A copy of the value. One of its parts, which `at` picks, is replaced or left out, or a new part is added. */
+/** A copy of the value with one part replaced, left out or added. `at` picks the part. */
 function replaced(value: unknown, other: unknown, at: number): unknown {
   if (typeof value !== 'object' || value === null) return other
   const keys = Object.keys(value)
@@ -227,7 +227,7 @@ function replaced(value: unknown, other: unknown, at: number): unknown {
     : { ...value, [key]: changed }
 }
 
-/** The value of a JSON text, of any type, for example an array. Returns `parsed` if the text is not JSON. */
+/** The value of a JSON text, or `parsed` if the text is not JSON. */
 function jsonOf(text: string, parsed: Json): unknown {
   try {
     return JSON.parse(text)

@@ -15,7 +15,7 @@ async function start(t: Test, env: Record<string, string> = {}, passwords?: Pass
   return { hub, api: await openApi(t, hub) }
 }
 
-/** Starts a hub with the slow password hashes that it has in reality. Other tests use quick ones. */
+/** Starts a hub with real, slow password hashes. Other tests use quick ones. */
 const startSlow = (t: Test) => start(t, {}, createPasswords())
 
 t.test('log-in, refresh, and what ends them (design.md §9)', async (t) => {
@@ -174,7 +174,7 @@ t.test('however many strangers guess, who has logged in before is served next', 
     await api.raw('POST', '/auth/login', { body, from: `127.0.${1 + (index % 15)}.1` })
     answered++
   })
-  // By now the hub checks one guess at a time. The other guesses wait, or were refused at once because too many wait.
+  // At the first answer, the hub checks one guess. The other guesses wait, or were refused because too many wait.
   while (answered === 0) await setImmediate()
   const known = api.call('POST', '/auth/login', { body: { email, password } }).then(({ status }) => {
     t.equal(status, 200)

@@ -12,14 +12,14 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { onEachStore, onStore } from '../../stores.ts'
 
 /*
- * A livestream that the feed does not list belongs to the institution whose event created its topic, or to the last
- * institution under which the feed listed it. Only its owner may publish for it. Tested over HTTPS and MQTT.
+ * Only the owner can publish for a livestream that the feed does not list, over HTTPS and MQTT: docs/decisions.md, "A
+ * livestream outside of the feed has an owner".
  */
 const path = '/events/de.org.hub.v1.radio.track.playing'
 const [ours = '', theirs = ''] = institutions
 const listed = station(0, 0)
 
-/** A service for a livestream that the feed does not list. Its publisher is ours (`of` 0) or theirs (`of` 1). */
+/** A service for an unlisted livestream. `of`: our publisher (0) or theirs (1). */
 const unlisted = (externalId: string, of = 0, fields: object = {}) => ({
   type: 'PermanentLivestream',
   externalId,
@@ -27,7 +27,7 @@ const unlisted = (externalId: string, of = 0, fields: object = {}) => ({
   ...fields,
 })
 
-/** Adds a user of each of the two institutions. `we` and `they` publish as these users. */
+/** Adds a user of each institution. `we` and `they` publish as these users. */
 async function open(t: Test, hub: TestHub) {
   const api = await openApi(t, hub)
   const [us, them] = [await addUser(hub, api, ours), await addUser(hub, api, theirs)]
@@ -243,7 +243,7 @@ onStore('redis', 'what one node knows of owners all nodes know', async (t, store
   for (let number = 0; number < 5; number++) {
     const externalId = `crid://both.example/${number}`
     await Promise.all([atA.we(unlisted(externalId), ''), they(unlisted(externalId, 1))])
-    // Before a node answers an admin command, it reads all earlier commits. So both nodes know the owner now.
+    // A node reads all earlier commits before it answers a command: now both nodes know the owner.
     await Promise.all([a.ask('credentials.list'), b.ask('credentials.list')])
     const results = [await atA.we(unlisted(externalId), 'again'), await they(unlisted(externalId, 1))]
     t.same(results.map(({ statuses }) => Object(statuses).published).sort(), [0, 1], 'one of them has it')

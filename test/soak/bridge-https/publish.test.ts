@@ -237,8 +237,8 @@ t.test('a large event leaves less of the publish rate, whether it is accepted or
   ]) {
     const { token } = await addUser(hub, api, own)
     const publish = (body: unknown) => api.call('POST', playingPath, { token, body })
-    // A single large event is within the rate. On a slow machine the rate recovers between the requests, so publish
-    // until the hub refuses a request.
+    // A single large event is within the rate. Publish until a refusal: on a slow machine, the rate recovers between
+    // the requests.
     const answers = [await publish(large), await publish(minimum)]
     while (answers.every(({ status }) => status !== 429)) {
       answers.push(await publish(large), await publish(minimum))

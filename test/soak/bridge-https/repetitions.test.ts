@@ -10,8 +10,8 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { onEachStore, onStore } from '../../stores.ts'
 
 /*
- * An event that a publisher repeats within an hour keeps its first id. So the id in each answer is the id of the event
- * that the receivers got (service.md §2.7).
+ * An event that is repeated within an hour keeps its first id. Each answer has the id that the receivers got
+ * (service.md §2.7).
  */
 const path = '/events/de.org.hub.v1.radio.track.playing'
 const [own = ''] = institutions
@@ -170,7 +170,7 @@ t.test(
     const payload = event('sent twice')
     t.equal((await atA.api.call('POST', path, { token: atA.token, body: payload })).status, 500)
     const again = atB.publish(payload)
-    // Time for node b to decide the event before it hears of node a's commit. The other order must pass the test too.
+    // Time for node b to decide before it hears of node a's commit. The other order must pass, too.
     await delay(200)
     redis.resume()
     const { id } = await again

@@ -38,8 +38,7 @@ t.test('requests whose answers are not read wait outside', async (t) => {
   const requests = get('/nothing').repeat(1000)
   const flooded = new Promise((resolve) => socket.once('close', resolve))
   for (let written = 0; written < sent; written += 1000) socket.write(requests)
-  // Meanwhile the hub serves other clients. It stops handling the requests of this client as soon as the connection
-  // takes no more answers.
+  // Meanwhile the hub serves other clients. It stops with these requests when the connection takes no more answers.
   let before = -1
   while (requestsFor(hub, '/nothing') !== before) {
     before = requestsFor(hub, '/nothing')

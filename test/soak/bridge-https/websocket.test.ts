@@ -32,7 +32,7 @@ t.test('messages that nobody reads are bounded in bytes, over all WebSockets', a
     }),
   )
   for (const client of clients) client.send(waits)
-  // Send one message after the other, so that only few of them are in the network at once.
+  // One after the other, so that few messages are in the network at once.
   for (const client of clients) await new Promise((resolve) => client.send(behind, resolve))
   const open = () => clients.filter(({ readyState }) => readyState === WebSocket.OPEN)
   await hub.until(async () => open().length <= 90)

@@ -4,12 +4,8 @@ import { play } from '../../broker/promises/play.ts'
 import { type Sequence, type Step, sequences } from '../../broker/promises/steps.ts'
 
 /*
- * Plays random sequences of steps. Whatever happens, each session must get the messages that `promises.ts` says. The
- * test watches the hub from outside: packets go in and come out, nodes crash and start again on the same store.
- *
- * `PROMISES_RUNS=10000` plays more sequences. `PROMISES_SEED` and `PROMISES_PATH` play those of a failure again.
- * Problems that match the pattern `PROMISES_EXCEPT` do not count. `PROMISES_SURVEY=1` counts the sequences for each
- * kind of problem that came first.
+ * Plays random sequences of steps, in which nodes crash and start again. Each session must get the messages that
+ * `promises.ts` says. The variables `PROMISES_…` are in CONTRIBUTING.md, "How tests are written".
  */
 const runs = Number(process.env.PROMISES_RUNS ?? 250)
 const seed = Number(process.env.PROMISES_SEED ?? 1)
@@ -43,7 +39,7 @@ t.test(
   },
 )
 
-/** Adds a pause before the first crash, so that the node has time to store the acknowledgements. */
+/** Adds a pause before the first crash: the node then stores the acknowledgements. */
 function withPauses({ steps, ...rest }: Sequence): Sequence {
   const pause: Step = { act: 'pause' }
   const isCrash = ({ act }: Step) => act === 'crash'
@@ -53,7 +49,7 @@ function withPauses({ steps, ...rest }: Sequence): Sequence {
   return { ...rest, steps: [...head, pause, { act: 'crash', node: 0, turns: 0 }, ...tail] }
 }
 
-/** Reports each kind of problem, with the number of sequences and the shortest of them. */
+/** Reports each kind of problem, with the number of sequences and the shortest sequence. */
 async function survey(t: { comment(text: string): void; same(found: unknown, wanted: unknown): void }) {
   const kinds = new Map<string, { count: number; shortest: string }>()
   for (const sequence of fc.sample(sequences, { numRuns: runs, seed })) {

@@ -110,7 +110,7 @@ onEachStore('what waited for webhooks and plugin targets is delivered', async (t
   await writeFile(config, JSON.stringify({ plugins: [{ type: 'dts', url: receiver.url('/dts') }] }))
   const env = { ...settings, ...pushing(receiver), HUB_CONFIG: config }
   const first = await startTestHub(t, env, home)
-  // By now the hub has tried an item of each queue, and has stored the item in its own format.
+  // After this, the hub has tried an item of each queue: these items have the new format.
   await receiver.until((received) => new Set(received.map(({ path }) => path)).size === 3)
   await first.close()
 
@@ -190,7 +190,7 @@ t.test('what cannot be taken over as it was', async (t) => {
   )
 })
 
-/** Converts a former store: first with a crash after `commits` commits, and then again, to the end. */
+/** Converts a former store, first with a crash after `commits` commits, then to the end. */
 async function taken(t: Test, former: FormerStore, commits: number) {
   const directory = await temporaryDirectory(t)
   await fillDirectory(directory, former)

@@ -548,7 +548,7 @@ t.test('output that is not a terminal has no colours', async (t) => {
   t.equal(stdout, 'node  n1\n')
 })
 
-/** Starts an admin socket that records commands in `asked`. It answers as `given` says, or with an empty object. */
+/** An admin socket that records commands in `asked`, and answers by `given` or with an empty object. */
 async function startNode(t: Test, given: Commands = {}) {
   const dir = await shortDir(t)
   const path = join(dir, 'admin.sock')
@@ -570,12 +570,12 @@ async function startNode(t: Test, given: Commands = {}) {
   }
 }
 
-/** The option --socket, unless the test sets it itself. It goes first, because after `--` it would be an argument. */
+/** `--socket`, unless the test sets it. In front, because after `--` the option would be an argument. */
 function before(path: string, argv: readonly string[]): string[] {
   return argv.includes('--socket') ? [] : ['--socket', path]
 }
 
-/** Runs `act` for each item, at most `width` at a time: each starts a process, and a machine may have few cores. */
+/** Runs `act` for each item, at most `width` at a time, because each starts a process. */
 async function inTurns<T>(
   width: number,
   items: readonly T[],

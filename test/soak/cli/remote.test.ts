@@ -215,7 +215,7 @@ t.test('events are followed from elsewhere', async (t) => {
   })
   t.teardown(() => tail.kill())
   const lines = createInterface({ input: tail.stdout })[Symbol.asyncIterator]()
-  // Publish only when the hub has got the request of `events tail`. Earlier events would be missing.
+  // Wait for the request of `events tail`: earlier events would be missing.
   await hub.until(async () => hub.lines.some(({ path }) => path === '/operate/events.tail'))
   const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
   await studio.publish(playing(station(), { title: 'One' }))

@@ -5,8 +5,7 @@ import { createRandom } from '../../random.ts'
 import { rawClient } from '../../raw-client.ts'
 
 /*
- * Many clients send hostile bytes, the same in every run. FUZZ_PACKETS=100000 runs the full test. Another FUZZ_SEED
- * gives another sequence.
+ * Many clients send hostile bytes, which follow from FUZZ_SEED. FUZZ_PACKETS=100000 runs the full test.
  */
 const total = Number(process.env.FUZZ_PACKETS ?? 20_000)
 const random = createRandom(process.env.FUZZ_SEED ?? '1')
@@ -36,10 +35,7 @@ const valid: (() => Buffer)[] = [
   () => generate({ cmd: 'disconnect' }),
 ]
 
-/**
- * Passed to `rawClient` in place of the test: ignores teardowns. Attackers close themselves, and thousands of kept
- * teardowns would look like a leak.
- */
+/** For `rawClient` in place of the test: thousands of kept teardowns would look like a leak. */
 const forgotten = { teardown: () => {} }
 
 /** Ways to damage a packet. The first leaves it valid. */
@@ -55,7 +51,7 @@ const mutations: ((bytes: Buffer) => Buffer)[] = [
 ]
 
 t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) => {
-  // With short queues, the sessions are full early in the test. Memory that grows after that is a leak.
+  // Short queues are full early: memory that grows later is a leak.
   const broker = await openBroker(t, { limits: { connectTimeoutMs: 2000, queueLimit: 100 } })
   const healthy = await subscriber(t, broker, 'healthy', { 'healthy/#': 1 }, { clean: false })
   const publisher = await peer(t, broker, 'publisher')
@@ -68,7 +64,7 @@ t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) =
     const attackers = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const client = await rawClient(forgotten, broker.port)
-        // 90 % of the attackers log in first, because the broker reads no other packet before a CONNECT.
+        // Before a CONNECT, the broker would read no other packet.
         if (chance(0.9)) client.send(connect(`f${between(0, 20)}`, chance(0.5)))
         return client
       }),

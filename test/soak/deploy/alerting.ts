@@ -1,6 +1,6 @@
 /**
- * An alert of `deploy/prometheus/alerts.yml`, with series for which it fires, and series for which it stays quiet.
- * Series are in the notation of promtool, with a value for each minute. `_`: the node does not run yet.
+ * An alert of `deploy/prometheus/alerts.yml`, with series for which it fires or stays quiet. Series are in promtool's
+ * notation, one value a minute; `_`: the node does not run.
  */
 export interface AlertCase {
   alert: string
@@ -9,7 +9,7 @@ export interface AlertCase {
 }
 
 const hub = 'instance="a",job="hub"'
-/** Of 1,000 events each minute, 20 take longer than 220 ms, and less than 500 ms. So the budget for p99 is broken. */
+/** Each minute, 20 of 1,000 events take 220 to 500 ms, which breaks the budget for p99. */
 const slow = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+980x60' }
 const quick = { 'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+1000x60' }
 const all = {
@@ -17,14 +17,14 @@ const all = {
   'hub_budget_seconds_bucket{le="+Inf",instance="a"}': '0+1000x60',
 }
 
-/** In a quiet hour, one event each minute is quick, and within one minute `count` others are slow. */
+/** One quick event each minute, and `count` slow ones within one minute. */
 const slowAmongFew = (count: number) => ({
   'hub_budget_seconds_bucket{le="0.22",instance="a"}': '0+1x60',
   'hub_budget_seconds_bucket{le="0.5",instance="a"}': `0+1x52 ${53 + count}+1x7`,
   'hub_budget_seconds_bucket{le="+Inf",instance="a"}': `0+1x52 ${53 + count}+1x7`,
 })
 
-/** Cases for each alert, in the order of the alerts. promtool evaluates each case after 60 minutes. */
+/** Cases in the order of the alerts. promtool evaluates each case after 60 minutes. */
 export const alertCases: readonly AlertCase[] = [
   gauge('HubDown', `up{${hub}}`, '1x50 0x10', '1x60'),
   gauge('HubRestarts', `hub_start_time_seconds{${hub}}`, '1x50 2x2 3x2 4x6', '1x55 2x5'),

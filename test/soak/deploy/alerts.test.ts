@@ -146,7 +146,7 @@ function isFiring(alertname: string, labels: Record<string, string> = {}): strin
   return `ALERTS{${matchers.map(([name, value]) => `${name}="${value}"`).join()}}`
 }
 
-/** Starts Prometheus with the files of deploy/, but with times of seconds instead of minutes. It ends with the test. */
+/** Starts Prometheus with the files of deploy/, with seconds in place of minutes. */
 async function startPrometheus(t: Test, home: string, hub: TestHub) {
   const config = (await readFile(projectFile('deploy/prometheus/prometheus.yml'), 'utf8'))
     .replaceAll('15s', '1s')
@@ -190,7 +190,7 @@ async function startPrometheus(t: Test, home: string, hub: TestHub) {
     ((await ask(`query?query=${encodeURIComponent(expr)}`)) as { result: unknown[] }).result
   return {
     query,
-    /** The names of all metrics that the node describes, even if they have no values yet. */
+    /** The names of all metrics of the node, also of metrics without values. */
     metricNames: async () =>
       Object.keys((await ask('metadata')) as object).flatMap((name) => [name, `${name}_bucket`]),
     firing: () => query('ALERTS{alertstate="firing"}'),

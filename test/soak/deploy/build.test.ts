@@ -7,7 +7,7 @@ import { temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 /*
- * Other tests start a node that is bundled into one file. This test starts a node as it is built and installed.
+ * Other tests start a bundled node. This test starts a node as it is installed.
  */
 
 const livestream = station()

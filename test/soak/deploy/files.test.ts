@@ -9,7 +9,7 @@ import { projectFile, root } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
 
 /*
- * The files for service managers: the paths, settings and commands that they name must exist.
+ * The paths, settings and commands in the files for service managers must exist.
  */
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const unit = read('deploy/hub.service')
@@ -74,7 +74,7 @@ t.test('the image', async (t) => {
 
 t.test('the health check asks the node of its environment', async (t) => {
   const hub = await startTestHub(t)
-  // The script of the package imports the compiled configuration. Let it import the source instead.
+  // Import the source instead of the compiled configuration.
   const script = read('deploy/healthcheck.js').replace(
     '../dist/config/config.js',
     pathToFileURL(projectFile('config/config.ts')).href,

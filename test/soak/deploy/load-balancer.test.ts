@@ -94,7 +94,7 @@ t.test(
       await app.received.until(({ json }) => json.name === next)
     }
 
-    /** Publishes control events, because a session gets every one of them, even if it was offline. */
+    /** Publishes control events, because an offline session gets every one of them later. */
     async function publish(): Promise<void> {
       while (!publishing.signal.aborted) {
         const name = `state-${sent.length + 1}`

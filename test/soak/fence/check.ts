@@ -31,9 +31,8 @@ const settled = 3
 const revocable = 8
 
 /**
- * Runs three nodes under faults that follow from the seed. Publishers, webhooks, sessions that move between nodes, and
- * operators that revoke credentials use the nodes. After the last fault the nodes get time to settle. The verdict
- * depends only on what can be seen from outside, not on the state inside the nodes.
+ * Runs three nodes under faults that follow from the seed, with publishers, webhooks, moving sessions and revocations.
+ * The verdict depends only on what can be seen from outside the nodes.
  */
 export async function check(
   t: Test,
@@ -143,7 +142,7 @@ export async function check(
   return { faults, findings, summary, trails }
 }
 
-/** For each of the first 20 problems that name a session and an event: the steps of both. */
+/** The steps of the session and the event that a problem names, for the first 20 problems. */
 function trailsOf(
   problems: readonly string[],
   sessions: readonly Hopper[],
@@ -160,7 +159,7 @@ function trailsOf(
   })
 }
 
-/** Adds two publishers for each institution, one at QoS 1 and one at QoS 2. They share no livestream. */
+/** Adds two publishers for each institution. The two share no livestream. */
 async function addPublishers(
   node: ClusterNode,
   parts: {
@@ -246,7 +245,7 @@ function webhookProblems(
   })
 }
 
-/** Topics whose retained value, as a node sends it to a new client, is not the newest event. */
+/** Topics whose newest event is not the retained value that a new client gets. */
 async function retainedProblems(
   nodes: readonly ClusterNode[],
   login: Issued,

@@ -23,9 +23,9 @@ export class Refused extends Error {
 }
 
 /**
- * Opens one connection of an MQTT client over TLS. The caller chooses the packet identifiers and DUP of its messages,
- * and repeats messages itself. The client acknowledges a received message after `onMessage`. A call rejects when the
- * connection ends. It also rejects, and closes the connection, when the answer takes longer than `timeoutMs`.
+ * Opens one MQTT connection over TLS. The caller chooses packet identifiers and DUP, and repeats messages. The client
+ * acknowledges a received message after `onMessage`. A call rejects when the connection ends, or after `timeoutMs`
+ * without an answer; the client then closes the connection.
  */
 export async function enter(
   door: Door,
@@ -35,7 +35,7 @@ export async function enter(
     clean: boolean
     timeoutMs?: number
     onMessage?: (packet: IPublishPacket) => void
-    /** Called when TLS is established, right before the client sends CONNECT. From then on the node may read it. */
+    /** Called when TLS is established, right before the client sends CONNECT. */
     onSent?: () => void
   },
 ) {

@@ -44,8 +44,8 @@ export async function startBackend(t: Test): Promise<Backend & { redis: RedisSer
 }
 
 /**
- * Starts nodes as separate processes, which a test can kill, stop, and cut off from the store. A node that is started
- * again has the same ports and the same data directory.
+ * Starts nodes as processes that a test can kill, stop, and cut off from the store. A restarted node keeps its ports
+ * and its data directory.
  */
 export async function startCluster<B extends Backend>(
   t: Test,
@@ -90,7 +90,7 @@ export async function startCluster<B extends Backend>(
         if (!isThere(hub.pid)) hasEnded = true
         await hub.stop('SIGKILL')
       },
-      /** Starts the node again, with the same data directory. Tries until it succeeds, for at most 60 s. */
+      /** Starts the node again. Tries for at most 60 s. */
       async start(): Promise<void> {
         earlier.push(...hub.messages)
         const end = performance.now() + 60_000

@@ -2,7 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { createRandom, type Random } from '../../random.ts'
 import type { ClusterNode } from './cluster.ts'
 
-/** A fault of a node, or of the store of all nodes, that lasts for a while. */
+/** A temporary fault of one node, or of the store. */
 export interface Fault {
   /** When the fault begins, milliseconds since the beginning of the run. */
   at: number
@@ -17,19 +17,19 @@ const storeFaults = ['restart', 'pause', 'slow'] as const
 type NodeFault = (typeof nodeFaults)[number]
 type StoreFault = (typeof storeFaults)[number] | 'fail over'
 
-/** Faults of the store of all nodes. A single server can restart or pause. A server with a replica can fail over. */
+/** Faults of the store. A single server can restart or pause, a replicated one can fail over. */
 export interface StoreFaults {
-  /** Kills the server, and starts it again after `ms` milliseconds with the data that it has on disk. */
+  /** Kills the server, and starts it again after `ms` milliseconds with its data on disk. */
   restart?(ms: number): Promise<void>
   /** Stops the process of the server for `ms` milliseconds. Its connections stay open. */
   pause?(ms: number): Promise<void>
-  /** Lets a replica take the place of the server. It lacks the commits of the last `behindMs` milliseconds. */
+  /** Lets a replica take over. The replica lacks the commits of the last `behindMs` milliseconds. */
   failOver?(behindMs: number): Promise<void>
 }
 
 /**
- * Plans the faults of a run, in the order of their beginning. The same seed gives the same faults. Each node has one
- * fault at a time, and so has the store. Faults of different nodes, and of the store, may overlap.
+ * Plans the faults that follow from the seed, ordered by their beginning. A node has one fault at a time, and so has
+ * the store.
  */
 export function planFaults(seed: string, seconds: number, hasReplica: boolean): Fault[] {
   const end = seconds * 1000
@@ -64,7 +64,7 @@ function planOne<Of extends { ms: number }>(
   }
 }
 
-/** Makes the faults happen. Resolves when all faults are over, and all nodes and networks and the store work again. */
+/** Makes the faults happen. Resolves when nodes, networks and store work again. */
 export async function makeFaults(
   faults: readonly Fault[],
   nodes: readonly ClusterNode[],

@@ -6,9 +6,7 @@ import { describeFault } from './faults.ts'
 import { startSentinelBackend } from './sentinel.ts'
 
 /*
- * FENCE_SEED is the first seed, FENCE_COUNT the number of seeds, FENCE_SECONDS the length of the run of each seed.
- * FENCE_FAULTS names the kinds of faults that happen, for example kill,stop. With FENCE_STORE=sentinel, Redis has a
- * replica, which takes its place in a failover. FENCE_REPLICAS is the number of replicas that must have each commit.
+ * CONTRIBUTING.md, "How tests are written", describes the FENCE_ variables.
  */
 const first = Number(process.env.FENCE_SEED ?? 1)
 const count = Number(process.env.FENCE_COUNT ?? 2)

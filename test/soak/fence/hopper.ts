@@ -12,9 +12,8 @@ import { markerOf } from './publishers.ts'
 export type Hopper = ReturnType<typeof createHopper>
 
 /**
- * The client of a persistent session. It moves from node to node: after a DISCONNECT, after its connection was cut, or
- * while its old connection is still open. Between connections it is offline for a while. It adds and removes filters.
- * A mortal client also ends its session at random moments.
+ * A client that changes its filters, and moves its persistent session from node to node. The old connection ends with a
+ * DISCONNECT, is cut, or stays open. A mortal client also ends its session at random moments.
  */
 export function createHopper(parts: {
   clientId: string
@@ -28,7 +27,7 @@ export function createHopper(parts: {
 }) {
   const { clientId, login, livestreams, nodes, isMortal, stays, random } = parts
   const record: SessionRecord = { clientId, filters: [], endedAt: [], received: [] }
-  /** CONNACKs of nodes that contradict earlier answers: a session is missing, or is present although it has ended. */
+  /** CONNACKs in which a session is missing, or is present although it has ended. */
   const wrong: string[] = []
   const own = livestreams[random.below(livestreams.length)] ?? livestreams[0]
   const ownFilter = controlTopic(own)
@@ -118,7 +117,7 @@ export function createHopper(parts: {
     step(`is on node ${node.index}, connection ${connections}${found}`)
     if (!entered.sessionPresent) noteAll('removed')
     if (before === 'present' && !entered.sessionPresent) {
-      // A stopped node may have read the end request only now, after the client used the session elsewhere.
+      // A stopped node may have read the end request only now.
       if (isEndUnanswered) record.endedAt.push(performance.now())
       else complain('its session is gone', node)
     }

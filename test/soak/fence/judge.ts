@@ -1,5 +1,5 @@
 /*
- * Judges the hub by what clients saw. All times are of one clock: `performance.now()` of the test, in milliseconds.
+ * Judges the hub by what clients saw. Times are `performance.now()` of the test, in milliseconds.
  */
 
 /** An event that was published. */
@@ -24,8 +24,8 @@ export interface Step {
 }
 
 /**
- * The state of a filter from a moment on: granted (SUBACK), removed (UNSUBACK, or the session ended), or unknown, from
- * the request until the answer.
+ * The state of a filter from `at` on: `unknown` between a request and the answer, `removed` also when the session has
+ * ended.
  */
 export interface FilterState {
   at: number
@@ -38,12 +38,12 @@ export interface SessionRecord {
   clientId: string
   /** Ordered by time. */
   filters: FilterState[]
-  /** When the client asked to end the session. The session need not get events that were published before. */
+  /** When the client asked to end the session. Events published before are no longer owed. */
   endedAt: number[]
   received: { marker: string; at: number; isRetained: boolean; isDuplicate: boolean; connection: number }[]
 }
 
-/** Even under faults, the hub sends an event to connected sessions within this time after acknowledging it, ms. */
+/** Within this time, ms, an acknowledged event is sent to connected sessions, even under faults. */
 const begunMs = 30_000
 
 /** Acknowledged events that a session should have got, and did not. */
@@ -54,7 +54,7 @@ export function missing(session: SessionRecord, sent: readonly Sent[]): string[]
     .map(({ marker, topic }) => `${session.clientId} misses ${marker} of ${topic}`)
 }
 
-/** The events that a session must get: all control events, and the newest track and data event of each topic. */
+/** Due are all control events, and the newest track and data event of each topic. */
 function due(sent: readonly Sent[]): Sent[] {
   const newest = new Map<string, Sent>()
   for (const event of sent) newest.set(event.topic, event)
@@ -62,9 +62,8 @@ function due(sent: readonly Sent[]): Sent[] {
 }
 
 /**
- * Whether the session must get the event: one filter was granted during the whole publish, and the session has not
- * ended since. An UNSUBSCRIBE ends a delivery that has not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it
- * is stored").
+ * Whether a filter was granted during the whole publish, and the session has not ended since. An UNSUBSCRIBE ends a
+ * delivery that has not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it is stored").
  */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event
@@ -97,8 +96,8 @@ export function unwanted(session: SessionRecord, sent: readonly Sent[]): string[
 }
 
 /**
- * Events that were published once, but sent twice in one connection, although the client had acknowledged them. The
- * second message has a new packet identifier and no DUP, so the client cannot recognise the repetition [MQTT-4.4.0-1].
+ * Events that were published once, but came twice in one connection, the second time without DUP. The client cannot
+ * recognise the repetition [MQTT-4.4.0-1].
  */
 export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string[] {
   const publishedOnce = new Set(sent.filter(({ attempts }) => attempts === 1).map(({ marker }) => marker))
@@ -111,7 +110,7 @@ export function sentAgain(session: SessionRecord, sent: readonly Sent[]): string
   })
 }
 
-/** The steps of an event, and of a session within 30 s of the event. A person needs them to find the cause. */
+/** The steps of an event, and of a session within 30 s of the event. */
 export function trailOf(session: SessionRecord, steps: readonly Step[], event: Sent): Step[] {
   const { sentAt, acknowledgedAt = sentAt, marker } = event
   const own = filtersFor(session, event.topic)
@@ -142,8 +141,8 @@ export function matches(filter: string, topic: string): boolean {
 }
 
 /**
- * Events of one livestream whose first attempt came too early: before the first attempt of an event that was published
- * earlier. `attempts` are markers in the order of the attempts. Further attempts of an event do not count.
+ * Events of one livestream whose first attempt came before that of an event published earlier. `attempts` are markers,
+ * in the order of the attempts.
  */
 export function outOfOrder(sent: readonly Sent[], attempts: readonly string[]): string[] {
   const place = new Map<string, number>()

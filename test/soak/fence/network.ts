@@ -6,12 +6,12 @@ import { freePort } from '../../redis-server.ts'
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 
-/** The faults that a test makes in the network between a node and its Redis. */
+/** The faults of the network between a node and its Redis. */
 export type Way = Pick<Network, 'cut' | 'hold' | 'deafen' | 'slow' | 'open' | 'drop'>
 
 /**
- * A network between one client and one server, which can be whole, slow, cut, or silent. In a silent network,
- * connections stay open, but nothing arrives, as if all packets were lost. `rewrite` changes the bytes on their way.
+ * A network between one client and one server, which a test can slow down, cut, or silence. `rewrite` changes the bytes
+ * on their way.
  */
 export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buffer) => chunk) {
   const pairs = new Set<Pair>()
@@ -32,7 +32,7 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
     pump(pair, near, pair.far, there)
     pump(pair, pair.far, near, back)
   })
-  // The port has five digits. So `rewrite` can put it in place of another port, and the length stays the same.
+  // Ports of `freePort` have five digits: `rewrite` must keep the length of the bytes.
   const own = await freePort()
   server.listen(own, '127.0.0.1')
   await once(server, 'listening')

@@ -9,8 +9,8 @@ import type { Sent, Step } from './judge.ts'
 export type Publisher = ReturnType<typeof createPublisher>
 
 /**
- * A publisher with livestreams of its own. It publishes one event after the other, and repeats each event until a node
- * acknowledges it: at QoS 1 as a new message, at QoS 2 as a repetition in the same session, perhaps on another node.
+ * A publisher with livestreams of its own. It repeats each event until a node acknowledges it: at QoS 1 as a new
+ * message, at QoS 2 in the same session, perhaps on another node.
  */
 export function createPublisher(parts: {
   name: string
@@ -26,7 +26,7 @@ export function createPublisher(parts: {
   let client: Client | undefined
   let number = 0
   let lastTime = 0
-  /** Livestreams that are on air. The publisher sends no events for the others for a while. */
+  /** Livestreams on air. The others have no events for a while. */
   let onAir = [...livestreams]
 
   return {

@@ -5,10 +5,7 @@ import type { Issued } from '../../start-hub.ts'
 import { type Client, enter, Refused } from './client.ts'
 import type { ClusterNode } from './cluster.ts'
 
-/**
- * Credentials that an operator revokes one by one, each on a random node. Meanwhile a client with each credential
- * connects to random nodes.
- */
+/** Revokes credentials one by one, on random nodes. Meanwhile a client of each credential connects to random nodes. */
 export function createRevocations(parts: {
   logins: readonly Issued[]
   nodes: readonly [ClusterNode, ...ClusterNode[]]
@@ -54,7 +51,7 @@ export function createRevocations(parts: {
     try {
       await random.oneOf(nodes).ask('credentials.revoke', { username: login.username }, 3_000)
     } catch (error) {
-      // If the credential does not exist, an earlier attempt has revoked it, although no answer came.
+      // If the credential is gone, an earlier attempt has revoked it without an answer.
       if (!(error instanceof Error && /there is no credential/.test(error.message))) return false
     }
     revoked.push(login)
@@ -75,7 +72,7 @@ export function createRevocations(parts: {
     }
   }
 
-  /** Whether the node refuses the credential. Tries up to five times, because the node may not answer at first. */
+  /** Whether the node refuses the credential. Without an answer, tries up to five times. */
   async function isRefused(node: ClusterNode, login: Issued): Promise<boolean> {
     for (let attempt = 0; attempt < 5; attempt++) {
       try {

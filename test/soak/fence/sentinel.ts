@@ -14,10 +14,7 @@ interface Server {
   toReplica: Awaited<ReturnType<typeof startNetwork>>
 }
 
-/**
- * Starts two Redis servers, one the replica of the other, and a Sentinel. A node asks the Sentinel for the address of
- * the master. It reaches each of the three through a network of its own.
- */
+/** Starts a Redis master, a replica, and a Sentinel. A node reaches the three through networks of its own. */
 export async function startSentinelBackend(t: Test): Promise<Backend & { faults: StoreFaults }> {
   const [one, other] = [await startServer(t), await startServer(t)]
   let [master, replica] = [one, other]
@@ -27,7 +24,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
     [
       `sentinel monitor hub 127.0.0.1 ${master.redis.port} 1`,
       'sentinel down-after-milliseconds hub 1000',
-      // The replica has the network's address for its master. The Sentinel corrects that only after this time.
+      // After this time, the Sentinel would make the replica follow the master directly, past the network.
       'sentinel failover-timeout hub 60000',
     ],
     'sentinel',
@@ -42,7 +39,7 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
         await startNetwork(t, other.redis.port),
       ]
       const toSentinel = await startNetwork(t, sentinel.port, (chunk) =>
-        // In the Sentinel's answers, replace the ports of the servers by those of this node's networks (same length).
+        // The Sentinel's answers must name the ports of this node's networks.
         Buffer.from(
           chunk
             .toString('latin1')

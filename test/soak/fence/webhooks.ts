@@ -38,7 +38,7 @@ export async function addWebhooks(
   livestreams: readonly Livestream[],
 ) {
   const attempts: Attempt[] = []
-  /** How the webhook of a livestream answers from now on: after how long, and with which status. */
+  /** How the webhook of each livestream answers from now on. */
   const answers = new Map<string, { delayMs: number; status: number }>()
   receiver.behave(({ path, event }, response) => {
     const livestream = decodeURIComponent(path.slice(1))

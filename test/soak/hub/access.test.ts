@@ -138,7 +138,7 @@ onEachStore('no principal ever receives what it may not read', async (t, store) 
     await client.client.endAsync()
   }
 
-  // Publish while the clients are offline, and restart the hub, so that the sessions come from the store.
+  // The restart makes the hub load the sessions from the store.
   await publishAll()
   await hub.close()
   const restarted = await startTestHub(t, store, home)

@@ -9,7 +9,7 @@ import { rawClient } from '../../raw-client.ts'
 import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
-/* Attacks of a hostile client on a whole node. There are more in test/soak/hub/access.test.ts and sessions.test.ts. */
+/* Attacks of a hostile client on a whole node. More are in access.test.ts and sessions.test.ts. */
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id

@@ -15,7 +15,7 @@ const institution = livestream.institution.id
 const email = 'kim@radio.example'
 const message = /^nothing was changed: the audit log cannot be written \(ENOSPC: no space left on device/
 
-/** Commands that change something, in the hub of the first test. `username` is that of the hub's publisher. */
+/** Commands that change something. `username` is that of the first test's publisher. */
 const changesOf = (username: string): [command: string, args: Record<string, unknown>][] => [
   ['credentials.add', { role: 'subscriber', label: 'x', filters: ['radio/#'] }],
   ['credentials.rotate', { username, revokeAfter: 1 }],
@@ -33,7 +33,7 @@ const changesOf = (username: string): [command: string, args: Record<string, unk
   ['feed.refresh', {}],
 ]
 
-/** Commands that change something about the webhook `name`, as long as it is not paused. */
+/** Commands that change something about a webhook that is not paused. */
 const changesOfWebhook = (name: string): [command: string, args: Record<string, unknown>][] => [
   ['subscriptions.pause', { name }],
   ['subscriptions.test', { name }],

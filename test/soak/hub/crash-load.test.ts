@@ -10,12 +10,11 @@ import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
 /*
- * Kills a node under load with kill -9, and starts it again, many times. On a slow machine the test ends after 60 s.
- * CRASH_ROUNDS sets the number of kills, without a time limit.
+ * Kills a node under load up to 30 times, for at most 60 s. CRASH_ROUNDS sets another number, without a time limit.
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 30)
 const longestMs = process.env.CRASH_ROUNDS ? Infinity : 60_000
-// Starting a node takes most of the time: both stores are tested at the same time.
+// Starting a node takes most of the time. So both stores are tested at once.
 root.jobs = 2
 
 /** Number of messages that one publisher keeps in flight. */
@@ -46,13 +45,13 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
   for (const began = performance.now(); round < rounds && performance.now() - began < longestMs; round++) {
     const app = await connect(t, hub, subscriber, { clientId: 'online', clean: false })
     await app.client.subscribeAsync('radio/#', { qos: 2 })
-    // Each round has another number of events before the kill, so that each kill interrupts another step.
+    // The number of events varies, so that each kill interrupts another step.
     const enough = 20 + ((round * 37) % 90)
     await Promise.all(publishers.map((publisher) => publisher.run(t, hub, enough)))
     await hub.stop('SIGKILL')
     for (const arrived of app.received.all) online.add(arrived)
     hub = await spawnHub(t, home, env)
-    // The offline session gets at most 1,000 messages when it comes back. So let it come back before more are waiting.
+    // A returning session gets at most 1,000 messages. Let it come back before more are waiting.
     if (wanted().length > 700) await comeBack()
   }
 
@@ -69,7 +68,7 @@ onEachStore(`kill -9 under load, up to ${rounds} times, loses nothing acknowledg
     for (const arrived of app.received.all) online.add(arrived)
     if (missing().length === 0) break
     await app.received.until(() => true, next).catch(() => t.same(missing(), [], 'lost'))
-    // After a crash, messages may come again. Stop when more than twice as many have come as were published.
+    // After a crash, messages may come again: give up after twice as many as were published.
     if (next > 2 * published.size) break
   }
   t.same(missing(), [], 'a connected subscriber gets every acknowledged event')
@@ -124,7 +123,7 @@ interface Pending {
   released: boolean
 }
 
-/** A publisher that follows MQTT: after a reconnect, it repeats unacknowledged messages with the same identifiers. */
+/** A publisher that repeats unacknowledged messages after a reconnect, with the same identifiers. */
 function createPublisher(index: number, qos: 1 | 2, { username, password }: Issued) {
   const livestream = station(index, 0)
   const pending = new Map<number, Pending>()
@@ -204,7 +203,7 @@ function createRecord() {
       const seen = ids.get(marker) ?? new Set()
       ids.set(marker, seen.add(String(json.id)))
     },
-    /** Whether this track, or a later one of its publisher, arrived. The later one may be stored without a PUBACK. */
+    /** Whether this track, or a later one of its publisher, arrived. Even without a PUBACK, the later one counts. */
     hasSince(marker: string): boolean {
       const [publisher, number] = marker.split('-')
       return [...ids.keys()].some((other) => {

@@ -11,8 +11,8 @@ import { type Sent, type SessionRecord, sentAgain } from '../fence/judge.ts'
 import { createPublisher, markerOf } from '../fence/publishers.ts'
 
 /*
- * Kills a node under load with kill -9, several times. Persistent sessions of each QoS stay, or come and go. Publishers
- * come and go too. CRASH_ROUNDS is the number of kills. CRASH_SEED determines what clients do, not when the node acts.
+ * Kills a node under load CRASH_ROUNDS times, while persistent sessions and publishers come and go. CRASH_SEED
+ * determines what clients do.
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 3)
 const seed = process.env.CRASH_SEED ?? '1'
@@ -72,7 +72,7 @@ onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, as
   isOver = true
   await running
 
-  // All clients are connected, or connect once more. Give the hub time to send them everything.
+  // Give the hub time to send all clients everything.
   const lost = () => sessions.flatMap((session) => missing(session, sent))
   for (const end = performance.now() + patienceMs; performance.now() < end; await delay(50)) {
     await Promise.all(sessions.map(({ comeIn }) => comeIn()))
@@ -101,12 +101,12 @@ onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, as
   await hub.stop('SIGTERM')
 })
 
-/** A connection of a session. Its client began to connect at `asked`, was connected at `from`, and left at `until`. */
+/** A connection of a session: requested at `asked`, established at `from`, over at `until`. */
 interface Visit {
   asked: number
   from: number
   until: number
-  /** The session must get events accepted before this time. The client may have left before it got later events. */
+  /** The session must get events accepted before this time. */
   begun: number
 }
 
@@ -118,8 +118,8 @@ interface Visited {
 }
 
 /**
- * Acknowledged events that a session of QoS 1 or 2 should have got, and did not. It must get all control events. Of the
- * other events, it must get those accepted while it was connected, and at each log-in the newest of each topic.
+ * Acknowledged events that a session of QoS 1 or 2 misses. The session is owed all control events, all events accepted
+ * during its visits, and the newest of each topic at each log-in.
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []
@@ -146,7 +146,7 @@ function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly 
   ]
 }
 
-/** When an event was published, relative to the visits of a session, for the report of a finding. */
+/** For a report: when an event was published, relative to a session's visits. */
 function placeOf({ sentAt, acknowledgedAt = Infinity }: Sent, visits: readonly Visit[]): string {
   const visit = visits.find(({ from, until }) => sentAt > from && acknowledgedAt < until)
   if (!visit) return 'it was away'
@@ -164,7 +164,7 @@ function isWithin(from: number, until: number, { sentAt, acknowledgedAt = Infini
   return sentAt > from && acknowledgedAt < until
 }
 
-/** Events that a session of QoS 0 got, although they were published while it was offline. */
+/** Events that a session of QoS 0 got from the time it was offline. */
 function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): string[] {
   if (qos > 0) return []
   const got = new Set(record.received.filter(({ isRetained }) => !isRetained).map(({ marker }) => marker))
@@ -224,7 +224,7 @@ function createVisitor(parts: {
     else await client?.leave()
   }
 
-  /** Connects the client, and tries until it succeeds. Does nothing if the client is connected. */
+  /** Connects the client if it is not connected. Tries until it succeeds. */
   async function comeIn(): Promise<void> {
     while (!client?.isOpen) {
       try {
@@ -246,7 +246,7 @@ function createVisitor(parts: {
         })
         if (subscribedAt !== Infinity) continue
         await client.subscribe('radio/#', qos)
-        // This filter overlaps the first. The session must get the same messages as without it.
+        // This filter overlaps the first, and must not change what arrives.
         await client.subscribe('radio/+/control', qos)
         subscribedAt = performance.now()
       } catch {

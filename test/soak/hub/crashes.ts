@@ -14,7 +14,7 @@ async function issue(adminSocket: string, request: Record<string, unknown>): Pro
   return answer.result as Issued
 }
 
-/** Kills a node `rounds` times while it handles an event. Checks that the last acknowledged event is retained. */
+/** Kills a node `rounds` times during an event. The last acknowledged event must be retained. */
 export function testCrashes(driver: Driver, rounds: number): void {
   onStore(driver, `an acknowledged event is retained after kill -9, ${rounds} times`, async (t, store) => {
     const home = await temporaryDirectory(t)
@@ -39,7 +39,7 @@ export function testCrashes(driver: Driver, rounds: number): void {
         const app = await connect(t, hub, subscriber)
         await app.client.subscribeAsync(playingTopic(livestream), { qos: 1 })
         const { json } = await app.received.until(() => true)
-        // A later event may be stored too, if the node was killed before it sent the PUBACK.
+        // A later event may be stored, although the node died before the PUBACK.
         if (Number(json.playlistItemId) < Number(acknowledged))
           lost.push(`${acknowledged}, found ${json.playlistItemId}`)
       }
@@ -54,7 +54,7 @@ export function testCrashes(driver: Driver, rounds: number): void {
         acknowledged = playlistItemId
       })
       for (const pending of acknowledgements) pending.catch(() => {})
-      // Do not wait for the last event. So the kill interrupts the node at some step of this event.
+      // Do not wait for the last event: the kill must interrupt the handling of this event.
       await acknowledgements[Math.max(0, inFlight - 2)]
       await hub.stop('SIGKILL')
     }

@@ -4,7 +4,7 @@ import { control, institutions, playing, playingTopic, serviceOf, station } from
 import { startTestHub } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
-/* The dry run over MQTT and HTTPS (design.md §7): the hub decides and reports, and does nothing else. */
+/* The dry run (design.md §7): the hub decides and reports, and does nothing else. */
 const [own = '', foreign = ''] = institutions
 const [livestream, second] = [station(0, 0), station(0, 1)]
 const topic = `inbox/${own}/check`

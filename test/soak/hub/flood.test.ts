@@ -24,7 +24,7 @@ onEachStore('100 publishers, 50 events each in flight: everybody gets everything
       return { client, livestream, index }
     }),
   )
-  // A publish on a cut connection is never acknowledged. Fail at once then, instead of waiting for it.
+  // A publish on a cut connection is never acknowledged: fail at once.
   const cutOff = Promise.race(publishers.map(({ client }) => closed(client))).then(() => {
     throw new Error('a publisher was cut off')
   })

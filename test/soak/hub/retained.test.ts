@@ -51,7 +51,7 @@ for (const [name, filter, qos, clean] of [
         const published = studio.publish(playing(livestream, { title, start }))
         while (!titles().includes(title)) await client.next('publish', publishes(client).length)
         await published
-        // The retained message of this filter comes after those of the first filter, and so marks their end.
+        // The retained message of this filter marks the end of the first filter's retained messages.
         subscribe(client, 2, { [playingTopic(marker)]: 0 })
         const ends = () => publishes(client).filter((packet) => packet.topic === playingTopic(marker)).length
         const wanted = filter === 'radio/#' || filter.includes('+') ? 2 : 1

@@ -53,14 +53,14 @@ t.test('SIGTERM to npm start stops the node behind it', async (t) => {
     messages.push(msg)
     if (msg === 'hub ready') npm.kill('SIGTERM')
   }
-  // The node has ended too: the output ends only when all processes that write to it have ended.
+  // The end of the output means that the node has ended too.
   if (npm.exitCode === null && npm.signalCode === null) await once(npm, 'exit')
   t.ok(messages.includes('stopping'))
 })
 
 t.test('SIGTERM ends a node that is starting, before it lets a client in', async (t) => {
   const home = await temporaryDirectory(t)
-  // This server takes connections and says nothing. A node that reads its feed from it waits.
+  // The silent server keeps the node waiting for its feed.
   const silent = createServer().listen(0, '127.0.0.1')
   await once(silent, 'listening')
   t.teardown(() => silent.close())
@@ -190,7 +190,7 @@ onStore(
   },
 )
 
-/** Starts a node as a separate process. `ended` resolves with its exit code and all that it has written. */
+/** Starts a node as a separate process. `ended` resolves with its exit code and output. */
 async function startProcess(home: string, settings: Record<string, string>) {
   const free = { HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }
   const env = { PATH: process.env.PATH, HUB_DATA_DIR: join(home, 'data'), ...free, ...settings }

@@ -10,8 +10,8 @@ import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { onEachStore, onStore, type StoreSettings } from '../../stores.ts'
 
 /*
- * If an event came late, `hubctl events show` says that the event was not shown, and which newer event was retained.
- * It says so on every node, also after a restart, but only if it is certain.
+ * For an event that came late, `hubctl events show` names the newer event that was retained. A node that is not certain
+ * names none.
  */
 const [own = ''] = institutions
 const livestream = station()
@@ -34,7 +34,7 @@ const inSeconds = (seconds: number) => new Date(Date.now() + seconds * 1_000).to
 async function startStudio(t: Parameters<typeof startTestHub>[0], store: StoreSettings, directory?: string) {
   const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' }, directory)
   const studio = await connectPublisher(t, hub, await hub.publisher([own]), own)
-  /** Publishes a track with this title. Finds its report by the title, because the topic also has other reports. */
+  /** Publishes a track, and picks its report from all reports by the title. */
   const publish = async (title: string, start: string, services = [livestream]) => {
     const seen = studio.received.all.length
     const event = { title, start, playlistItemId: title, services: services.map(serviceOf) }
@@ -115,7 +115,7 @@ onEachStore('what is said of random events is what happened', async (t, store) =
   const random = createRandom('late')
   let lateOnes = 0
   for (let nth = 0; nth < 60; nth++) {
-    // Some events are 500 to 800 s ahead. One that is more than 600 s ahead does not keep out older events.
+    // An event more than 600 s ahead does not keep out older events.
     const seconds = random.happens(0.1) ? random.between(500, 800) : random.between(-60, 60)
     const id = await publish(`${nth}`, inSeconds(seconds))
     const [topic] = await topicsOf(hub, id)

@@ -11,8 +11,8 @@ import { temporaryDirectory } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
 /*
- * Webhooks that begin with earlier events, on several nodes. The node that makes the subscription, the node that works
- * off its queue, and the node that accepts events meanwhile may be different nodes.
+ * Webhooks that begin with earlier events. Different nodes can make the subscription, work off its queue, and accept
+ * events.
  */
 const [own = ''] = institutions
 const from = '2000-01-01T00:00:00Z'
@@ -20,7 +20,7 @@ const livestreams = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
 /** One event for all livestreams. It makes a message for each webhook. */
 const forAll = (title: string) => playing(station(), { title, services: livestreams.map(serviceOf) })
 
-/** For each livestream, the titles of the events that its webhook got, in the order of arrival. */
+/** The titles that the webhook of each livestream got, in the order of arrival. */
 function titlesOf({ received }: Receiver): string[][] {
   return livestreams.map(({ id }) =>
     received

@@ -7,15 +7,14 @@ import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 
 /*
- * Three nodes, one of which is killed and started again every few seconds. In the middle of the test, Redis is killed.
- * CHAOS_SECONDS and CHAOS_SUBSCRIBERS make the test longer and larger. Half of the subscribers have persistent
- * sessions. Every tenth subscriber listens to all livestreams, the others to one.
+ * Kills one of three nodes every few seconds, and Redis once. CHAOS_SECONDS and CHAOS_SUBSCRIBERS make the test longer
+ * and larger.
  */
 const seconds = Number(process.env.CHAOS_SECONDS ?? 20)
 const subscribers = Number(process.env.CHAOS_SUBSCRIBERS ?? 30)
 const eventsPerSecond = Number(process.env.CHAOS_RATE ?? 50)
 const killEveryMs = 5_000
-/** Shortest time between two faults, also on a machine on which nodes start slowly, milliseconds. */
+/** Shortest time between two faults, however slowly nodes start, milliseconds. */
 const calmMs = 2_000
 const warmUpMs = 3_000
 const budgetMs = 220
@@ -70,7 +69,7 @@ t.test(
       await until(() => [...listeners, ...publishers].every((client) => client.isConnected()))
       await until(isCaughtUp)
       const to = performance.now()
-      // A fault also covers the events in flight when it began, and ends when all clients have got what they missed.
+      // A fault lasts until clients have caught up, and covers events already in flight.
       faults.push({ from: from - 500, to })
       from = Math.max(from + killEveryMs, to + calmMs)
     }
@@ -188,7 +187,7 @@ function createListener(
   }
 }
 
-/** Publishes track and control events for its livestreams in turn. Repeats each event until it is acknowledged. */
+/** Publishes events for its livestreams in turn. Repeats each event until it is acknowledged. */
 function createPublisher(t: Test, { index, nodes, login, sent }: Party) {
   const own = livestreams.filter(({ institution }) => institution.id === stations[index]?.[0]?.institution.id)
   let number = 0

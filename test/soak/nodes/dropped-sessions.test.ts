@@ -15,7 +15,7 @@ import { rawClient } from '../../raw-client.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { createSharedSpace, settled, type TestStore } from '../../shared-store.ts'
 
-/* A session is dropped on one node. Another node, which has not heard of this yet, stores a message for the session. */
+/* One node drops a session. Another node still stores a message for the session. */
 
 const [own = ''] = institutions
 
@@ -74,7 +74,7 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
   }
   const heard = () => settled(...nodes.map(({ store }) => store))
   await heard()
-  /** Asserts that nothing of session `gone` is left, and that a new session of this client id is empty. */
+  /** Asserts that session `gone` left nothing in the store, and nothing for a new session. */
   async function isGone(t: Test): Promise<void> {
     await heard()
     for (const [index, node] of nodes.entries()) {
@@ -227,7 +227,7 @@ t.test('what is owed to a client whose log-in was given up, and stored all the s
   await until(async () => (await other.store.get('session/owed'))?.includes('"node"') ?? false)
   one.store.cut('applied')
   t.match(await refused, { returnCode: 3 })
-  // Wait until the store has progress newer than the session record. The progress must not hide the owed messages.
+  // Progress newer than the session record must not hide the owed messages.
   publisher.send(publish('a', 1, 2))
   await publisher.next('puback', 1)
   await until(async () => (await keysBelow(other.store, 'progress/')).length > 0)

@@ -66,8 +66,7 @@ t.test(
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }
-    // After five failures, a pause and an attempt together take longer than a node may take to end after SIGTERM. So
-    // SIGTERM must interrupt them.
+    // After five failures, a pause and an attempt take so long that SIGTERM must interrupt them.
     await until(() => times(node, 'the node cannot start again yet') >= 5)
     const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
     t.teardown(() => hanging.close())

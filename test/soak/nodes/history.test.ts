@@ -10,7 +10,7 @@ import { startTestHub } from '../../start-hub.ts'
 import { onStore } from '../../stores.ts'
 
 /*
- * Every node tells what became of the events of all nodes, also of a node that was killed.
+ * Every node knows what became of all events, also of those of a killed node.
  */
 const [own = ''] = institutions
 const livestream = station()
@@ -41,7 +41,7 @@ onStore('redis', 'a node tells what became of events on another one', async (t, 
     t.same(await a.ask<Page>('events.list', query), { events, next: null })
     t.match(events.at(-1), { id, title: 'One' })
   }
-  // A node counts the recipients of an event a moment after it has written to them.
+  // A node counts recipients a moment after it has written to them.
   await b.until(async () => {
     const { nodes } = await b.ask<{ nodes: { recipients: number }[] }>('events.show', { id })
     return nodes.reduce((sum, { recipients }) => sum + recipients, 0) === 3

@@ -12,7 +12,7 @@ import { pushing, startReceiver } from '../../receiver.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 
-/* `hubctl` can ask any node. It sees all nodes, acts on all nodes, and sees at once what another node has changed. */
+/* Through any node, `hubctl` acts on all nodes, and sees at once what another node has changed. */
 
 const [own = ''] = institutions
 const livestream = station()
@@ -194,7 +194,7 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       await t.rejects(node.ask('store.accept'), { message: /not replaced/ })
     }
     t.match(await a.ask('config'), { publicUrl: 'https://hub.example' })
-    // Tested in pushes.test.ts, history.test.ts and paused.test.ts of this directory, and in test/soak/admin/aedes-redis/.
+    // Tested in three files of this directory (pushes, history, paused), and in test/soak/admin/aedes-redis/.
     const ofEvents = ['events.list', 'events.newest', 'events.show', 'events.slow', 'events.tail']
     const ofSubscriptions = ['list', 'pause', 'remove', 'resume', 'show', 'test'].map(
       (one) => `subscriptions.${one}`,

@@ -96,7 +96,7 @@ t.test('the clients of a node that joins while another starts', { skip: withoutR
   })
   await one.goOn()
   const started = await starting
-  // The new node stores this credential after all changes of its start. So `other` reads those changes first.
+  // When `other` knows this credential, it has read all changes of the start.
   const { username } = await issue(started)
   await until(async () => 'result' in (await ask(other, 'credentials.show', { username })))
   t.equal(isClosed, false, 'stay connected')
@@ -131,7 +131,7 @@ async function issue(node: Socket): Promise<Issued> {
   return answer.result as Issued
 }
 
-/** Starts Redis for nodes. A node with `feed` waits in its start: the feed is a pipe, which is empty until `goOn`. */
+/** Starts Redis for nodes. A node with the pipe `feed` waits in its start until `goOn`. */
 async function startWaiting(t: Test) {
   const redis = await startRedis(t)
   const home = await temporaryDirectory(t)

@@ -5,12 +5,12 @@ import { startFleet, until } from '../../nodes/fleet.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
-/* Nodes that are killed, and nodes that are cut off from Redis. Clients must miss nothing. */
+/* Clients must miss nothing while nodes are killed or cut off from Redis. */
 
 const [own = ''] = institutions
 const livestream = station()
 
-/** A control event with a marker of its own, valid for an hour. So offline sessions get it later. */
+/** A control event, valid for an hour so that offline sessions get it later. */
 function numbered(number: number): Record<string, unknown> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   return control(livestream, { name: `state-${number % 5}`, validUntil, marker: `${number}` })
@@ -92,7 +92,7 @@ t.test('a node that was killed and starts at once', { skip: withoutRedis }, asyn
   const app = await connect(t, a, subscriber, { clientId: 'app' })
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   const lost = [closed(last.client), closed(app.client)]
-  // Node a gets the lowest slot again, so it is the leader. The leader must itself clean up after its former run.
+  // Node a becomes the leader again, and must clean up after its own former run.
   await a.kill()
   await a.start()
   await Promise.all(lost)

@@ -14,7 +14,7 @@ import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Queues of webhooks on several nodes. One node works off a queue, in order, whichever nodes accept the events.
+ * Whichever nodes accept events, one node works off the queue of a webhook, in order.
  */
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3, 4, 5].map((index) => station(0, index))
@@ -37,7 +37,7 @@ async function start(t: Test, settings: Record<string, string> = {}) {
   }
   for (const [index, livestream] of livestreams.entries()) {
     await studios.a.publish(playing(livestream, { title: 'makes the topic' }))
-    // Each webhook has its own contact, because the hub sends at most three mails an hour to one address.
+    // The hub sends at most three mails an hour to one address.
     const contact = `contact-${index}@b.example`
     const body = { type: 'PUBSUB', method: 'PUSH', contact, topic: livestream.id }
     await api.call('POST', '/subscriptions', { token, body: { ...body, url: receiver.url() } })

@@ -10,8 +10,7 @@ import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 
 /*
- * Two nodes act at the same moment. The test can hold up the traffic between node `a` and Redis. The clock of node `a`
- * is ahead, so a node that orders changes by clocks would fail.
+ * Two nodes act at the same moment. The clock of node `a` is ahead, so ordering by clocks would fail.
  */
 
 const [own = ''] = institutions
@@ -72,7 +71,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     await asleep.client.subscribeAsync(topic, { qos: 1 })
     await asleep.client.endAsync()
     studio.send(publishOf(0, 'late'))
-    // By now node a has chosen the recipients. It has not heard of the new subscriptions.
+    // After this, node a has chosen the recipients without the new subscriptions.
     await studio.settled()
     release()
     await studio.next('puback')
@@ -98,7 +97,7 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     hold()
     studios.a.send(publishOf(1, 'sent by a'))
     await studios.a.settled()
-    // Node b takes over the session. Node a cannot answer, and loses the client all the same.
+    // Node b takes over the session although node a cannot answer.
     const moved = await raw(t, b, subscriber, login)
     studios.b.send(publishOf(1, 'sent by b'))
     await moved.next('publish')

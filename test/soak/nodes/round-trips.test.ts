@@ -5,8 +5,6 @@ import { control, institutions, station } from '../../events.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
 import { startTestHub } from '../../start-hub.ts'
 
-/* The load of one event on Redis does not grow with the number of subscribers. */
-
 const [own = ''] = institutions
 const events = 40
 
@@ -63,14 +61,14 @@ t.test(
   },
 )
 
-/** The commands and bytes that Redis has got from its clients. A script counts as one command. */
+/** The commands and bytes that Redis has got. A script is one command. */
 async function totals(client: Redis): Promise<{ commands: number; bytes: number }> {
   const asked = ['evalsha', 'eval', 'xread', 'xrange']
   const statistics = await client.info('commandstats')
   const calls = new Map(
     [...statistics.matchAll(/cmdstat_(\w+):calls=(\d+)/g)].map(([, name, count]) => [name, Number(count)]),
   )
-  // Reads of single values do not count: a node reads them for clients that come back, and here no client does.
+  // Reads of single values are left out: they happen for returning clients.
   const commands = asked.reduce((sum, name) => sum + (calls.get(name) ?? 0), 0)
   const [, bytes] = /total_net_input_bytes:(\d+)/.exec(await client.info('stats')) ?? []
   return { commands, bytes: Number(bytes) }

@@ -8,8 +8,8 @@ import { type Client, enter, Refused } from '../fence/client.ts'
 import { type Cluster, type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 
 /*
- * A node was cut off or stopped, and comes back with old sessions in memory. Their clients have moved to other nodes.
- * The answers that the other nodes gave to these clients must stay true.
+ * A node comes back with old sessions in memory, whose clients have moved to other nodes. What the other nodes answered
+ * must stay true.
  */
 
 const [kept, later] = [station(0, 0), station(0, 1)]
@@ -161,8 +161,8 @@ async function start(t: Test): Promise<Hub> {
 }
 
 /**
- * Publishes events of the livestream `later` through both nodes, for four seconds: the node that was away may still
- * store old changes a second after it is back. Returns the markers of the events, which are all acknowledged.
+ * Publishes through both nodes for four seconds. A node that is back may store old changes for a second. Returns the
+ * markers.
  */
 async function publishForAWhile({ nodes, publisher }: Hub): Promise<string[]> {
   const markers: string[] = []
@@ -177,7 +177,7 @@ async function publishForAWhile({ nodes, publisher }: Hub): Promise<string[]> {
   return markers
 }
 
-/** Publishes an event. Tries until it is acknowledged: a node that has just come back may close connections. */
+/** Publishes until the event is acknowledged: a node that has just come back may close connections. */
 async function publishThrough(node: ClusterNode, login: Issued, marker: string): Promise<void> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   const payload = JSON.stringify(control(later, { marker, validUntil }))
@@ -215,7 +215,7 @@ function createListener(login: Issued, clientId: string) {
   return {
     clientId,
     visit,
-    /** Tries up to five times to connect: a node whose store is slow may answer with CONNACK 3 (server unavailable). */
+    /** Tries up to five times: a node with a slow store may answer CONNACK 3. */
     async visitAgainAndAgain(node: ClusterNode): Promise<Client> {
       for (let tries = 1; ; tries++) {
         try {

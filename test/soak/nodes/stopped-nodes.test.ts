@@ -7,8 +7,8 @@ import { type ClusterNode, startBackend, startCluster } from '../fence/cluster.t
 import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer } from '../fence/webhooks.ts'
 
 /*
- * A node is stopped (SIGSTOP) until the other nodes take it for gone. Then it continues (SIGCONT) with its old memory.
- * The same happens when a machine sleeps, swaps, or is moved.
+ * A node is stopped (SIGSTOP) until others take it for gone, and continues with its old memory. The same happens when a
+ * machine sleeps, swaps, or is moved.
  */
 
 t.test(

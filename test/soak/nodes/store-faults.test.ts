@@ -8,8 +8,8 @@ import type { Issued } from '../../start-hub.ts'
 import { startNetwork } from '../../store/slow-network.ts'
 
 /*
- * Redis restarts, hangs, is not reachable, is full, or is slow. A node acknowledges only events that are stored.
- * Subscribers stay connected, and get no messages meanwhile. Then everything works again by itself.
+ * While Redis fails, nodes acknowledge only what is stored, and keep subscribers connected. Afterwards everything works
+ * again by itself.
  */
 
 const [own = ''] = institutions
@@ -180,7 +180,7 @@ async function startClients(t: Test, a: FleetNode, b: FleetNode) {
   return { watchers, clients: watchers, publisher: { login, subscriber } }
 }
 
-/** Asks until the node does not refuse. It refuses, and does nothing, while it lacks commits because Redis is slow. */
+/** Asks again as long as the node refuses because it lacks commits. */
 async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   for (;;) {
     try {
@@ -191,7 +191,7 @@ async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Resolves when the log of a node has such a line. The line may reach the test later than the effects of its cause. */
+/** Resolves when the log of a node has a matching line, which may come after the effects. */
 function says(node: FleetNode, message: RegExp): Promise<void> {
   return until(() => node.messages().some((line) => message.test(line)))
 }
@@ -229,7 +229,7 @@ function createPublisher(t: Test, node: FleetNode, { login }: { login: Issued },
   }
 }
 
-/** A control event with a marker of its own, valid for an hour. So offline sessions get it later. */
+/** A control event, valid for an hour so that offline sessions get it later. */
 function marked(marker: string): Record<string, unknown> {
   const validUntil = new Date(Date.now() + 3_600_000).toISOString()
   return control(livestream, { name: `state-${marker.length % 5}`, validUntil, marker })

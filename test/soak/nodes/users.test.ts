@@ -23,7 +23,7 @@ async function openNodes(t: Test) {
     })
     return { store, users, keys, tokens }
   }
-  // Both nodes find an empty store, as if they were started together for the first time.
+  // Both nodes find an empty store, as when they first start together.
   const [a, b] = await Promise.all([open(), open()])
   for (const { store } of [a, b]) store.start()
   await settled(a.store, b.store)

@@ -106,7 +106,7 @@ t.test('lines are lost, and said to be, when nobody reads for long', async (t) =
   const hub = await startWithLog(t, 'pipe')
   await hub.logs(6000)
   const said = hub.read(({ msg }) => String(msg).startsWith('log lines were lost'))
-  // The hub reports the lost lines with the first line for which there is room again.
+  // The hub reports the lost lines with the first line that finds room again.
   let line: Record<string, unknown> | undefined
   while (!line) line = await Promise.race([said, hub.logs(1).then(() => undefined)])
   const { lines } = line

@@ -93,7 +93,7 @@ t.test('a page changes to its next credential before the hour is over', { skip }
   t.equal(await page.evaluate('window.wasLost'), undefined, 'without a gap')
 })
 
-/** A script for the page: sets `window.wasLost` when the page shows that its connection is lost. */
+/** Sets `window.wasLost` when the page shows that its connection is lost. */
 const watchForLoss = `new MutationObserver(() => {
   if (document.querySelector('.connection.lost')) window.wasLost = true
 }).observe(document.body, { subtree: true, childList: true, attributes: true })`
@@ -111,7 +111,6 @@ function ofStrangers(hub: TestHub): Promise<Listed[]> {
   return ofUser(hub, 'stranger')
 }
 
-/** Starts a node with the data and the ports of a node that was closed. */
 function restarted(t: Parameters<typeof startTestHub>[0], hub: TestHub): Promise<TestHub> {
   const ports = { HUB_HTTPS_PORT: `${hub.httpsPort}`, HUB_MQTT_PORT: `${hub.mqttPort}` }
   return startTestHub(t, ports, hub.home)

@@ -210,7 +210,7 @@ t.test('the link that a node prints makes the first operator', { skip }, async (
   t.equal(await late.getByLabel('E-mail address').inputValue(), 'second@hub.example')
 })
 
-/** Makes dead letters of all waiting items in a store, as a hub does after seven days. */
+/** Makes dead letters of all waiting items, as a hub does after seven days. */
 async function giveUpAll(dataDir: string): Promise<void> {
   const store = await openStoreOf({}, dataDir)
   const { items } = await readWork(store)

@@ -8,7 +8,7 @@ import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
 
-// Pages mostly wait for a node, or until some time has passed. So two tests run at the same time.
+// The tests mostly wait, so two run at the same time.
 t.jobs = 2
 
 const [own = ''] = institutions
@@ -80,7 +80,7 @@ t.test('the same search asks again, and a number is an item before it is a posit
   await page.getByRole('button', { name: 'Search', exact: true }).click()
   await page.getByText('Nothing was found.').waitFor()
   await publisher.publish(playing(station(), { title: 'Late', playlistItemId: 'item-9' }))
-  // For a second, the node repeats its last answer to the same request. So search until the answer is a new one.
+  // For a second, the node repeats its last answer to the same request.
   const row = page.getByRole('row').filter({ hasText: 'Late' })
   while (!(await row.isVisible())) await page.getByRole('button', { name: 'Search', exact: true }).click()
 
@@ -184,7 +184,7 @@ t.test('a livestream shows each event once, and asks for no event twice', { skip
 t.test('what the tail left out is said', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page } = await openConsole(t, hub, browser, '/console/webhooks')
-  // The answer of a node that decides 10,000 events a second: it leaves out most of them.
+  // A node that decides 10,000 events a second leaves out most of them.
   await page.route('**/operate/events.tail', (route) =>
     route.fulfill({ json: { result: { events: [], next: 1, leftOut: 9_800 } } }),
   )
@@ -232,7 +232,7 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })
   const { page } = await openConsole(t, first, browser)
   await page.getByText('Kept').or(page.getByText('No event yet')).waitFor()
-  // A node that hangs takes questions, and answers none. The time of the page runs fifty times as fast.
+  // The node hangs, and timeouts of the page run fifty times as fast.
   await page.evaluate(`{
     const real = AbortSignal.timeout.bind(AbortSignal)
     AbortSignal.timeout = (ms) => real(ms / 50)

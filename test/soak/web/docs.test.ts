@@ -44,7 +44,7 @@ t.test('the page of the documentation shows what plays', { skip }, async (t) => 
   await page.getByText('connection lost').waitFor()
 })
 
-/** The HTML page of the documentation, with the port and the credential that a reader would fill in. */
+/** The HTML page of the documentation, with port and credential filled in. */
 function filledIn({ httpsPort }: TestHub, username: string, password: string): string {
   const blanks = [
     ['localhost:8443', `localhost:${httpsPort}`],

@@ -220,7 +220,7 @@ t.test('a cover over https is shown, and its initials where it does not load', {
   await page.route('https://media.example/**', (route) =>
     route.fulfill({ contentType: 'image/png', body: pixel }),
   )
-  // Waits for the request, not for the picture: the picture is in the page before the browser asks for its file.
+  // The picture is in the page before the browser asks for its file.
   const [asked] = await Promise.all([
     page.waitForRequest('https://media.example/**'),
     page.goto(`https://localhost:${hub.httpsPort}${pageOf(station(0, 7))}`),

@@ -7,7 +7,7 @@ import { createMembership } from '../../../store/nodes/membership.ts'
 import { createOnlyNode, maxNodes } from '../../../store/nodes/nodes.ts'
 import { createSharedSpace, type SharedSpace, settled } from '../../shared-store.ts'
 
-/** Heartbeat interval of most nodes, milliseconds: no heartbeat during a test. Some tests set `heartbeatMs`. */
+/** A heartbeat interval that no test reaches, milliseconds. */
 const never = 1_000_000_000
 const heartbeatMs = 20
 
@@ -19,7 +19,7 @@ async function openNode(
   const store = space.openFollowed(t)
   /** Commits wait for `until`, and go on in the order of their calls. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
-  /** Delays a group of commits on its way to the store, and the answer on its way back. Undefined: no groups. */
+  /** Delays groups of commits, and their answers. Undefined: no groups. */
   let way: { there(): Promise<void>; back(): Promise<void> } | undefined
   const groups = createGroupCommit<Pending>(async (group) => {
     await way?.there()
@@ -49,7 +49,7 @@ async function openNode(
   nodes.onGone((node) => events.push(`gone ${node}`))
   nodes.onReturn(() => events.push('return'))
   store.start()
-  // tap runs teardowns in reverse order: the node leaves, which ends its heartbeat, before its store closes.
+  // tap runs teardowns in reverse order: the node leaves before its store closes.
   t.teardown(() => {
     store.restore()
     return nodes.leave().catch(() => undefined)
@@ -145,7 +145,7 @@ t.test('the slot of a node that is gone is free', async (t) => {
   t.equal(b.nodes.isLeader(), false)
 })
 
-/** A node is cut off and starts again, next to another node. The node that starts again has not joined yet. */
+/** `former` is cut off, and starts again as `again`, which has not joined yet. */
 async function startedAgain(t: Test) {
   const space = createSharedSpace()
   const idFile = join(t.testdir(), 'id')
@@ -167,7 +167,7 @@ t.test('a node that starts again says that its former self is gone', async (t) =
 
 t.test('a node that starts again while the others bury its former self joins all the same', async (t) => {
   const { other, again } = await startedAgain(t)
-  // `other` deletes the former self of `again`. When `again` joins, it has not heard of that yet.
+  // `again` joins before it knows that its former self was deleted.
   await Promise.all([other.store.commit([{ del: 'member/00' }]), again.nodes.join()])
   await settled(again.store, other.store)
   t.same(new Set(other.nodes.living()), new Set([again.nodes.self, other.nodes.self]))
@@ -196,7 +196,7 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // `b` starts again and removes its former self, after `c` has removed `a` and before `c` removes `b`.
+    // The restarted `b` removes its former self after `c` has removed `a`, and before `c` removes `b`.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

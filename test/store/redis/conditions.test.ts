@@ -132,7 +132,7 @@ function commitThree(store: SharedStore): Promise<string[]> {
   ])
 }
 
-/** Follows the store as a node does. The map always has the keys and values that the node would have in memory. */
+/** Follows the store. The map has what a node would have in memory. */
 function memoryOf(store: SharedStore): Map<string, string> {
   const known = new Map<string, string>()
   store.follow(

@@ -53,7 +53,7 @@ t.test('a node that stands still for longer than Redis may take', { skip: withou
 
 const timeoutMs = 200
 
-/** Blocks the event loop for 400 ms, as when the process is stopped or has much to do. */
+/** Blocks the event loop for 400 ms, like a stopped or busy process. */
 function standStill(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2 * timeoutMs)
 }

@@ -335,7 +335,6 @@ t.test('following', { skip: withoutRedis }, async (t) => {
   })
 })
 
-/** Follows a store. Records the changes that the follower receives, as texts, and the gaps. */
 function follow(store: SharedStore, { gapsExpected = false } = {}) {
   const told: string[] = []
   const gaps: Error[] = []

@@ -9,7 +9,7 @@ import { entries, openRedis } from '../open-redis.ts'
 const mustStartAgain = { message: /must start again/ }
 const numbered = (value: string): Change => ({ put: 'n/', value, numbered: { nth: 0, at: 'key' } })
 
-/** The ways in which a node that is loading learns of the newest entries of the store. */
+/** How a loading node learns of the newest entries of the store. */
 const ways: readonly [name: string, learn: (store: SharedStore) => Promise<unknown>][] = [
   ['range', (store) => entries(store, 'n/')],
   ['last', (store) => store.last('n/', 1)],
@@ -94,7 +94,7 @@ t.test('a node that reads old entries goes on', { skip: withoutRedis }, async (t
   t.equal(await store.lastNumber(), 1)
 })
 
-/** Keeps what Redis has now. The function that is returned replaces Redis by one that has only this. */
+/** Keeps what Redis has now. The returned function sets Redis back to that. */
 function keepForFailover(redis: RedisServer): () => Promise<void> {
   const [current, kept] = ['appendonlydir', 'kept'].map((name) => join(redis.directory, name))
   if (!current || !kept) throw new Error('no directory')

@@ -105,7 +105,7 @@ t.test('numbers on a store that nodes share', { skip: withoutRedis }, async (t) 
     const gap = new Promise<Error>((resolve) => store.follow(() => undefined, resolve))
     await other.commit(entriesOf('first'))
     await store.catchUp()
-    // As after a failover: the replica that took over lacked the last entry of the log.
+    // The state after a failover to a replica without the last entry of the log.
     const { log, head } = keysOf('lost:test')
     const [entry] = await redis.client().xrange(log, '-', '+')
     const [id = ''] = entry ?? []
@@ -129,7 +129,6 @@ function entriesOf(value: string): Change[] {
   ]
 }
 
-/** Follows a store. Records the keys and values of the puts that the node receives from now on. */
 function toldTo(store: SharedStore): [key: string, value: string][] {
   const told: [string, string][] = []
   store.follow(

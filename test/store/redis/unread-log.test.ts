@@ -77,7 +77,7 @@ t.test(
     store.follow(() => undefined, t.fail)
     await store.commit([{ put: 'k/1', value: 'x' }])
     await redis.kill()
-    // The store reports a log that was unreadable for 3 s. These commits together take longer.
+    // These commits take longer than 3 s, after which an unreadable log would be reported.
     for (let count = 0; count < 4; count++) await t.rejects(store.commit([{ put: 'k/1', value: 'x' }]))
     await redis.restart()
     await back

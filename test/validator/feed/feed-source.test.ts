@@ -163,8 +163,7 @@ t.test('when the feed was last found good survives a restart, also where it has 
   t.match(again.status(), { ok: false, loadedAt: '2026-01-31T12:00:00.000Z' })
   t.equal(again.confirmedAt(), start + day)
   again.close()
-  // Another source loads a later feed. The stored confirmation is of the first source and does not count: the later
-  // feed was last confirmed when it was loaded.
+  // A confirmation of the first source does not count for a feed from another source.
   const other = join(t.testdir({ 'other.json': feedText(9) }), 'other.json')
   ;(await startSource(t, { source: other, store, clock: () => start + 3 * day })).close()
   const last = await startSource(t, { source: path, store, clock: () => start + 4 * day })
@@ -226,7 +225,7 @@ t.test('refreshes never overlap, and each sees the result of the one before', as
   const { source } = await startOnServer(t, async (_request, response) => {
     most = Math.max(most, ++open)
     served++
-    // Answers in a later turn of the event loop, so that a second request would overlap with the first.
+    // Answers in a later turn, so that a second request would overlap.
     setImmediate(() => {
       open--
       response.end(feedText(10 + served))
@@ -381,7 +380,7 @@ t.test('redirects are followed from https to https only', async (t) => {
     'https://example/moved': '/feed',
     'https://example/elsewhere': 'https://other.example/feed',
     'https://example/plain': 'http://example/feed',
-    // In the step without TLS, an attacker could redirect the hub anywhere, also to a feed with TLS.
+    // In the step without TLS, an attacker could redirect the hub anywhere.
     'https://example/by-plain': 'http://example/back',
     'http://example/back': 'https://other.example/feed',
     'https://example/loop': '/loop',
@@ -431,7 +430,7 @@ t.test('a token in the URL of a feed is in nothing that is said of it', async (t
     t.notMatch(JSON.stringify(status), 'geheim')
   }
   feed.close()
-  // A new feed source with another `source`, on the same store: the log names both.
+  // Another source on the same store: the log names both sources.
   await startSource(t, { source: join(t.testdir(), 'none.json'), store, log })
   for (const said of ['feed loaded', 'feed refused', 'comes from another source'])
     t.match(lines.join(''), said)
@@ -493,7 +492,7 @@ async function startOnFile(t: Test, text: string) {
   return { source, path, store, errors, write: (text: string) => writeFileSync(path, text) }
 }
 
-/** A feed source that reads from a server of the test. It speaks plain HTTP, because another test covers TLS. */
+/** A feed source that reads from a server of the test, over plain HTTP. */
 async function startOnServer(t: Test, listener: RequestListener, options: Partial<Options> = {}) {
   const server = createHttpServer(listener)
   const url = `https://127.0.0.1:${await listen(t, server)}/feed.json`

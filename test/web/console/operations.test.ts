@@ -57,9 +57,8 @@ t.test('every command of the table is asked by a view', async (t) => {
 })
 
 /*
- * The type check compares the answers that the console expects with the answers that a node gives. A line of `Held`
- * is an error if the two differ. The console itself cannot import the types of the node, because its type check runs
- * without the types of Node.js.
+ * A line of `Held` is a type error if the console expects another answer than a node gives. The console cannot import
+ * the types of the node: its own type check lacks the types of Node.js.
  */
 type Fits<Shown, Answered extends Shown> = Answered
 export type Held = [

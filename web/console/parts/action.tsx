@@ -9,20 +9,18 @@ import { loses, type OperationName } from '../operations.ts'
 /** What the hub answered to a command, in words. */
 export type Outcome = { text: string; isProblem: boolean } | undefined
 
-/** A button that carries out a command. The answer of the hub is shown beside it. */
+/** A button that carries out a command, and shows the answer of the hub. */
 export function Action<Name extends OperationName>(props: {
   name: Name
   args?: Record<string, unknown>
   label: string
   /** What the command acts on, if the label does not name it. */
   about?: string
-  /** What is lost, in a sentence or two. The person must confirm it. Commands that lose something need this text. */
+  /** What is lost, for the person to confirm. Commands that lose something need this text. */
   loss?: ComponentChildren
   /** The text that is shown when the command is done. */
   said?: (result: Results[Name]) => string
-  /**
-   * Gets the outcome, in place of the text beside the button. For a button that disappears when the command is done.
-   */
+  /** Gets the outcome of a button that disappears when the command is done. */
   outcome?: Signal<Outcome>
   done?: (result: Results[Name]) => void
   isStrong?: boolean
@@ -118,7 +116,7 @@ function Confirm(props: {
 /** A dialog that is open as long as it is rendered. */
 export function Dialog(props: { title: string; closed: () => void; children: ComponentChildren }) {
   const dialog = useRef<HTMLDialogElement>(null)
-  // A layout effect ends while the dialog is still in the page: closing it gives the focus back to its opener.
+  // A layout effect ends before the dialog leaves the page: `close` can still return the focus.
   useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()

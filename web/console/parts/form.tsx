@@ -7,13 +7,10 @@ import { commandPatienceMs, operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
 import { Said } from './action.tsx'
 
-/**
- * The texts that a person has typed into a form, by the names of the fields. They are not part of the form's own state,
- * so that they can outlive the form.
- */
+/** Texts typed into a form, by field name. The texts can outlive the form. */
 export type Typed = Signal<Readonly<Record<string, string>>>
 
-/** A form for a command: a person types its arguments. If the command fails, the form shows why and keeps the texts. */
+/** A form for the arguments of a command. After a failure, the form shows why and keeps the texts. */
 export function CommandForm<Name extends OperationName>(props: {
   name: Name
   title: string
@@ -32,7 +29,7 @@ export function CommandForm<Name extends OperationName>(props: {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const form = useRef<HTMLFormElement>(null)
-  // A form that can be cancelled was opened by a button, which may be far down: the form scrolls into view.
+  // A form with `cancelled` was opened by a button, which may be far down.
   useLayoutEffect(() => {
     if (!props.cancelled) return
     const opener = document.activeElement
@@ -115,7 +112,7 @@ export function Field(
   )
 }
 
-/** A field for the URN of an institution. It suggests URNs, each with the name of its institution. */
+/** A field for the URN of an institution, with URNs and names as suggestions. */
 export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
   const list = `institutions-${props.name}`
   return (
@@ -166,7 +163,7 @@ export function Lines(props: FieldParts & { rows?: number }) {
   )
 }
 
-/** A field with choices. Each choice has a value, and the words that the field shows for it. */
+/** A field with choices, shown by their `words`. */
 export function Choice(
   props: FieldParts & { choices: readonly (readonly [value: string, words: string])[] },
 ) {

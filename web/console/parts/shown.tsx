@@ -12,13 +12,13 @@ export function Badge({ tone, children }: { tone: Tone; children: ComponentChild
   return <span class={`badge ${tone}`}>{children}</span>
 }
 
-/** Changes every few seconds, so that times such as `4 s ago` go on while nothing else changes. */
+/** Changes every few seconds, so that times such as `4 s ago` go on. */
 const tick = signal(0)
 setInterval(() => {
   tick.value++
 }, 5_000)
 
-/** Shows how long ago an instant was. Its date appears when the pointer is over it. */
+/** Shows how long ago an instant was, with the date as a tooltip. */
 export function When({ at }: { at: string | null | undefined }) {
   void tick.value
   if (!at) return <None />
@@ -62,8 +62,8 @@ export function Problem({ text }: { text: string | undefined }) {
 }
 
 /**
- * Keeps a value that is shown only once, until the person is done with it. The value stays while another view or the
- * form to log in is open. Another user does not get it.
+ * Keeps a value that is shown once, even while another view or the log-in form is open. Another user does not get the
+ * value.
  */
 export function keptForUser<Value>(): Signal<Value | undefined> {
   const kept = signal<Value | undefined>(undefined)
@@ -76,10 +76,7 @@ export function keptForUser<Value>(): Signal<Value | undefined> {
   return kept
 }
 
-/**
- * A panel with something that is shown only once. It scrolls into view and gets the focus, because its button may be far
- * down.
- */
+/** A panel with something that is shown once. The button may be far down, so the panel scrolls into view. */
 export function ShownOnce(props: {
   name: string
   title: string

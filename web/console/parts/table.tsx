@@ -13,19 +13,19 @@ export interface Column<Row> {
   isUntitled?: boolean
 }
 
-/** Number of rows that are shown at first, and that each click on the button adds. */
+/** Number of rows at first. Each click on the button adds as many. */
 const rowsAtOnce = 100
-/** A table with at most this many rows has no filter, because a person sees all rows at a glance. */
+/** A table with at most this many rows has no filter. */
 const worthFilter = 8
 
-/** A table of any length. The page shows only some of its rows, and a filter finds the others. */
+/** A table of any length. It shows some rows, and a filter finds the others. */
 export function Table<Row>(props: {
   /** The name of the list, for screen readers. */
   caption: string
   columns: readonly Column<Row>[]
   rows: readonly Row[] | undefined
   keyOf: (row: Row) => string
-  /** The text of a row that the filter searches. Without it there is no filter. */
+  /** The text of a row for the filter. Undefined: no filter. */
   textOf?: (row: Row) => string
   /** The text in place of the table when there are no rows. */
   empty: string

@@ -4,20 +4,19 @@ import { currentPath, query } from '../../page/location.ts'
 import { institutions } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
-/** The fields of the search form as they are typed. They keep their text while another view is open. */
+/** The typed fields of the search form. They outlive the view. */
 export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 
 const path = '/console/trace'
 const names = ['item', 'whose', 'outcome'] as const
 
-// If the address of the page asks for a search, this effect fills the fields of the form. It is not part of a
-// component, so it runs before the first rendering, not after it.
+// Fills the form from the address. Outside of a component, the effect runs before the first rendering.
 effect(() => {
   const searched = currentPath.value === path ? searchOf(query.value) : undefined
   if (searched) looked.value = searched
 })
 
-/** The address of a search, for the history of the browser and for links to it. */
+/** The address of a search, for links and the history of the browser. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {
   const given = names.flatMap((name) => (typed[name] ? [[name, typed[name]]] : []))
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`

@@ -6,7 +6,7 @@ import { type Column, Table } from '../parts/table.tsx'
 import { clockTime, dateAndTime, kindOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
-/** Path of the page for an event. It contains the id of a published event, and the position of any other. */
+/** Path of the page for an event: by id if it was published, else by position. */
 export function pathOfEvent({ id, position, outcome, dryRun }: EventRow): string {
   const name = id !== null && outcome === 'published' && !dryRun ? id : String(position)
   return `/console/trace/${encodeURIComponent(name)}`

@@ -7,17 +7,17 @@ import { repeat } from '../poll.ts'
 
 const everyMs = 5_000
 
-/** Maximum number of pages of the list that are read at first. A page may hold no event although the next page does. */
+/** Maximum number of pages that are read at first. An empty page may have a next page. */
 const mostPages = 10
 /**
- * A request asks for the events after the newest shown one. If none is shown, it asks for the events since the last
- * request, and begins this many milliseconds earlier.
+ * A request starts after the newest shown event. If none is shown, it starts this long before the last request,
+ * milliseconds.
  */
 const overlapMs = 60_000
 
 /**
- * The last events of a livestream or institution, the newest first, at most `most`. The page asks for all of them once,
- * and then only for newer events. `isCut`: the page has not looked at all events that the hub keeps.
+ * The last events of a livestream or institution, the newest first, at most `most`. `isCut`: the hub may keep older
+ * events, which the page has not read.
  */
 export function useRecent(
   args: Record<string, unknown>,
@@ -49,8 +49,7 @@ export function useRecent(
         askedAt = startedAt
         const { events: newer, next } = answer.result
         if (isFirst) isCut.value = next !== null
-        // If the answer does not hold all newer events, some are missing between the events of the answer and the
-        // earlier events. The page then drops the earlier events.
+        // An incomplete answer leaves a gap after the earlier events: drop the earlier events.
         const earlier = next === null || newer.length === 0 ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)

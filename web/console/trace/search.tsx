@@ -8,10 +8,10 @@ import { EventTable } from './event-table.tsx'
 
 /** Number of events that one search finds before it stops. */
 const wanted = 50
-/** Maximum number of pages that one search reads: without it, a search that finds nothing reads them all. */
+/** Maximum number of pages that one search reads: a search may find nothing. */
 const mostPages = 40
 
-/** Events of the past, the newest first. The search reads backwards until it has found enough. */
+/** Searches past events, from the newest backwards. */
 export function Search(props: {
   args: Record<string, unknown>
   /** The number of the search: another number searches anew, also with the same terms. */
@@ -24,7 +24,7 @@ export function Search(props: {
   const problem = useSignal<string | undefined>(undefined)
   const reached = useSignal<string | undefined>(undefined)
   const key = JSON.stringify(args)
-  /** Number of the present run. A run stops when it is no longer the present one. */
+  /** Number of the present run: an older run stops. */
   const run = useRef(0)
 
   useEffect(() => {

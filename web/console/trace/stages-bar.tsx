@@ -1,7 +1,7 @@
 import type { Stages } from '../answers.ts'
 import { budgetMs, ms } from '../words.ts'
 
-/** How long each stage took. The whole width stands for `budgetMs`, or for `written` if that is longer. */
+/** Shows how long each stage took. */
 export function StagesBar({ stages, isSmall = false }: { stages: Stages; isSmall?: boolean }) {
   const { decided, stored, written } = stages
   const whole = Math.max(budgetMs, written)

@@ -25,7 +25,7 @@ const pauseMs = 600
 /** The live tail of events, and the search for past ones. */
 export function Trace() {
   const isBusy = useSignal(false)
-  /** Number of searches that were sent off. It grows with each, so that the same terms can be searched for again. */
+  /** Number of searches so far: a new number searches the same terms again. */
   const nth = useSignal(0)
   const isLeft = useRef(false)
   useEffect(
@@ -35,7 +35,7 @@ export function Trace() {
     [],
   )
   const searched = searchOf(query.value)
-  /** The terms of the tail. They follow the fields when the typing pauses, so that no half word is asked for. */
+  /** The terms of the tail, taken from the fields when the typing pauses. */
   const settled = useSignal(looked.value)
   useEffect(() => {
     const timer = setTimeout(() => {
@@ -51,13 +51,12 @@ export function Trace() {
     const name = item.trim()
     const mayBeId = name !== '' && name.length <= 500 && whose.trim() === '' && outcome === ''
     isBusy.value = true
-    // The typed text may be the id of an event as well as of an item.
     const shown = mayBeId ? await operate('events.show', { id: name }) : undefined
     isBusy.value = false
     // The person has gone to another view meanwhile.
     if (isLeft.current) return
     nth.value++
-    // The node reads a short number as a position, but it may be a playlistItemId: only an equal id counts as found.
+    // The node reads a short number as a position, but a playlistItemId may look the same.
     const isId = shown !== undefined && 'result' in shown && shown.result.id === name
     if (isId) return go(`/console/trace/${encodeURIComponent(name)}`)
     go(searchAt(looked.value))
@@ -98,7 +97,7 @@ export function Trace() {
   )
 }
 
-/** A link to the event at a position, if the text of a search is the position of an event. */
+/** A link to the event at position `name`, if there is one. */
 function AtPosition({ name }: { name: string }) {
   const isThere = useSignal(false)
   useEffect(() => {

@@ -15,7 +15,7 @@ const names: Readonly<Record<string, string>> = {
 }
 const tones: Readonly<Record<string, Tone>> = { live: 'good', deprecated: 'warn', gone: 'plain' }
 
-/** The API tracks (groups of routes that retire together): the state of each, and the users who still call it. */
+/** The API tracks with their states and their remaining users. A track is a group of routes that retire together. */
 export function Lifecycle() {
   const { value, problem, refresh } = useCommandAnswer('lifecycle.status', {}, 10_000)
   return (

@@ -66,7 +66,7 @@ function Tiles({
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
   const total = samples.reduce((sum, { events }) => sum + (events.published ?? 0), 0)
   const isKept = budget.p99 <= budgetMs
-  // A rate needs two answers of the node. Until the second one, the last sample of the trend gives the rate.
+  // Before the second answer of the node, the trend gives the rates.
   const last = samples.at(-1)
   const published = rateOf('hub_events_total{outcome=published}') ?? perSecond(last, last?.events.published)
   const refused = outcomes
@@ -233,7 +233,6 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
   )
 }
 
-/** The number of events since the node started: of all events, or of those with this `outcome`. */
 function eventsOf({ counters }: Status, outcome?: string): number {
   const name = outcome === undefined ? 'hub_events_total' : `hub_events_total{outcome=${outcome}}`
   return Object.entries(counters)

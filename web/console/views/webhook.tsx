@@ -50,7 +50,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
     props.changed()
     for (const asked of [shown, letters, attempts]) asked.refresh()
   }
-  /** The last outcome is kept here, because new answers of the node may remove the button that was pressed. */
+  /** The outcome outlives its button, which a new answer of the node may remove. */
   const outcome = useSignal<Outcome>(undefined)
   const { paused = null, disabled = null, createdBy } = shown.value.value ?? {}
   const maker = users.value.value?.find(({ userId }) => userId === createdBy)?.email ?? createdBy

@@ -8,7 +8,7 @@ import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
-/** A queue, with the subscription of its webhook. `subscription` undefined: the queue is that of a plugin target. */
+/** A queue, and the subscription of its webhook. Undefined: a plugin target, or the subscriptions are not read yet. */
 export type Target = Queue & { subscription: Subscription | undefined }
 
 const everyMs = 5_000

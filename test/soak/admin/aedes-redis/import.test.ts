@@ -23,7 +23,6 @@ onEachStore('a session comes over with its filters and what waits for it', async
   const { hub, redis, aedes } = await startBoth(t, store)
   const listener = await hub.subscriber(`radio/${station().id}/#`)
   const publisher = await hub.publisher([station().institution.id])
-  // The old broker holds events on the topics of their livestreams, and events on other topics.
   const inner = await aedes.connect({ clientId: 'studio' })
   await aedes.leaveSession('player-1', `radio/${station().id}/#`, `radio/${station(1).id}/#`)
   await aedes.leaveSession(publisher.username, `feedback/${station().institution.id}`, 'inbox/#')
@@ -211,7 +210,7 @@ test('a Redis that is none of Aedes is refused, and no password is shown', async
   await isRefused(hub, 'https://:secret-word@x', /it has another form$/)
   await isRefused(hub, `redis://:secret-word@${'x'.repeat(3_000)}`, /it has another form$/)
   await isRefused(hub, 'redis://:%ff-secret-word@127.0.0.1', /malformed/)
-  // Each of these imports takes a while to fail. A hub runs one import at a time, so each import gets its own hub.
+  // These imports fail slowly, and a hub runs one import at a time: each import gets its own hub.
   const unanswered: [string, RegExp][] = [
     [url(':secret-word@', 1), /ECONNREFUSED/],
     [url(''), /NOAUTH/],
@@ -300,7 +299,6 @@ function reasons({ leftOut }: ImportReport['sessions']): Record<string, number> 
   return Object.fromEntries(leftOut.map(({ reason, count }) => [reason, count]))
 }
 
-/** By kind: how many the import found, how many it brought over, and how many it left out for each reason. */
 function figures({ retained, sessions, filters, queued }: Report) {
   return [retained, sessions, filters, queued].map((part) => [part.found, part.cameOver, reasons(part)])
 }

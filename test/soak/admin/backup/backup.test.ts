@@ -10,7 +10,7 @@ import { startRedis } from '../../../redis-server.ts'
 import { spawnHub } from '../../../spawn-hub.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
-/** With `BACKUP_FULL=1` the test moves a large hub. Its output says how long each `hubctl` command took. */
+/** `BACKUP_FULL=1` moves a large hub, and prints the time of each `hubctl` command. */
 const [livestreams, size] = process.env.BACKUP_FULL
   ? [10_000, { sessions: 10_000, credentials: 1_000, webhooks: 50 }]
   : [20, { sessions: 3, credentials: 4, webhooks: 2 }]

@@ -16,9 +16,9 @@ import {
 const retained = (topic: string, payload: string, qos: 0 | 1 = 1) =>
   publish(topic, qos, 1, { payload, retain: true })
 
-/** Waits for all retained messages of a client. Returns all its messages: `payload` came live, `payload*` retained. */
+/** Waits for all retained messages. Returns all messages: `payload` came live, `payload*` retained. */
 async function allOf(client: Peer): Promise<string[]> {
-  // The broker sends the retained message of this filter after those of all earlier filters.
+  // The retained message of this filter comes last.
   subscribe(client, 99, { end: 0 })
   for (let next = 0; ; next++) {
     const { topic, messageId = 0, qos } = await client.next('publish', next)
@@ -120,7 +120,7 @@ t.test('the same filter again brings what is retained again, whatever came live 
     const client = await subscriber(t, broker, `again ${clean}`, { [`a/${clean}`]: 1 }, { clean })
     publisher.send(retained(`a/${clean}`, 'live'))
     const { messageId = 0 } = await client.next('publish')
-    // While the message is in flight, the broker would not send it to a persistent session as retained message.
+    // While the message is in flight, a persistent session would not get the retained copy.
     client.send({ cmd: 'puback', messageId })
     subscribe(client, 2, { [`a/${clean}`]: 1 })
     t.same(await allOf(client), ['live', 'live*'])
@@ -156,7 +156,7 @@ for (const [qos, publishedAt] of [
     const client = await peer(t, broker, 'slow')
     client.socket.pause()
     subscribe(client, 1, { 't/#': qos })
-    // The broker has sent the retained messages of some of these topics already, but not of the others.
+    // By now, the broker has sent the retained messages of some of these topics.
     for (const topic of topics.slice(0, 100)) publisher.send(retained(topic, value('behind'), publishedAt))
     await publisher.settled()
     // `settled` is not enough: the broker answers its PINGREQ while messages are still being stored.
@@ -169,7 +169,7 @@ for (const [qos, publishedAt] of [
       t.ok(seen.length > 0, topic)
       const texts = seen.map(({ payload }) => String(payload))
       t.equal(new Set(texts).size, texts.length, `${topic}: each value at most once`)
-      // The broker may drop a live message of QoS 0 if the send buffer of the connection is full.
+      // A live message of QoS 0 is dropped if the send buffer of the connection is full.
       if (publishedAt === 1) t.ok(String(seen.at(-1)?.payload).startsWith(last), `${topic}: ${seen.length}`)
     }
   })

@@ -108,7 +108,7 @@ t.test('the table of which events a target gets', async (t) => {
     const kind = kindByName.get(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
     if (!kind) throw new Error(what)
     const type = what.includes('another') ? 'news' : 'music'
-    // An event of kind `next` is of type music here, too. So if the target does not get it, that is due to its kind.
+    // Here an event of kind `next` is music, too: the kind alone decides.
     const event = playing(station(), { type, plugins: JSON.parse(entries) }) as unknown as HubEvent
     const gets = (autoEnable: boolean) =>
       enabledTargets(event, kind, [{ type: 'T', autoEnable, url: 'https://t.example' }]).length === 1
@@ -116,7 +116,7 @@ t.test('the table of which events a target gets', async (t) => {
   }
 })
 
-/** Starts a platform with an HTTP API. It answers with the statuses in `answers`, one a request, and then with 200. */
+/** A platform with an HTTP API that answers with the statuses in `answers`, then with 200. */
 async function startPlatform(t: Test) {
   const answers: number[] = []
   const received: { headers: IncomingHttpHeaders; body: Record<string, unknown> }[] = []

@@ -9,7 +9,7 @@ import { connectPublisher } from '../../../clients.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
-/* Operators bring their own plugin drivers. No driver may keep an attempt from ending, or the hub from stopping. */
+/* Whatever an operator's driver does, each attempt ends, and the hub can stop. */
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))

@@ -10,20 +10,20 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 const [own = ''] = institutions
 
-/** Starts a hub with plugin targets. `dts` gets events automatically, the other targets only events that name them. */
+/** `dts` gets events automatically, the other targets only events that name them. */
 async function start(t: Test, isPublic = false) {
   const home = await temporaryDirectory(t)
   const target = await startReceiver(t, home)
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, this is the URL of the hub's own POST /pubsub: tokens for this target have the hub as audience.
+    // With `isPublic`, the hub's own POST /pubsub: tokens then have the hub as audience.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
   const config = join(home, 'hub.json')
   await writeFile(config, JSON.stringify({ plugins }))
-  // With `isPublic`, the public URL leads to the receiver, so the test sees the items that the hub sends to itself.
+  // With `isPublic`, the receiver gets the items that the hub sends to itself.
   const publicUrl = isPublic ? { HUB_PUBLIC_URL: target.url('') } : {}
   const hub = await startTestHub(t, { ...pushing(target), ...publicUrl, HUB_CONFIG: config }, home)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)

@@ -4,8 +4,7 @@ import { attempt, hour, type OpenQueues, openQueues } from '../../../delivery/op
 
 /*
  * Random operations on queues, with a store that sometimes fails. After a restart, the queues must have every message
- * that was accepted and not acknowledged, even if the journal was trimmed to the messages that the queues refer to.
- * When the queues are empty, nothing may be left in the store.
+ * that was not acknowledged, even if the journal was trimmed. Empty queues must leave nothing in the store.
  */
 
 const names = ['a', 'b'] as const
@@ -28,7 +27,7 @@ interface Step {
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'
-  /** Whether the next step begins only when this step and all earlier ones have ended. */
+  /** Whether the next step waits for the end of all steps so far. */
   waits: boolean
 }
 
@@ -95,7 +94,7 @@ async function play(one: OpenQueues, sequence: readonly Step[], failure: 'refuse
   }
 
   for (const step of sequence) {
-    // Wait before a drop. A message that is appended during the drop may be in the queue afterwards, or not.
+    // Wait first: a message appended during the drop could remain or not.
     if (step.act === 'drop') await settled()
     memory.judge(() => (step.fate === 'fails' ? failure : 'stored'))
     time.now += hour / 4

@@ -202,7 +202,7 @@ t.test('what stepped aside does not hold up the line', async (t) => {
   t.same(one.delivered, ['poison 1', '1', 'poison 2', '2', 'poison 3', '3'])
 })
 
-/** The first message has been refused four times. After the fifth refusal, the runner tries the message behind it. */
+/** The first message was refused four times. After the fifth refusal, the message steps aside. */
 async function nearlyTooOften({ append, queues, head }: Awaited<ReturnType<typeof openQueues>>) {
   for (const id of ['poison', '1', '2']) await append(id, 'a')
   const attempt = { messageId: 'poison', time: '', status: 422, duration: 1, reason: 'answered 422' }

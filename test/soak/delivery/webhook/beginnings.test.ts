@@ -11,8 +11,7 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, onStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
 /*
- * A webhook whose subscription begins at an earlier time (`from`) gets the events that the hub accepted since then:
- * each event once, and in order.
+ * A webhook whose subscription has `from` gets all events accepted since then, each once and in order.
  */
 const [own = ''] = institutions
 const long = '2000-01-01T00:00:00Z'
@@ -41,7 +40,7 @@ async function start(t: Test, store: StoreSettings = {}, settings: Record<string
       t.equal(status, 201)
       return String(json.name)
     },
-    /** The titles of the accepted events, and when the hub accepted them. The oldest event is the first. */
+    /** The accepted events, the oldest first. */
     async accepted(): Promise<{ title: string; at: string }[]> {
       const { json } = await call('GET', `/livestreams/${topic}/events?limit=200`)
       const events = json.events as { acceptedAt: string; event: { title: string } }[]
@@ -126,8 +125,8 @@ onEachStore('a beginning that a crash ended is made at the next start', async (t
   await ask('subscriptions.pause', { name })
   await publish('four')
   await restart(async (opened) => {
-    // Make the store as after the first commit of a beginning: the subscription has the mark `isBeginning`, and its
-    // queue has the first of the three earlier events.
+    // The store as after the first commit of a beginning: a subscription with the mark `isBeginning`, and the first of
+    // three earlier events in its queue.
     const key = `subscription/${name}`
     const { pausedAt: _, pausedBy: __, ...subscription } = JSON.parse(String(await opened.get(key)))
     const [[queue, later] = ['']] = (await readWork(opened)).items
@@ -178,7 +177,7 @@ onStore('embedded', 'a repetition makes no event newer than it is', async (t, st
   const { receiver, publish, subscribe } = await start(t, store)
   const same = { start: new Date().toISOString() }
   await publish('old', same)
-  // An event counts even if it is up to a second older than `from`, because the hub needs time to store events.
+  // An event up to a second older than `from` would still count.
   await setTimeout(1_100)
   const from = new Date().toISOString()
   for (const title of ['old', 'new']) await publish(title, same)

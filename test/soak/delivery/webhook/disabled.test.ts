@@ -3,8 +3,8 @@ import { onEachStore } from '../../../stores.ts'
 import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.ts'
 
 /*
- * A webhook answers 410. Its messages wait, and the hub tries again. If it answers nothing but 410 for an hour, the hub
- * disables it. The messages still wait, until a replay or an acknowledged test message enables the webhook.
+ * A webhook that answers nothing but 410 for an hour is disabled. Its messages wait until a replay or an acknowledged
+ * test message: docs/decisions.md, "410 is believed after an hour".
  */
 
 // The tests mostly wait, so two run at the same time.

@@ -17,8 +17,8 @@ import { projectFile } from '../../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * Runs the example receivers of docs/webhooks.md against a node. The receiver in Python verifies tokens with other
- * libraries than those with which the hub signs them.
+ * Runs the example receivers of docs/webhooks.md against a node. The receiver in Python verifies tokens with libraries
+ * that the hub does not use.
  */
 const page = readPage('webhooks.md')
 const [own = ''] = institutions
@@ -67,13 +67,12 @@ for (const receiver of receivers) {
       t.match(await test(), { delivered: true, delivery: { status: 204 } })
     })
 
-    // Record a push that the hub sends to another receiver. The tests below post it to the example receiver.
+    // The tests below post this recorded push to the example receiver.
     await subscribe(recorder.url())
     const before = (await statuses(name)).length
     await publish('Two')
     await recorder.until((received) => received.length === 1)
-    // The hub also pushes this event to the example receiver. Wait until that push is over. The receiver ignores it,
-    // because the receiver's list still names another service account.
+    // Wait until the example receiver has ignored this event: the receiver's list still names another service account.
     await hub.until(async () => (await statuses(name)).length > before)
     const [pushed] = recorder.received
     if (!pushed) throw new Error('nothing arrived')

@@ -144,7 +144,7 @@ async function subscribeAll(t: Test, hub: Hub, url: string): Promise<void> {
   }
 }
 
-/** The numbers of the events of a livestream, in the order in which each arrived first. */
+/** The numbers of a livestream's events, in the order of their first arrival. */
 function firstArrivals(received: readonly Pushed[], livestreamId: string): number[] {
   const ids = received
     .filter(({ body }) => body.message.attributes.livestreamId === livestreamId)

@@ -59,7 +59,7 @@ t.test('an event arrives at the webhook, in the wire format, signed', async (t) 
   })
   t.match(pushed.event, { title: 'One', id: Object(json.event).id })
 
-  // Verify the token as any receiver does: the discovery document of the issuer names the URL of the keys.
+  // Verify the token as any receiver does, starting from the discovery document.
   const bearer = String(pushed.headers.authorization).replace(/^Bearer /, '')
   const { json: discovery } = await api.call('GET', '/.well-known/openid-configuration')
   const { json: jwks } = await api.call('GET', '/.well-known/jwks.json')

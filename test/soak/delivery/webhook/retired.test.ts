@@ -8,7 +8,7 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 import { onEachStore, openStoreOf, type StoreSettings } from '../../../stores.ts'
 
 /*
- * After `hubctl lifecycle retire push`, the hub sends nothing to webhooks any more. It still sends to plugin targets.
+ * After `hubctl lifecycle retire push`, the hub sends nothing to webhooks, but still sends to plugin targets.
  */
 const [own = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'
@@ -73,7 +73,7 @@ async function start(t: Test, store: StoreSettings) {
 
 type One = Awaited<ReturnType<typeof start>>
 
-/** Publishes two events while the webhook answers 503. So two messages wait in its queue. */
+/** Publishes two events while the webhook answers 503. */
 async function withTwoWaiting(one: One): Promise<void> {
   one.receiver.behave(({ path }) => (path === '/hook' ? 503 : 201))
   await one.publish('One')
@@ -121,7 +121,7 @@ onEachStore('what a crash left open is closed by the next start', async (t, stor
   const one = await start(t, store)
   await withTwoWaiting(one)
   await one.stop()
-  // Change the store as if the node had stored the retirement, and crashed before it closed the queue.
+  // The state after a crash between storing the retirement and closing the queue.
   const at = new Date().toISOString()
   const gone = { track: 'push', state: 'gone', announcedAt: at, sunset: at, link, retiredAt: at }
   await one.change('traffic/', { 'lifecycle/push': gone })

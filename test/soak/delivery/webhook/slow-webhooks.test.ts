@@ -13,8 +13,8 @@ import { pushing, startReceiver } from '../../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
- * A webhook that acknowledges just before the deadline holds a slot of the runner until then. Many such webhooks of one
- * institution must not delay the webhooks of another institution.
+ * A webhook that answers just before the deadline holds a slot of the runner. Many slow webhooks of one institution
+ * must not delay those of another institution.
  */
 const [slow = '', healthy = ''] = institutions
 const playingUrl = '/events/de.org.hub.v1.radio.track.playing'

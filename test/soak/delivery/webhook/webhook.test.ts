@@ -22,7 +22,7 @@ type Serve = (socket: TLSSocket, request: string) => void
 const run = promisify(execFile)
 const deadlineMs = 700
 
-/** Starts a server, and the client under test. The server calls the test's `serve` for every request. */
+/** Starts the client under test, and a server that calls `serve` for every request. */
 async function start(
   t: Test,
   options: { trusted?: boolean; names?: string[]; allowHalfOpen?: boolean; maxKept?: number } = {},
@@ -86,7 +86,7 @@ async function start(
         })
       }
     },
-    /** Sends one request, which the server answers with `serving`. Returns the outcome, and how long it took. */
+    /** Sends one request, which the server answers with `serving`. */
     async to(serving: Serve) {
       serve = serving
       const began = performance.now()

@@ -113,7 +113,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t)
     const network = await startNetwork(t, redis.port, { delayMs: 50 })
     const store = await openRedis(t, network.url, { timeoutMs: 1_000 })
-    // Each commit is so large that it is sent as a group of its own, and each group takes a round trip.
+    // Each of these commits fills a group, and takes a round trip of its own.
     const large = 'x'.repeat(300_000)
     const keys = numbered(20)
     await Promise.all(keys.map((key) => store.commit([put(key, large)])))

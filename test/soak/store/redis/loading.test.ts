@@ -5,7 +5,7 @@ import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { freePort } from '../../../redis-server.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
-/** Whether ioredis is loaded. It is a CommonJS module, and all loaded CommonJS modules are in one cache. */
+/** Whether ioredis, a CommonJS module, is in the cache of loaded modules. */
 const isLoaded = () =>
   Object.keys(createRequire(import.meta.url).cache).some((path) => path.includes('/node_modules/ioredis/'))
 

@@ -78,7 +78,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
           [
             `sentinel monitor hub 127.0.0.1 ${master.port} 1`,
             'sentinel down-after-milliseconds hub 500',
-            // The replica has the network's address for its master. The Sentinel corrects that only after this time.
+            // After this time, the Sentinel would make the replica follow the master directly, past the network.
             'sentinel failover-timeout hub 60000',
           ],
           'sentinel',
@@ -140,7 +140,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
   }
 })
 
-/** Starts a master, and a replica that is up to date and reaches the master through `network`. */
+/** Starts a master, and an up-to-date replica behind `network`. */
 async function startPair(t: Test) {
   const master = await startRedis(t, ['repl-diskless-sync-delay 0'])
   const network = await startNetwork(t, master.port)
@@ -153,7 +153,7 @@ async function startPair(t: Test) {
   return { master, network, replica }
 }
 
-/** Writes a key. Resolves with 1 when a replica has it, or with 0 when none has it after `ms` milliseconds. */
+/** Writes a key. Resolves with 1 when a replica has the key, with 0 after `ms` milliseconds. */
 async function nothingReplicatedFor(master: RedisServer, ms: number): Promise<number> {
   const client = master.client()
   await client.set('own', 'x')

@@ -34,7 +34,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     await t.rejects(open({ url }, 1_500), { cause: { message: /certificate|self.signed/ } })
     await t.rejects(open({ url, ca: 'missing.pem' }, 500), { cause: { code: 'ENOENT' } })
 
-    // Each round ends the connection at another step of the TLS handshake. This must never end the process.
+    // Disconnecting at any step of the TLS handshake must not end the process.
     const connect = await createClients({ url, ca: strangers.ca }, 1_500)
     for (let round = 0; round < 150; round++) {
       const client = connect('test')
@@ -149,7 +149,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     for (const [index, key] of all.entries()) {
       const committed = store.commit([{ put: key, value: key }])
       if (index === 50) {
-        // Redis acknowledges before it replicates. Commits that the replica does not have yet would be lost.
+        // Redis acknowledges before it replicates: without WAIT, commits would be lost.
         await committed
         await master.client().wait(1, 1_000)
         await master.kill()
