@@ -63,7 +63,7 @@ interface HubOptions {
   onGap?: (reason: Error) => void
   /** The data directory has an export to import: close the node and start it again. */
   onImport?: () => void
-  /** Aborts when the node is to stop. A start that does not listen yet rejects. */
+  /** Aborts when the node is to stop. A start that has not opened the listeners yet then rejects. */
   stopping?: AbortSignal
 }
 

@@ -5,9 +5,9 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * Makes usernames such as `pub-{label}-{issued}`. `issued` is the next free second in UTC (design.md §5). Names of
- * future seconds are stored until then: a restarted node must not give them out again (docs/decisions.md, "A user name
- * is never given to two credentials").
+ * Makes usernames such as `pub-{label}-{issued}`. `issued` is the next free second in UTC (design.md §5). A name of a
+ * future second is stored until that second has passed: a restarted node must not give the name out again
+ * (docs/decisions.md, "A user name is never given to two credentials").
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'

@@ -163,8 +163,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * `retained`: the message is the retained value of its topic. `newer`: an earlier message whose newer event kept this
- * message from being retained.
+ * `retained`: the message is the retained value of its topic. `newer`: the hub never retained the message, because the
+ * message `newer` came before it and has a newer event time.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

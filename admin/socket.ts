@@ -127,7 +127,7 @@ function isAnswered(path: string): Promise<boolean> {
  * socket with a wider mode. A umask would change other files of the process too.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // No `join`: it would drop the dot, and `mkdtemp` would make a directory beside that of `path`. There, the node may
+  // No `join`: it would drop the dot. Then `mkdtemp` would make a directory beside `dirname(path)`, where the node may
   // lack the permission to write. `s` is short: the path of a socket has a limit.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')

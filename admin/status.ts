@@ -125,7 +125,7 @@ export function registerGauges(
       labelNames: of.labels ?? [],
       registers: [gauges],
       async collect() {
-        // If reading fails, no value is better than an old one.
+        // If reading fails, the gauge has no value: an old value would mislead.
         this.reset()
         this.remove({})
         await of.read((value, labels = {}) => this.set(labels, value))

@@ -140,8 +140,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Cleans up after nodes that are gone, and starts the sweeping. Call it before the first connection. By then,
-     * webhooks and plugin targets must have named the messages to keep.
+     * Cleans up after nodes that are gone, and begins to sweep out expired messages. Call it before the first
+     * connection, but after webhooks and plugin targets have named the messages to keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()

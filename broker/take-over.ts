@@ -122,7 +122,7 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /** Adds changes that must be in one commit. Count `nth` from 0 in each call: `add` raises `nth`. */
+    /** Adds changes for one commit. Count `nth` from 0 in each call: `add` adds the numbers already in the portion. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered

@@ -27,7 +27,8 @@ export function createTestMessages(parts: {
 
   return {
     /**
-     * Sends a test message. Undefined: this webhook or too many others are under test, or the track `push` has retired.
+     * Sends a test message. Undefined: this webhook or too many others are under test, or the hub sends nothing to
+     * webhooks any more.
      */
     async test(name: string): Promise<Attempt | undefined> {
       const subscription = find(name)

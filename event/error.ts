@@ -138,10 +138,10 @@ export function createErrorList() {
 export const maxErrors = 100
 /** Maximum size of the listed errors as JSON, bytes. A hundred ordinary errors are smaller. */
 const maxErrorBytes = 64 * 1024
-/** Longest detail, characters: enough for two quoted identifiers and some words. */
+/** Longest path, characters. A deeply nested value can have sixty names in its path. */
 const maxPath = 300
 const maxQuoted = 80
-/** Longest path, characters. A deeply nested value can have sixty names in its path. */
+/** Longest detail, characters: enough for two quoted identifiers and some words. */
 const maxDetail = 400
 
 const schemaSuffix = '.openapi.validation'

@@ -90,8 +90,8 @@ const urn = new RegExp(urnPattern)
  * Returns a function that makes event ids: decimal numbers, ordered by time. Within the process, ids strictly increase,
  * even if the clock steps back. Ids are unique across nodes (design.md §5).
  *
- * `timeOf` turns the time of the clock into that of the id. `journal.timeOf` keeps the order of the journal, even if
- * the clock was set back before a restart.
+ * `timeOf` turns the time of the clock into that of the id. The hub passes `journal.timeOf`: then ids follow the order
+ * of the journal, even if the clock was set back before a restart.
  *
  * The bits of an id: milliseconds since the epoch, 32 random bits for the node, a 16-bit counter.
  */

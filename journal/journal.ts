@@ -51,7 +51,7 @@ export async function openJournal(store: Store) {
     /** Call it when `messages` are stored from position `first` on. Returns their entries. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // Changes the message itself: a copy would take up memory for as long.
+        // Changes the message itself: a copy would stay in memory as long as the message.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry

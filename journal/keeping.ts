@@ -12,8 +12,8 @@ export interface KeepingLimits {
   /** Maximum number of bytes of all events that are older than the window. */
   historyBytes: number
   /**
-   * Maximum number of messages for one returning session, and of valid control events of one livestream. Also of
-   * reports of one institution, if above `minReports`.
+   * Maximum number of messages for one returning session, and of valid control events of one livestream. A limit above
+   * `minReports` also holds for the reports of one institution.
    */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
@@ -25,7 +25,7 @@ const defaultWindowBytes = 64 * 1024 * 1024
 export const maxAgeMs = 7 * 24 * 3600 * 1000
 /** Per stream, at least this many of the newest reports stay, and as many with errors. */
 export const minReports = 1_000
-/** Maximum bytes of reports on average. A usual report has 1 kB, with a refused event 5 kB. */
+/** `n` reports of a stream may have `n` times this many bytes. A usual report has 1 kB, with a refused event 5 kB. */
 const reportBytes = 8 * 1024
 /** A livestream can always have 1/256 of `historyBytes`, whatever other livestreams use. */
 const minShares = 256

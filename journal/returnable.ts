@@ -33,8 +33,8 @@ export async function openReturnable(store: Store) {
   const branches = createChains()
   const twigs = createChains()
   /**
-   * The newest message of each track or data topic. By position, the map would grow and shrink with each event, and
-   * burden the garbage collector.
+   * The newest message of each track or data topic, by topic. With positions as keys, the map would grow and shrink
+   * with each event, and burden the garbage collector.
    */
   const latest = new Map<string, Linked>()
   const stored: Candidate[] = []

@@ -53,8 +53,8 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
 }
 
 /**
- * Limits of one group. Many commits must share the cost of a write. The deliveries of a group must reach the network
- * before the deliveries of the next group begin.
+ * Limits of one group: so high that many commits share the cost of a write, and so low that the deliveries of a group
+ * reach the network before the deliveries of the next group begin.
  */
 const groupBytes = 256 * 1024
 const groupChanges = 512

@@ -15,8 +15,8 @@ import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, ty
 import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 
 /**
- * The embedded driver: LevelDB in one directory, one process per directory. Writes waiting commits together as one
- * synced batch (group commit), so that they share the cost of the disk.
+ * The embedded driver: LevelDB in one directory, one process per directory. Puts commits that wait into one synced
+ * batch (group commit), so that they share the cost of the disk.
  *
  * Rejects with a readable reason if the directory cannot be opened. With `onDamaged`, repairs a damaged store, or
  * replaces it by an empty one if nothing can be saved.
@@ -95,7 +95,7 @@ export async function openEmbeddedStore(
   async function write(group: readonly NumberedPending[]): Promise<void> {
     try {
       const mayFail = group.some(hasConditions)
-      // Before the batch is handed to LevelDB: the callers would otherwise wait meanwhile.
+      // `underway` is called first: otherwise the callers would wait while the batch is handed to LevelDB.
       if (!mayFail) begin(group)
       await writing.recover()
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })

@@ -38,7 +38,7 @@ export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
-/** The store format of this release. The release before it stored no number. */
+/** The store format of this release. The former release stored no format. */
 export const presentFormat = 2
 
 /** Key of the store format. No range contains a key without `/`. */

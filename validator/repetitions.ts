@@ -13,8 +13,8 @@ const forgottenAtOnce = 2
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * Key suffix of an event's second mark: not published for all of its services. No livestream and no queue has this
- * name.
+ * Key suffix of an event's second mark, which says that the event is not published for all of its services. No
+ * livestream and no queue has this name.
  */
 const inPart = 'in part'
 
@@ -47,7 +47,7 @@ export interface Repetition {
   marks(): readonly Change[]
   /** To be called when the commit is stored. `first`: the first position of the commit in the journal. */
   stored(first: number): void
-  /** Call it when the commit is stored, from journal position `first` on. */
+  /** Call it if the commit is not stored, or if that is not certain. */
   failed(): void
 }
 
@@ -262,8 +262,8 @@ function createMarks(parts: {
     },
 
     /**
-     * Returns at most `count` marks that are old or too many. Marks of the institution of `key` come first. Returns no
-     * mark twice: the caller must remove it.
+     * Returns at most `count` marks that are old or too many. Marks of the institution of `key` come first. The caller
+     * must remove all returned marks: no mark is returned a second time.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []

@@ -66,7 +66,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // With any service type, a made-up external id may lead to the id of a listed livestream.
+  // A made-up external id may lead to the id of a listed livestream, with this service type or another.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId.get(id) ?? by.former.byId.get(id)))
     return ambiguous('.externalId', quote(externalId))

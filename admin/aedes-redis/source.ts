@@ -115,7 +115,8 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // `gone` behind the last message is normal. `unreadable` there means that the key holds no list.
+        // A read behind the last message gives `gone`, which is normal. `unreadable` there means that the key holds no
+        // list.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }

@@ -81,8 +81,8 @@ export async function importWaiting(
 }
 
 /**
- * Stores the mark of this start of the node, and resolves with the mark. The commits of an earlier start that still
- * imports fail from then on. Throws `UnusableFile` if the store is in use.
+ * Stores the mark of this start of the node, and resolves with the mark. An earlier start may still be importing: its
+ * commits fail from then on. Throws `UnusableFile` if the store is in use.
  */
 async function placeMark(
   store: Store,

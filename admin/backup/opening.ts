@@ -21,7 +21,7 @@ export async function openStoreAtStart(
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
-  // First check that no node runs here: on Redis, `join` removes the former member of this data directory.
+  // First check that no node runs here: on Redis, `join` would remove the membership of that node.
   await checkSocketPath(socketPathIn(config.dataDir))
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {

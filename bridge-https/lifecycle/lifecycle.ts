@@ -86,8 +86,8 @@ export async function createLifecycle(parts: {
     },
 
     /**
-     * For a part of the hub that ends with a track, such as webhooks. `onRetired` also reports a retirement by another
-     * node.
+     * Tells a part of the hub, such as webhooks, whether and when its track was retired. `onRetired` also reports a
+     * retirement by another node.
      */
     trackOf: (track: Track) => ({
       retiredAt: (): string | undefined => {

@@ -58,8 +58,7 @@ export function operateRoutes({
         const given = isRecord(call.body) && call.body
         const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
         const isChanged = effect !== 'none' && 'result' in performed
-        // A successful change is always answered: the user may have removed itself. A removed user gets no other
-        // answer.
+        // A removed user gets 403. Only a successful change is answered all the same: the user may have removed itself.
         const isForUser = isChanged || (await call.isStillUser())
         const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }

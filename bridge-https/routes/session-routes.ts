@@ -174,7 +174,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
-      // A reset with the empty token always fails, so a wrong link counts as a failed log-in.
+      // A wrong link counts as a failed log-in: the hub tries a reset with the empty token, which always fails.
       if (!firstOperator?.take(token)) {
         const result = await userOrRefusal(logIn.useReset('', password, address), wrong, counted)
         return 'refused' in result ? result.refused : wrong

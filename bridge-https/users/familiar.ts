@@ -14,8 +14,8 @@ const dayMs = 86_400_000
 const keepMs = 90 * dayMs
 
 /**
- * Stores the network addresses of log-ins: strangers who guess passwords must not lock the owners out. `account` in all
- * functions: a key without a space.
+ * Stores from which addresses accounts have logged in. Strangers are served last and have limits of their own, so that
+ * those who guess passwords do not lock the owners out. `account` in all functions: a key without a space.
  */
 export async function createFamiliar(parts: {
   store: Store

@@ -47,7 +47,9 @@ export function createFrameReader(
       return unfinished ? proceed(unfinished, rest) : begin(rest)
     },
 
-    /** Bytes of memory that the unread bytes and `part` of the last packet keep. A slice keeps its whole buffer. */
+    /**
+     * Bytes of memory in use by `part` (of the last packet) and by the unread bytes. A slice keeps its whole buffer.
+     */
     memoryOf(part: Buffer): number {
       const behind = rest.buffer === part.buffer ? 0 : rest.buffer.byteLength
       return part.buffer.byteLength + behind

@@ -83,7 +83,7 @@ export class OutgoingBuffer {
 
   #taken(): void {
     this.#endPauses()
-    // The last packet above `paceBytes` always has a callback, so the timer ends.
+    // Every packet that fills the buffer beyond `paceBytes` has a callback. The last of these callbacks ends the timer.
     if (this.#socket.writableLength <= this.paceBytes) this.#endFrozen()
   }
 

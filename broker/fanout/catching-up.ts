@@ -138,7 +138,7 @@ export function createCatchingUp(parts: {
   }
 }
 
-/** Reads the first page of the waiting messages. Undefined: the message is no longer kept. */
+/** Reads the first page of the waiting messages. An element is undefined if its message is no longer kept. */
 async function messagesOf(
   session: Session,
   waiting: readonly Owed[],

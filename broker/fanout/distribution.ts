@@ -56,7 +56,7 @@ export function createDistribution(
 
   return {
     /**
-     * Makes a batch, with the changes `alongside`. The caller commits all `changes` of the batch at once with the
+     * Makes a batch, with the changes `alongside`. The caller stores all `changes` of the batch in one commit with the
      * callback `underway`, then calls `deliver` or `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
@@ -215,7 +215,7 @@ function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publi
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more calls of `deliver` wait, they make a break only where a buffer may overflow: a break delays messages. */
+/** If more than this many calls of `deliver` wait, the queue breaks only to save buffers: breaks delay messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */

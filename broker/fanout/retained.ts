@@ -155,8 +155,8 @@ async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Pro
 }
 
 /**
- * Returns the topics to send, without those that `owedFor` covers. Values would fill the memory while a client does not
- * read.
+ * Returns the topics to send, without those that `owedFor` covers. Returns no values: these would fill the memory while
+ * a client does not read.
  */
 function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMessages): string[] {
   const due = new Set<string>()

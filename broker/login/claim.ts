@@ -110,9 +110,9 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential has room for this persistent session. A session of another credential needs room too:
-   * otherwise two credentials could pass sessions to each other without a limit. `foreseen`: number of further sessions
-   * that are about to be made.
+   * Whether the credential has room for this persistent session. A session taken over from another credential needs
+   * room too: otherwise two credentials could pass sessions to each other without a limit. `foreseen`: number of
+   * further sessions that are about to be made.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)

@@ -163,8 +163,8 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // `-Infinity`: sessions that read the journal get data of any age. Expired control events are dropped here too,
-  // because no session gets them.
+  // `-Infinity`: no message counts as expired, because sessions that read the journal get data of any age. So this also
+  // drops expired control events, which no session gets anyway.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

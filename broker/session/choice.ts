@@ -106,8 +106,8 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
 }
 
 /**
- * Makes the `Asks` of a session. A filter matches messages accepted after its grant. A filter that ends later stops
- * matching at once.
+ * Makes the `Asks` of a session. A filter matches messages accepted after its grant. If a filter ends while this `Asks`
+ * is in use, the filter stops matching at once.
  */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<string>()

@@ -24,8 +24,8 @@ interface Stored {
 
 /**
  * Stores QoS 2 messages to persistent sessions: each message before PUBLISH, and its release before PUBREL
- * [MQTT-4.3.3-1]. A finished message is removed together with the stored progress: a crash in between would send the
- * message anew. The hub publishes at QoS 1: only tests have such messages.
+ * [MQTT-4.3.3-1]. One commit removes a finished message and stores the progress: a crash between two commits would send
+ * the message anew. The hub publishes at QoS 1: only tests have such messages.
  */
 export function createOutgoing(store: Store) {
   /** Changes that remove finished messages, by client id. The next commit of progress contains them. */

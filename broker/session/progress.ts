@@ -133,9 +133,9 @@ export async function openProgress(parts: {
 }
 
 /**
- * Returns how far these sessions have got, without sessions that keep up and have nothing in flight. Beyond
- * `maxInValue` messages, a session has null: after a crash, the hub goes by the stored record, and repeats more. Never
- * null: sessions whose record has another `upTo`, and sessions with QoS 2 messages.
+ * Returns how far these sessions have got, without sessions that keep up and have nothing in flight. A session that no
+ * longer fits into `maxInValue` has null: after a crash, the hub goes by the stored record, and repeats more. Never
+ * null: sessions whose `upTo` differs from that of their record, and sessions with QoS 2 messages.
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

@@ -189,7 +189,7 @@ export function createRecords(parts: {
   /** Returns how far a session has got, with at most `maxOwed` owed messages. */
   function placeOf(session: Session): StoredPlace {
     const { upTo, owed } = reading.placeOf(session)
-    // The session must not find a sent QoS 2 message in the journal again.
+    // No limit if QoS 2 messages were sent: the session must not find a sent message in the journal again.
     const most = session.hasSentQos2 ? Infinity : maxOwed
     const lost = Math.max(0, owed.length - most)
     return {

@@ -77,11 +77,11 @@ export interface Subscription {
 export interface SessionBounds {
   /** Maximum number of waiting messages that were never sent. */
   queueLimit: number
-  /** Maximum number of messages in flight, at most `maxOwed`. Further messages are read later from the journal. */
-  maxOwed: number
   /** Maximum number of owed messages while the client is away, sent before or not. */
-  inFlightWindow: number
+  maxOwed: number
   /** Maximum number in flight while the session reads its backlog or the journal. */
+  inFlightWindow: number
+  /** Maximum number of messages in flight, at most `maxOwed`. Further messages are read later from the journal. */
   maxInFlight: number
 }
 

@@ -28,8 +28,8 @@ export function createBeginning(parts: {
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Items made when these messages were new. Each item gets its position as its sequence: messages of a node that did
-    // not know the queue yet belong between the items.
+    // Items made when these messages were new. Messages that a node accepted before it knew the queue belong between
+    // them. So the sequence of each item becomes its journal position.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

@@ -9,7 +9,7 @@ export interface Queue {
   /** Dead letters, in the order in which the hub gave them up. */
   dead: DeadLetter[]
   dropped: number
-  /** Highest sequences so far: `before` of items older than the queue, `since` of all others. */
+  /** Highest sequences so far: `before` for items older than the queue, `since` for all others. */
   highest: { before: number; since: number }
 }
 

@@ -79,7 +79,7 @@ export async function createWorkQueues(parts: {
     giveUpAll: locked(deadLetters.giveUpAll),
     replay: locked(deadLetters.replay),
 
-    // Messages of the journal become items: at the end of a queue, or in front in a new one.
+    // Messages of the journal become items: `repeat` puts them last, `begin` puts them first in a new queue.
     repeat: locked(createRepeating({ ...shared, inLock })),
     begin: locked(createBeginning(shared)),
 

@@ -23,7 +23,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
-  // Every attempt listens to these signals: otherwise Node would warn of a leak.
+  // Every attempt listens to these signals. With its usual limit of listeners, Node would warn of a leak.
   setMaxListeners(0, stopping.signal, cutting.signal)
   const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
   let tidying: NodeJS.Timeout | undefined

@@ -116,8 +116,8 @@ export function createBeginnings(parts: {
 
   /**
    * Resolves when all other nodes put new events into the queue of the subscription. A node answers after it has stored
-   * its earlier events, so this node has these events by then. Rejects if a node is silent, or does not know the
-   * subscription yet.
+   * the events that it decided without knowing the subscription, so this node has those events by then. Rejects if a
+   * node is silent, or does not know the subscription yet.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

@@ -4,7 +4,7 @@ import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
 /**
- * Returns a function that finds the newest `most` events of a livestream since a time. The result has kinds that
+ * Returns a function that finds the newest `most` events of a livestream since a time: only events of kinds that
  * webhooks get, in the order of the journal.
  */
 export function createEarlierEvents(

@@ -8,7 +8,7 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** A name of its own: receivers filter by name (service.md §1), and show no test. */
+/** A name of its own, so that no receiver shows the test: receivers filter by name (service.md §1). */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */

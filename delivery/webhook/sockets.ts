@@ -2,7 +2,7 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Maximum number of idle connections of a client. As many others can still read answers. */
+/** Maximum number of idle connections of one HTTP client. As many more may still read the rest of an answer. */
 const maxIdle = 64
 /** Two kinds of connections (see `maxIdle`) for each of two clients: webhooks and plugin targets. */
 const maxIdleInAll = 4 * maxIdle

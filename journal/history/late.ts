@@ -5,9 +5,9 @@ import { clearedKey } from '../retained.ts'
 import { clockBehindKey, farFutureMs } from '../retained-values.ts'
 import { indexesOf, newestFirst } from './newest.ts'
 
-/** Clocks of nodes differ: times prove an order if they differ by more, milliseconds. */
+/** Clocks of nodes differ: two times prove an order only if they are further apart than this, milliseconds. */
 const toleranceMs = 60_000
-/** Retained event times up to this far ahead of the clock certainly keep out older ones, milliseconds. */
+/** A retained event time at most this far ahead of the clock certainly blocks older event times, milliseconds. */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */
 const maxLookedAt = 100
@@ -16,11 +16,11 @@ const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * A late message is never retained: a message with a newer event time came before. Finds the newer message. All nodes
- * answer alike, because the store must prove that since the newer message
- * - the journal has kept all messages,
- * - all event times of the topic were at most `defendedMs` ahead of the clock,
- * - no operator cleared the topic, and no node's clock was set back.
+ * A late message is never retained: a message with a newer event time came before. Finds the newer message. The proof
+ * comes from the store alone, so all nodes answer alike. After the newer message was stored,
+ * - the journal must have kept all messages,
+ * - all event times of the topic must have been at most `defendedMs` ahead of the clock,
+ * - no operator may have cleared the topic, and no node's clock may have been set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
   /** Finds the newer message for each message of an event. Undefined: not late, or no proof. */

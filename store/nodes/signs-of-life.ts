@@ -7,8 +7,8 @@ import type { createOwnSlot } from './own-slot.ts'
 /** Time between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * Another node is gone if it stays silent for more than this many signs of this node. In seconds, an unreachable store
- * or a wrong clock would make nodes look dead.
+ * Another node is gone if it stays silent for more than this many signs of this node. If the limit were a time, an
+ * unreachable store or a wrong clock would make nodes look dead.
  */
 const patience = 5
 /**
@@ -90,7 +90,7 @@ export function createSignsOfLife(parts: {
       }
     } finally {
       isRemoving = false
-      // After the loop: during the loop, a silent node could still be the leader, and nobody would clean up.
+      // Not in the loop: until its end, the leader could be a silent node, and nobody would clean up.
       if (gone.length > 0) removed(gone)
     }
   }

@@ -69,8 +69,8 @@ interface Following extends Reports {
 }
 
 /**
- * Reads the log of changes from `position` on, until `close`. Each entry names the entry before it: a missing entry
- * shows.
+ * Reads the log of changes from `position` on, until `close`. Each entry names the entry before it, so the reader
+ * notices a missing entry.
  */
 export function followLog(parts: Following) {
   const { connection, keys, node, seen, listener, onLost, onGap, onOwn } = parts
@@ -223,7 +223,7 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // The caller of the commit that `end` has just settled goes on after this `tell`, in a later microtask.
+      // `end` has just settled a commit. Its caller goes on in a later microtask, so after this `tell`.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

@@ -15,8 +15,8 @@ export function keysOf(space: string) {
 }
 
 /**
- * The Redis keys of the former release. If a later release moves the keys again, it must leave its format (`formatKey`)
- * under `keysOf`: this release then refuses to start.
+ * The Redis keys of the former release. A later release that moves the keys again must leave its own format
+ * (`formatKey`) at the keys of this release (`keysOf`): this release then refuses to start.
  */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
@@ -67,8 +67,9 @@ export const logMarks = 16
  * the first number taken, if any. A group without effect has no log entry: the answer begins with `=` and the id of the
  * last log entry. A node that has read the log up to this id knows why conditions failed.
  *
- * A group that is sent again gets the same answer. The script then also writes (EXPIRE), because WAIT covers only
- * writes of its connection. A group with a lower number than the last group of its node was given up, and is refused.
+ * A group that is sent again gets the same answer. The node may send it over a new connection, and WAIT covers only
+ * writes of the connection that asks: the script therefore writes again (EXPIRE). A group with a lower number than the
+ * last group of its node was given up, and is refused.
  */
 const commitLua = `${refuseLua}
 local values, keys, log, head, marks, writer = unpack(KEYS)

@@ -59,9 +59,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * The reader has reached a group: settles its commits, and resolves with none. If a commit was given up, resolves
-     * with all of them, for the reader to end in order. First waits for `writing` if Redis has not answered: too few
-     * replicas may have the group.
+     * Call it when the reader has reached a group. If Redis has not answered the group yet, first waits for `writing`:
+     * too few replicas may have the group. Then settles its commits, and resolves with none. If one of them was given
+     * up, settles none of them, and resolves with all, for the reader to end in order.
      */
     async reached(
       number: number,

@@ -185,7 +185,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 }
 
-/** Stores when an unchanged feed was good. Otherwise the feed would look old after a restart. */
+/** Stores the time at which an unchanged feed was good. Otherwise the feed would look old after a restart. */
 async function storeConfirmed(store: Store, confirmed: Confirmed, log: Log): Promise<void> {
   await store.commit([{ put: confirmedKey, value: JSON.stringify(confirmed) }]).catch((err: unknown) => {
     log.warn({ err }, 'the time of the last good feed is not stored')

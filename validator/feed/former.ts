@@ -102,7 +102,7 @@ function keyOfName({ id, externalId }: Livestream): string {
   return `${id}/${encodeURIComponent(externalId)}`
 }
 
-/** An external id that several livestreams had in turn names the last of them. */
+/** If several livestreams had an external id in turn, it belongs to the last of them. */
 function lastOf(formers: readonly Former[]): readonly Livestream[] {
   const last = Math.max(...formers.map(({ droppedAt }) => droppedAt))
   return formers.filter(({ droppedAt }) => droppedAt === last)

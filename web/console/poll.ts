@@ -47,8 +47,9 @@ export function useCommandAnswer<Name extends OperationName>(
 }
 
 /**
- * Calls `ask` at once and then repeatedly, until the returned function is called. The function from `ask` shows the
- * outcome, and returns the milliseconds until the next call (0: none). `handle.current` calls `ask` at once.
+ * Calls `ask` at once and then repeatedly, until the function that `repeat` returns is called. `ask` resolves with a
+ * function that shows the outcome, and returns the milliseconds until the next call (0: none). `handle.current` calls
+ * `ask` at once.
  */
 export function repeat(
   ask: () => Promise<() => number>,

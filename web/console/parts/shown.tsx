@@ -62,8 +62,8 @@ export function Problem({ text }: { text: string | undefined }) {
 }
 
 /**
- * Keeps a value that is shown once, even while another view or the log-in form is open. Another user does not get the
- * value.
+ * Keeps a value that is shown only once. The value stays while another view or the log-in form is open. Another user
+ * does not get it.
  */
 export function keptForUser<Value>(): Signal<Value | undefined> {
   const kept = signal<Value | undefined>(undefined)

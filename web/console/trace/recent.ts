@@ -10,8 +10,8 @@ const everyMs = 5_000
 /** Maximum number of pages that are read at first. An empty page may have a next page. */
 const mostPages = 10
 /**
- * A request starts after the newest shown event. If none is shown, it starts this long before the last request,
- * milliseconds.
+ * A request asks for the events after the newest shown one. If none is shown, it asks for those since this long before
+ * the last request, milliseconds.
  */
 const overlapMs = 60_000
 
