@@ -41,7 +41,7 @@ function serve(socket: TLSSocket, topic: string): void {
       if (frame.type === packetType.publish) {
         const { packetId, payload } = readPublish(frame)
         socket.write(Buffer.of(0x40, 2, packetId >> 8, packetId & 0xff))
-        const bytes = preparePublish(topic, Buffer.concat([payload, completion])).packet(0, {})
+        const bytes = preparePublish({ topic, payload: Buffer.concat([payload, completion]) }).packet(0, {})
         for (const subscriber of subscribers) subscriber.write(bytes)
       }
     }

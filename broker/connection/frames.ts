@@ -201,7 +201,7 @@ export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): Pu
   const packetId = qos > 0 ? body.readUInt16BE(topicEnd) : 0
   if (!isAllowed) {
     const topic = body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
-    const shortened = preparePublish(topic, empty).packet(qos, { retain }, packetId)
+    const shortened = preparePublish({ topic, payload: empty }).packet(qos, { retain }, packetId)
     return { topic, payload: empty, qos, retain, packetId, bytes: shortened }
   }
   const topic = body.toString('utf8', 2, topicEnd)
@@ -269,7 +269,7 @@ export interface PublishFlags {
 }
 
 /** Prepares a message for sending. `topic` has at most 65,535 bytes in UTF-8. */
-export function preparePublish(topic: string, payload: Buffer): Publish {
+export function preparePublish({ topic, payload }: Pick<PublishFrame, 'topic' | 'payload'>): Publish {
   const encodings: (Encoding | undefined)[] = []
   return {
     packet(qos, flags, packetId = 0) {

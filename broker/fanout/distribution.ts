@@ -38,14 +38,13 @@ export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { journal, retained, returnable, clock } = parts
-  /** Two queues that do not wait for each other. `live` is for QoS 0 and clean sessions, `persistent` for the rest. */
+  /** Queues that do not wait for each other. `live` and `pages`: QoS 0 and clean sessions. `persistent`: the rest. */
   const live = createDeliveryQueue()
+  const pages = createDeliveryQueue()
   const persistent = createDeliveryQueue()
   const deliveries = createDeliveries(parts)
-  /**
-   * Batches of which no message was sent yet, in the order of their commits. An array: docs/decisions.md, "Nothing that
-   * comes and goes with each event lies in a set or a map".
-   */
+  /** Batches of which no message was sent yet, in the order of their commits. */
+  // An array: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
   const waiting: Batch[] = []
   /** Messages of other nodes that this node has not delivered yet. */
   let ofOthers: Entry[] = []
@@ -64,7 +63,7 @@ export function createDistribution(
       const at = journal.timeOf(now)
       const batch: Batch = {
         messages,
-        publishes: messages.map(prepared),
+        publishes: messages.map(preparePublish),
         changes: alongside.concat(journal.append(messages, at), retained.changes(messages, now, at)),
         now,
         at,
@@ -79,17 +78,17 @@ export function createDistribution(
       removeFrom(waiting, batch)
       const { messages, publishes, now, at } = batch
       const entries = journal.appended(messages, first, at)
-      const rest: Delivery[] = []
+      const rest: ToSend[] = []
       for (const [nth, entry] of entries.entries()) {
         const isOut = batch.early !== undefined && !entry.isReport
         if (!isOut) retained.show(entry, now, entry.position)
         keepReturnable(entry)
         retained.settle(entry, entry.position, true)
-        if (!isOut) rest.push(deliveries.live(entry, publishes[nth], entry.position))
+        if (!isOut) rest.push([entry, publishes[nth], entry.position])
       }
       await Promise.all([
         // Even with an empty `rest`, this waits until the early messages are sent.
-        live.deliver(rest),
+        sendLive(rest),
         persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth]))),
       ])
     },
@@ -104,15 +103,14 @@ export function createDistribution(
 
     /** Sends messages that are not stored. Connected clients get these messages at QoS 0. */
     announce(messages: readonly Message[]): void {
-      void live.deliver(messages.map((message) => deliveries.live({ ...message, qos: 0 })))
+      void sendLive(messages.map((message) => [{ ...message, qos: 0 }, undefined, 0]))
     },
 
     sending: deliveries.sending,
 
     /** Resolves when all deliveries that have begun or wait at this moment have ended. */
     sent: async (): Promise<void> => {
-      await live.ended()
-      await persistent.ended()
+      for (const queue of [live, pages, persistent]) await queue.ended()
     },
   }
 
@@ -124,13 +122,26 @@ export function createDistribution(
     if (waiting[0] !== batch) return
     waiting.shift()
     batch.early = first
-    const early: Delivery[] = []
+    const early: ToSend[] = []
     for (const [nth, message] of batch.messages.entries()) {
       if (message.isReport) continue
       retained.show(message, batch.now, first + nth)
-      early.push(deliveries.live(message, batch.publishes[nth], first + nth))
+      early.push([message, batch.publishes[nth], first + nth])
     }
-    void live.deliver(early)
+    void sendLive(early)
+  }
+
+  /** Resolves when these and all earlier messages are sent. Messages reach the queue of pages in the order of `live`. */
+  async function sendLive(messages: readonly ToSend[]): Promise<void> {
+    const toPages: Delivery[] = []
+    let paged: Promise<void> | undefined
+    const handOver = () => {
+      paged = pages.deliver(toPages)
+      return []
+    }
+    const toOthers = messages.map((message) => deliveries.live(toPages, message))
+    await live.deliver([...toOthers, { bytes: 0, send: handOver }])
+    await paged
   }
 
   /** Delivers to the clients of this node the messages that other nodes have appended. */
@@ -138,8 +149,8 @@ export function createDistribution(
     const entries = ofOthers
     ofOthers = []
     for (const entry of entries) keepReturnable(entry)
-    const publishes = entries.map(prepared)
-    void live.deliver(entries.map((entry, nth) => deliveries.live(entry, publishes[nth], entry.position)))
+    const publishes = entries.map(preparePublish)
+    void sendLive(entries.map((entry, nth) => [entry, publishes[nth], entry.position]))
     void persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth])))
   }
 
@@ -147,6 +158,9 @@ export function createDistribution(
     if (queue.keep === 'every') returnable.add({ position, topic, qos, expires: queue.expires })
   }
 }
+
+/** A message for live subscribers. Position 0: the message is not stored. */
+type ToSend = readonly [message: Message, publish: Publish | undefined, position: number]
 
 interface DeliveryParts {
   retained: RetainedMessages
@@ -165,28 +179,30 @@ function createDeliveries(parts: DeliveryParts) {
   const sending: { topic: string; position: number }[] = []
 
   return {
-    /** Makes the delivery to live subscribers. `position` 0: the message is not stored. */
-    live(
-      message: Pick<Message, 'topic' | 'payload' | 'qos'>,
-      publish: Publish = prepared(message),
-      position = 0,
-    ): Delivery {
+    /** Makes the delivery to live subscribers, which adds the delivery to pages to `toPages`. */
+    live(toPages: Delivery[], [message, publish = preparePublish(message), position]: ToSend): Delivery {
       const { topic, payload, qos } = message
       const own = { topic, position }
       sending.push(own)
       function* send() {
         retained.sent(topic, position)
-        const recipients = recipientsOf(message, routes, mayReceive)
-        if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
-        if (position > 0) metrics.latency.sent(position, recipients.length)
-        yield* sendToEach(recipients, publish, qos)
+        const { first, pages } = recipientsOf(message, routes, mayReceive)
+        const count = first.length + pages.length
+        if (count > 0) metrics.deliveries.inc(count)
+        if (position > 0) metrics.latency.sent(position, count)
+        if (pages.length > 0) toPages.push({ bytes: payload.length, send: () => sendToPages(pages) })
+        yield* sendToEach(first, publish, qos)
+        if (pages.length === 0) removeFrom(sending, own)
+      }
+      function* sendToPages(pages: readonly Recipient[]) {
+        yield* sendToEach(pages, publish, qos, 0)
         removeFrom(sending, own)
       }
       return { bytes: payload.length, send }
     },
 
     /** Makes the delivery to persistent sessions with a matching filter above QoS 0. */
-    persistent(entry: Entry, publish = prepared(entry)): Delivery {
+    persistent(entry: Entry, publish = preparePublish(entry)): Delivery {
       const { topic, position } = entry
       const send = () => {
         handedOut.upTo = Math.max(handedOut.upTo, position)
@@ -209,10 +225,6 @@ function removeFrom<Item>(items: Item[], item: Item): void {
   if (index >= 0) items.splice(index, 1)
 }
 
-function prepared({ topic, payload }: Pick<Message, 'topic' | 'payload'>): Publish {
-  return preparePublish(topic, payload)
-}
-
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
 /** If more than this many calls of `deliver` wait, the queue breaks only to save buffers: breaks delay messages. */
@@ -233,6 +245,8 @@ export function createDeliveryQueue() {
   /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
   let last: Promise<void> | undefined
   let waiting = 0
+  /** Bytes of messages since the last break for buffers. */
+  let sent = 0
 
   return {
     /** Makes the deliveries in this order, after the deliveries of earlier calls. Resolves when all are made. */
@@ -260,43 +274,42 @@ export function createDeliveryQueue() {
       if (step.value || waiting <= maxWaiting) await nextTurn()
     }
   }
-}
 
-/** Makes the deliveries, and yields for breaks. True: without this break, buffers may overflow. */
-function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
-  let sent = 0
-  for (const { bytes, send } of deliveries) {
-    if (sent > 0 && sent + bytes > maxAtOnce) {
-      yield true
-      sent = 0
+  /** Makes the deliveries, and yields for breaks. True: without this break, buffers may overflow. */
+  function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
+    for (const { bytes, send } of deliveries) {
+      if (sent > 0 && sent + bytes > maxAtOnce) {
+        yield true
+        sent = 0
+      }
+      sent += bytes
+      for (const _ of send()) yield false
     }
-    sent += bytes
-    for (const _ of send()) yield false
   }
 }
 
 const noFlags = {}
 /** The hub makes this many subscribers ready before it writes to the first of them. */
 const groupSize = 16
-/** This many subscribers get a message before the first break. */
+/** This many subscribers other than pages get a message before the first break. */
 const withoutBreak = 128
 /** Maximum number of messages in flight to a clean session. One more closes the connection. */
 const maxInFlight = 10_000
 
 /**
- * Sends a message to live subscribers, at the granted QoS, at most `highest`.
- *
- * Groups and breaks save CPU time: docs/decisions.md, "An event for many goes out in several turns". A whole group is
- * made ready before the first write: the processor then fetches the group's fields together.
+ * Sends a message to live subscribers, at the granted QoS, at most `highest`. Groups and breaks save CPU time:
+ * docs/decisions.md, "An event for many goes out in several turns". A whole group is made ready before the first write:
+ * the processor then fetches the group's fields together. The first break comes behind `beforeBreak` subscribers.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],
   publish: Publish,
   highest: Qos,
+  beforeBreak = withoutBreak,
 ): Generator<void> {
   for (let start = 0; start < recipients.length; start += groupSize) {
     const group = recipients.slice(start, start + groupSize)
-    if (start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)) yield
+    if (start >= beforeBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)) yield
     sendToGroup(group, publish, highest)
   }
 }

@@ -140,7 +140,7 @@ export function createRetainedSending(parts: {
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
       metrics.deliveries.inc()
-      sendToGroup([[session, qos]], preparePublish(topic, value.payload), qos, fromRetained)
+      sendToGroup([[session, qos]], preparePublish(value), qos, fromRetained)
     }
     return done
   }

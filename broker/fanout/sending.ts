@@ -45,7 +45,7 @@ export function createSending(parts: {
       const stored = await insist(session, connection, () => outgoing.store(session, message, owed))
       if (!stored || session.connection !== connection) return false
     }
-    const publish = preparePublish(message.topic, message.payload)
+    const publish = preparePublish(message)
     if (!write(session, publish, owed.qos === 1 ? owed : { ...owed, stored: true })) return false
     metrics.deliveries.inc()
     return true

@@ -1,3 +1,4 @@
+import { isTemporary } from '../../acl/principal.ts'
 import type { Message } from '../../event/message.ts'
 import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
@@ -53,12 +54,19 @@ export type Routes = ReturnType<typeof createRoutes>
 /** The filters of the sessions whose clients are connected to this node. */
 export function createRoutes() {
   const persistent = createSubscriptions<Session>()
+  const pages = createSubscriptions<Session>()
   const live = createSubscriptions<Session>()
-  const routesOf = ({ clean }: Session, qos: Qos) => (!clean && qos > 0 ? persistent : live)
+
+  function routesOf({ clean, principal }: Session, qos: Qos): typeof live {
+    if (!clean && qos > 0) return persistent
+    return isTemporary(principal) ? pages : live
+  }
 
   return {
     /** Filters of persistent sessions above QoS 0. */
     persistent,
+    /** Filters of pages, whose sessions are always clean. */
+    pages,
     /** All other filters. */
     live,
     add: (filter: string, session: Session, qos: Qos): void =>
@@ -71,25 +79,29 @@ export function createRoutes() {
 /** A session that gets a message. `granted`: the highest QoS of the matching filters. */
 export type Recipient = readonly [session: Session, granted: Qos]
 
-/** The clients that get a message live, each once [MQTT-3.3.5-1]. */
+/**
+ * The clients that get a message live, each once [MQTT-3.3.5-1]. Pages get the message last: docs/decisions.md, "Pages
+ * come after all other subscribers".
+ */
 export function recipientsOf(
   { topic, qos }: Pick<Message, 'topic' | 'qos'>,
   routes: Routes,
   mayReceive: Access['mayReceive'],
-): Recipient[] {
+): { first: Recipient[]; pages: Recipient[] } {
   const permitted = createPermittedCheck(topic, mayReceive)
   // Compares with undefined: to test truthiness, V8 would have to fetch the object.
   const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
   const holders = routes.live.match(topic)
   const persistent = routes.persistent.match(topic)
+  const pages = [...routes.pages.match(topic)].filter(([session]) => isMeant(session))
   // A session that also matches in `persistent` gets the message by `persistentRecipientsOf`.
-  const recipients = [...holders].filter(
+  const first = [...holders].filter(
     ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
   )
-  if (qos > 0) return recipients
+  if (qos > 0) return { first, pages }
   // At QoS 0, persistent sessions get the message live too.
-  const others = [...persistent]
-  return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
+  const others = [...persistent].filter(([session]) => isMeant(session) && !holders.has(session))
+  return { first: [...first, ...others], pages }
 }
 
 /** The permitted persistent sessions with a matching filter above QoS 0. */

@@ -15,7 +15,7 @@ const messageOf = (text: string, time = 1, topic = 'a'): Message => ({
 })
 
 t.test('breaks are made at QoS 0 only, before every 16 subscribers behind the first 128', async (t) => {
-  const publish = preparePublish('a', Buffer.from('x'))
+  const publish = preparePublish({ topic: 'a', payload: Buffer.from('x') })
   const breaks = (count: number, granted: Qos) => {
     const session = { outgoing: undefined } as Session
     const recipients = Array.from({ length: count }, () => [session, granted] as const)

@@ -16,7 +16,7 @@ import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
  */
 const count = 4_000
 const payload = Buffer.alloc(900, 'x')
-const length = preparePublish('topic', payload).packet(1, {}, 1).length
+const length = preparePublish({ topic: 'topic', payload }).packet(1, {}, 1).length
 const idAt = length - payload.length - 2
 
 /** Both ends of a connection. `reader` does not read yet. */
@@ -27,7 +27,7 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
     t.test(`lent bytes arrive as they were lent: ${name}, read after ${pauseMs} ms`, async (t) => {
       const { writer, reader } = await open(t)
       const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
-      const publish = preparePublish('topic', payload)
+      const publish = preparePublish({ topic: 'topic', payload })
       const arrived: number[] = []
       const all = readIds(reader, arrived)
       for (let id = 1; id <= count; id++) {
@@ -93,7 +93,7 @@ function raiseHighWaterMark(t: Test): void {
 
 /** Writes packets until more than this many bytes wait for the reader. */
 function fill(outgoing: OutgoingBuffer, bytes: number): void {
-  const publish = preparePublish('topic', payload)
+  const publish = preparePublish({ topic: 'topic', payload })
   while (outgoing.pendingBytes <= bytes) outgoing.write(publish.packet(1, {}, 1))
 }
 

@@ -40,6 +40,27 @@ t.test('a delivery without a break is over in the turn in which it came', async 
   t.equal(ended(), undefined)
 })
 
+t.test('the buffers of fast readers are saved also from many deliveries that wait', async (t) => {
+  const { deliver } = createDeliveryQueue()
+  const bytes = 100 * 1024
+  let inTurn = 0
+  let most = 0
+  const send = () => {
+    inTurn += bytes
+    most = Math.max(most, inTurn)
+    return []
+  }
+  const first = deliver([withBreaks(1)])
+  const rest = Array.from({ length: 20 }, () => deliver([{ bytes, send }]))
+  let timer = setImmediate(function nextOne() {
+    inTurn = 0
+    timer = setImmediate(nextOne)
+  })
+  await Promise.all([first, ...rest])
+  clearImmediate(timer)
+  t.ok(most > 0 && most <= 256 * 1024, `${most} bytes in one turn`)
+})
+
 function withBreaks(count: number): Delivery {
   return { bytes: 1, send: () => Array.from({ length: count }, () => undefined) }
 }
