@@ -44,8 +44,8 @@ type SubscribeRule =
 export const radioTree = 'radio/#'
 
 /**
- * Decides whether a principal may send a PUBLISH or a will to a topic (design.md §7). If the topic names no class, the
- * validator checks the class of the event (`event.class`).
+ * Decides whether a principal may send a PUBLISH or a will to a topic (design.md §7). An inbox topic without a class is
+ * allowed here. The validator then checks the class of the event (error code `event.class`).
  */
 export function mayPublish(principal: Principal, topic: string): PublishDecision {
   const malformed = checkTopicName(topic)

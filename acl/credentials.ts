@@ -56,7 +56,8 @@ export async function createCredentials(parts: CredentialsParts) {
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })
   for (const credential of collection.values()) schedule(credential)
   collection.onChanged((username, before, after) => {
-    // Another credential must not get this name. Temporary credentials have random names.
+    // Notes the name, so that no other credential gets it. Temporary credentials need no note, because their names are
+    // random.
     if ((before ?? after)?.user === undefined) usernames.given(username)
     if (after) schedule(after)
     else ended(username)
@@ -137,8 +138,8 @@ export async function createCredentials(parts: CredentialsParts) {
     endOfUser: (userId: string): Promise<void> => revocations.revokeExpired(collection.ofUser(userId)),
 
     /**
-     * Revokes credentials that ended while no node was running. Call it after all users are loaded: until then, valid
-     * log-ins look void.
+     * Revokes credentials that ended while no node was running, or whose log-in became void. Call it after all users
+     * are loaded. Before that, valid log-ins of pages look void.
      */
     revokeExpiredAtStart: (): Promise<void> => revocations.revokeExpired(collection.values()),
 

@@ -62,7 +62,10 @@ export function createIssuing(parts: {
     },
   }
 
-  /** `ending`: the replaced credential with its end, stored in the same commit. */
+  /**
+   * Makes a credential and stores it. `ending`: in a rotation, the replaced credential, with the time of its end set.
+   * One commit stores both credentials.
+   */
   async function issue(
     { role, label, institutions, filters, classes }: Permissions,
     held: readonly Change[],

@@ -25,8 +25,8 @@ export interface Permissions {
 export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
 
 /**
- * The permissions that a request describes, or its first error, with the field and the expected value. No state of the
- * hub is used: the CLI calls this function too.
+ * Checks a request. Returns the permissions that the request describes, or its first error. The error names the field
+ * and the expected value. The function uses no state of the hub, because the CLI calls it too.
  */
 export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {
   const { role, label } = request

@@ -70,7 +70,7 @@ export function createRevocations(parts: {
 
   async function revoke(username: string, held: Parameters<typeof collection.delete>[1]): Promise<void> {
     if (!isDue(username)) return
-    // A temporary credential needs no audit entry: its end was known when it was made.
+    // This revocation needs no audit entry: the hub also made the temporary credential without an entry.
     const isNoted = noted.has(username) || collection.get(username)?.user !== undefined
     if (!isNoted) await noteDue?.(username)
     noted.add(username)
@@ -87,7 +87,8 @@ export function createRevocations(parts: {
 /** Timers by username, which do not keep the process alive. */
 function createTimers(parts: { clock: () => number; due: (username: string) => void }) {
   const { clock, due } = parts
-  // setTimeout overflows at 2^31 ms. Short steps also notice a change of the clock.
+  // `setTimeout` overflows at 2^31 ms, so a long wait has several steps. Short steps also notice when the clock is
+  // changed.
   const longestStepMs = 60 * 60 * 1000
   const timers = new Map<string, NodeJS.Timeout>()
   let closed = false

@@ -48,7 +48,8 @@ export function createTemporaryCredentials(parts: {
         }
         const made = await add(user, filters)
         if ('error' in made || credentials.isValid(made.username)) return made
-        // The log-in became void during the write: `endOfUser` did not find this credential.
+        // The log-in became void while the credential was being stored. `endOfUser` may have run before it could find
+        // the credential.
         await credentials.revoke(made.username)
         return { isVoid: true }
       }),

@@ -5,9 +5,10 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * Makes usernames such as `pub-{label}-{issued}`. `issued` is the next free second in UTC (design.md §5). A name of a
- * future second is stored until that second has passed: a restarted node must not give the name out again
- * (docs/decisions.md, "A user name is never given to two credentials").
+ * Makes usernames such as `pub-{label}-{issued}` (design.md §5). `issued` is the present second in UTC, or the next
+ * free one. If `issued` lies in the future, the name is stored until that second has passed. Otherwise a restarted node
+ * could give a revoked credential's name out again (docs/decisions.md, "A user name is never given to two
+ * credentials").
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
   const place = 'credential-name/'
@@ -43,7 +44,7 @@ export async function createUsernames(store: Store, exists: (username: string) =
 
 const secondLength = 14
 
-/** Long enough that no name is made twice: 36^16 is more than 2^82. */
+/** With 16 of 36 characters there are more than 2^82 names, so none is made twice. */
 const randomLength = 16
 const randomCharacters = 'abcdefghijklmnopqrstuvwxyz0123456789'
 

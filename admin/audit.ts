@@ -36,13 +36,15 @@ const pruneEvery = 100
 
 /**
  * The audit log: a file of JSON lines. The file is opened for each entry, so that log rotation can move it away. A
- * shared store also has the newest entries of all nodes: an entry stands in file and store, or in neither.
+ * shared store also keeps the newest entries of all nodes. A new entry goes into both file and store, or into neither.
  */
 export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
   let last: Promise<void> = Promise.resolve()
   let recordedHere = 0
-  /** Deletions to commit: shared entries that the file does not have. */
+  /**
+   * Deletions that still have to be committed. Each one removes a shared entry that could not be written to the file.
+   */
   let pendingDeletions: Change[] = []
 
   return {
@@ -95,7 +97,10 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     return recorded
   }
 
-  /** Store before file: the entry in the store can be removed if the file cannot be written. */
+  /**
+   * Stores the entry before it goes into the file. If the file cannot be written, the entry is removed from the store
+   * again.
+   */
   async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {

@@ -163,8 +163,9 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * `retained`: the message is the retained value of its topic. `newer`: the hub never retained the message, because the
- * message `newer` came before it and has a newer event time.
+ * `retained`: whether the message is the retained value of its topic. `newer`: an earlier message of this topic with a
+ * newer event time. Because of `newer`, the hub never retained the message. Null: `retained` is true, or no such
+ * message is known.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -17,7 +17,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
     void lines.return?.()
     goOn()
   }
-  // One listener for all lines: a listener per wait would stay behind when the wait ends early.
+  // One listener serves all waits for `drain`. A wait that ends early would leave a listener of its own behind.
   response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })

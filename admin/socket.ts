@@ -123,12 +123,13 @@ function isAnswered(path: string): Promise<boolean> {
 }
 
 /**
- * Makes the socket in a private directory, and moves the socket to `path` with mode 0600. Others must never reach the
- * socket with a wider mode. A umask would change other files of the process too.
+ * Makes the socket in a private directory. Sets mode 0600, then moves the socket to `path`. So others can never reach
+ * the socket while its mode is wider. A umask instead would also affect other files that the process makes.
  */
 async function listenPrivately(server: Server, path: string): Promise<void> {
-  // No `join`: it would drop the dot. Then `mkdtemp` would make a directory beside `dirname(path)`, where the node may
-  // lack the permission to write. `s` is short: the path of a socket has a limit.
+  // Not `join(dirname(path), '.')`: `join` would drop the dot. `mkdtemp` would then make a directory beside
+  // `dirname(path)`. The node may lack the permission to write there. The name `s` is short, because the path of a
+  // socket has a limit.
   const hidden = await mkdtemp(`${dirname(path)}/.`)
   const draft = join(hidden, 's')
   try {

@@ -141,7 +141,7 @@ type StoreCheck = ReturnType<typeof createStoreCheck>
  * to the store.
  */
 export function createStoreCheck(parts: { store: Store; state: StoreState; now?: () => number }) {
-  // A wall clock that is set back would keep an old answer alive.
+  // Not `Date.now()`: if the wall clock is set back, an old answer would stay in use.
   const { store, state, now = () => performance.now() } = parts
   const { driver } = store
   let probe: { at: number; problem: Promise<string | undefined> } | undefined

@@ -14,7 +14,10 @@ export interface SubscriptionCommandParts {
     Deliveries['subscriptions'],
     'list' | 'find' | 'standing' | 'pause' | 'resume' | 'remove'
   >
-  /** Sends a test message. Undefined: this webhook or too many others are being tested already. */
+  /**
+   * Sends a test message. Undefined: a test of this webhook is under way, or too many other tests are. Also undefined
+   * if the webhook is removed, or the hub sends nothing to webhooks any more.
+   */
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
@@ -110,7 +113,7 @@ export function createSubscriptionCommands(
 
   async function queueOf(name: string): Promise<ShownQueue> {
     const queue = (await queues.list()).find((one) => one.name === name)
-    if (!queue) throw unknownName('subscription', name) // its owner or an operator has removed it meanwhile
+    if (!queue) throw unknownName('subscription', name) // its owner or an operator removed the subscription
     return queue
   }
 

@@ -18,7 +18,7 @@ export interface Scenario {
   options: Options
   /** Keys of the figures with their headings. */
   figures: Record<string, string>
-  /** The figures of each table; by default one table. A table shows cases with any of its figures. */
+  /** The figures of each table; by default one table. A table shows cases with at least one of the table's figures. */
   tables?: readonly (readonly string[])[]
   /** Figures that the page also compares: hub ÷ each other system. */
   compared: readonly string[]

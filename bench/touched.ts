@@ -12,7 +12,7 @@ import { startNode } from './node.ts'
  * subscriber gets it at QoS 0. `test/soak/bench/touched.test.ts` holds the number of files.
  */
 
-/** Number of events that make the topic and load code, before the counted event. */
+/** Number of events before the counted event. They create the topic, and let the node load its code. */
 const eventsBefore = 3
 /** Pause after which the node is idle, milliseconds. */
 const idleMs = 2_000
@@ -46,7 +46,7 @@ try {
   await delay(idleMs)
   await node.counting.take()
   await sendOne(eventsBefore)
-  // Functions count if they run for two events, because a timer may run meanwhile.
+  // A function counts only if it runs for both events. A timer may run during one of them.
   const ranBefore = runIn(await node.counting.take())
   await sendOne(eventsBefore + 1)
   const root = dirname(await compiledServer())

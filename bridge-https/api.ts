@@ -31,7 +31,10 @@ const maxUnreadBytes = 64 * 1024 * 1024
 /** Maximum number of unknown parameters that an answer names, which keeps the answer short. */
 const maxNamedParameters = 10
 
-/** Serves the routes with Fastify. The checks come in this order: retirement of the route, token, body. */
+/**
+ * Serves the routes with Fastify. The checks come in this order: retirement of the route, token, query parameters,
+ * encoding, body.
+ */
 export function serveRoutes(
   app: App,
   routes: readonly Route[],
@@ -90,7 +93,7 @@ export function serveRoutes(
         remoteAddress: addressOf(request),
         userId: users.get(request)?.userId,
       },
-      // Load balancers and Prometheus ask every few seconds.
+      // Load balancers and Prometheus ask these routes every few seconds. At `info` they would fill the log.
       found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })

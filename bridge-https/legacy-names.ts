@@ -11,8 +11,8 @@ export function createLegacyNames({ stage, project }: { stage: string; project: 
     subscriptionPath: (name: string) => `projects/${project}/subscriptions/${name}`,
 
     /**
-     * The livestream of a topic name. Undefined: not the name of a livestream on this stage (`HUB_STAGE`). In paths,
-     * some clients write `:` for the name's `%3A`.
+     * The livestream that a topic name stands for. Undefined: no livestream on this stage (`HUB_STAGE`) has that name.
+     * Topic names contain `%3A`, but some clients write `:` instead in a path.
      */
     livestreamOf(name: string): string | undefined {
       if (!name.startsWith(prefix)) return undefined

@@ -6,7 +6,7 @@ import { type Answer, belowBody, httpsError, refuse, refuseUntil } from './answe
 /** A body as it arrived, or the answer that refuses it. */
 export type Payload = { bytes: Buffer } | { refused: Answer }
 
-/** A too long body is read up to this many bytes: clients read no answer while they write. */
+/** A body that is too long is still read, up to this many bytes. Clients do not read the refusal while they write. */
 const drainBytes = 4 * 1024 * 1024
 /** This many pieces of a body can be tiny: some clients write JSON token by token. */
 const freePieces = 4096
@@ -51,8 +51,10 @@ export function readPayload(
     stream.once('close', cut)
 
     /**
-     * Stops reading. The connection ends with the answer. The HTTP parser may still emit hundreds of pieces in this
-     * turn: a stream that is paused now would keep them all.
+     * Stops reading. The connection ends with the answer.
+     *
+     * The HTTP parser may still emit hundreds of pieces in this turn of the event loop. A stream that is paused at once
+     * would keep all these pieces. So the hub discards them, and pauses after this turn.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

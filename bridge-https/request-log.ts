@@ -34,7 +34,7 @@ export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics 
   return ({ url, ...answered }: Answered, level: 'debug' | 'info' = 'info'): void => {
     const { route, status, userId } = answered
     metrics.httpsRequests.inc({ route: route ?? 'none', status })
-    // A line that the log level leaves out does not count for the limit.
+    // A line below the log level is not written. It counts neither for the limit nor for `leftOut`.
     if (!log.isLevelEnabled(level)) return
     if (userId === undefined && !hasLine()) {
       leftOut++

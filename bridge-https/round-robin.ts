@@ -48,7 +48,7 @@ export function createRoundRobin(server: Server) {
     connection.exchanges.push({ request, response })
     proceed(connection)
   })
-  // Runs after the server's own listener, which has made a parser by then.
+  // The server's own listener comes first, and makes a parser. `enter` takes over the `data` listener of that parser.
   server.on('secureConnection', enter)
 
   return {
@@ -91,7 +91,8 @@ export function createRoundRobin(server: Server) {
       own.pause()
       proceed(connection)
     }
-    // A client that sends nothing more may still wait for an answer.
+    // Runs before Node's own `end` listener. A client that sends nothing more may still wait for the answer to an
+    // unparsed request.
     const last = () => parseSome(connection)
     connections.set(socket, connection)
     socket.prependListener('end', last)

@@ -15,7 +15,10 @@ export const websocketPath = '/mqtt'
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
-/** WebSocket messages up to this size are always taken, as one message may hold several MQTT packets. */
+/**
+ * A WebSocket message may have this size even if `maxPacketBytes` is smaller. One message may hold several MQTT
+ * packets. Before log-in, `maxConnectBytes` limits the message as well.
+ */
 const usualMessageBytes = 1024 * 1024
 /** Maximum number of bytes that one read brings: those of a TLS record. */
 const readBytes = 16 * 1024
@@ -111,7 +114,8 @@ export function createWebSocketDoor(parts: {
       afterwards.free()
     }
     let bytes = 0
-    // Counts bytes before the WebSocket gets them: a complete message resets the count.
+    // Counts a chunk before the WebSocket reads the chunk. So a complete message resets the count after its last bytes
+    // are counted.
     socket.prependListener('data', (chunk: Buffer) => {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer

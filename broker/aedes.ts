@@ -22,8 +22,8 @@ interface Decisions {
   /** Whether a QoS 2 PUBLISH with this packet identifier is accepted, and not released by PUBREL. */
   isIncoming(clientId: string, packetId: number): Promise<boolean>
   /**
-   * Releases a packet identifier on PUBREL. Closes the connection if the store fails: Aedes would send PUBCOMP
-   * nevertheless.
+   * Releases a packet identifier on PUBREL. If the store fails, closes the connection. On an open connection, Aedes
+   * would send PUBCOMP for a release that is not stored.
    */
   release(clientId: string, packetId: number): Promise<void>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
@@ -38,7 +38,7 @@ export async function openAedes(parts: {
   clients: Clients
   /** How often Aedes sends a heartbeat to other brokers of its cluster, milliseconds. */
   heartbeatIntervalMs: number
-  /** Time in which a client must log in, milliseconds. */
+  /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
   decisions: Decisions
 }) {
@@ -144,8 +144,9 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // Aedes asks after `authorizePublish`, which has noted the identifier. So Aedes takes the packet for a repetition:
-    // it sends PUBREC and publishes nothing.
+    // Aedes calls this for a QoS 2 PUBLISH, when `authorizePublish` has noted the packet identifier. So Aedes takes the
+    // PUBLISH for a repetition. It sends PUBREC, and publishes nothing. On PUBREL, Aedes also calls this, before the
+    // identifier is released.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
       if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet

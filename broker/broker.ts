@@ -49,7 +49,7 @@ export interface BrokerLimits extends ConnectionLimits {
   maxTopicLevels: number
   /** Maximum number of a client's QoS 2 messages that await PUBREL. */
   incomingWindow: number
-  /** Events per second and credential, and in a burst twice as many; 0: no limit. */
+  /** Maximum number of events per second and credential. A burst may have twice as many. 0: no limit. */
   publishRate: number
   /** How long an offline session is kept, milliseconds. */
   sessionExpiryMs: number
@@ -140,8 +140,10 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     hubTime,
     importedSessions: opened.imported,
     /**
-     * Cleans up after nodes that are gone, and begins to sweep out expired messages. Call it before the first
-     * connection, but after webhooks and plugin targets have named the messages to keep.
+     * Cleans up after nodes that are gone, and begins to sweep out expired messages.
+     *
+     * Call it before the first connection. Before this call, webhooks and plugin targets must have named the messages
+     * to keep.
      */
     async start(): Promise<void> {
       await sessions.endGone()
@@ -179,7 +181,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.stopReading()
       await publishesSettled(clients.open)
       await running.ended()
-      // PUBLISHes that had to wait may have gone on meanwhile.
+      // PUBLISHes that had to wait may have gone on during `running.ended()`. The broker must finish these as well.
       await publishesSettled(clients.open)
       await fanout.sent()
       // Aedes writes acknowledgements at the end of a turn of the event loop.

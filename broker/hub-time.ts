@@ -31,7 +31,7 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
   if (stored) {
     const { ran, wall } = readTime(stored)
     base = ran
-    // A clock ahead of the last run is no fault: the hub was off meanwhile.
+    // Warns only if the clock is behind the last run. A clock that is ahead is no fault: the hub was off meanwhile.
     if (wall - checked.wall > jumpMs) warn(checked.wall - wall, 'the clock is behind that of the last run')
   }
   store.onOthers(prefix, (change) => {

@@ -86,8 +86,9 @@ export function createImportedSessions(parts: {
   }
 
   /**
-   * The journal position after which a filter applies. Filters on radio topics bring kept messages too. All others are
-   * on reports, and apply from now on: earlier reports are about events that bypassed the other broker.
+   * The journal position after which a filter applies. A filter on radio topics applies from the start: the session
+   * also gets earlier messages that the journal still has. Any other filter is on reports, and applies from now on.
+   * Earlier reports are about events that did not come through the other broker.
    */
   function startOf(filter: string): number {
     return filterContains(radioTree, filter) ? 0 : journal.head()

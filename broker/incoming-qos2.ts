@@ -21,7 +21,10 @@ export function createIncoming(parts: {
   return {
     window,
 
-    /** Whether the hub has accepted an earlier PUBLISH with this packet identifier. Undefined: there was none. */
+    /**
+     * Whether the hub accepts the earlier PUBLISH with this packet identifier that waits for PUBREL. A promise: the
+     * commit of that PUBLISH is under way. Undefined: no such PUBLISH waits.
+     */
     find({ incoming, processing }: Session, packetId: number): true | Promise<boolean> | undefined {
       return incoming.has(packetId) ? true : processing.get(packetId)
     },

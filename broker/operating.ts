@@ -158,7 +158,7 @@ function createEnding({
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
-    // Before `drop`: no message must go out to a forgotten session.
+    // Closes the connection before `drop`, because no message must go out to a forgotten session.
     sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }

@@ -82,12 +82,13 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   /** Whether an arrived PUBLISH goes on now. If not, `resume` is called later. */
   function enter(username: string, bytes: number, resume: Resume, isOver: () => boolean): boolean {
     const pace = bytes <= largeBytes ? pacing.small : pacing.large
-    // `pay` comes after the pacing: by then, the cost of the previous large PUBLISH is charged.
+    // `pay` runs only when the pacing lets the PUBLISH through. At that time, the cost of the previous large PUBLISH
+    // has been charged.
     const pay = () => rate.enter(username, () => resume('rate'))
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides at once, and resolves in the order of arrival. */
+  /** Decides about the PUBLISH at once. The returned promise resolves after those of the client's earlier PUBLISHes. */
   function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
     const { session, connection } = client
     if (!session) {

@@ -31,7 +31,8 @@ export function createSweeping(parts: {
 
   function sweep(): void {
     hubTime.checkClock()
-    // Expired retained values go first: the journal keeps the messages of all others.
+    // Removes expired retained values before it trims the journal. The journal keeps the message of each retained value
+    // that is left.
     const trimmed = retained.sweep().then(() => trimming.sweep())
     Promise.all([trimmed, sessions.sweep(), hubTime.save()]).catch((error: unknown) => {
       metrics.storeFailures.inc()

@@ -122,7 +122,10 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
   let numbers = 0
 
   return {
-    /** Adds changes for one commit. Count `nth` from 0 in each call: `add` adds the numbers already in the portion. */
+    /**
+     * Adds changes that must be in one commit. The caller counts `nth` from 0 in each call. `add` raises each `nth` by
+     * how many numbers the portion has already taken.
+     */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered
@@ -256,7 +259,7 @@ async function readQueue(
     const { sequence, session, qos, retain, packetId, released } = readQueueEntry(value)
     const position = positions.get(sequence)
     const isOwn = !clean && (session === undefined || session === createdAt)
-    // The client already has a released message.
+    // The client already has this message if it is released.
     if (!isOwn || position === undefined || released) continue
     // At QoS 2, DUP would need the former packet identifier, which is lost.
     owed.push({ position, qos, retain, dup: packetId !== undefined && qos === 1 })

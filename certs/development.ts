@@ -33,8 +33,9 @@ interface DevelopmentCertificates {
 /**
  * Makes, completes or renews a development CA and a server certificate in `dir`.
  *
- * Processes that do this at the same time need no lock: key files are never replaced. The certificates and the name of
- * the CA follow from the keys.
+ * Several processes may do this at the same time without a lock. Key files are never replaced, so all processes use the
+ * same keys. The name of the CA follows from its key. So a certificate of one process fits the CA and the key of
+ * another.
  */
 export async function ensureDevelopmentCertificates(
   dir: string,
@@ -47,7 +48,7 @@ export async function ensureDevelopmentCertificates(
 
   await mkdir(dir, { recursive: true })
   const server = await readServer(files)
-  // The key of the CA may be missing until a renewal needs the key.
+  // Returns before the key of the CA is read. Only a renewal needs that key, so it may be missing here.
   if (server !== undefined && isFresh(server, names, now)) return files
 
   await Promise.all([files.cert, files.ca].map(refuseForeign))
@@ -109,7 +110,10 @@ async function ensureKey(path: string): Promise<string> {
   return key
 }
 
-/** Returns a CA certificate of this key that outlives the server certificate. */
+/**
+ * Returns a CA certificate for `caKey`. The CA certificate stays valid for longer than a new server certificate.
+ * Replaces a present CA certificate that does not meet this.
+ */
 async function ensureCa(path: string, caKey: string, now: Date): Promise<string> {
   const present = await readIfThere(path)
   if (present !== undefined && isCaOf(caKey, present, now)) return present

@@ -52,7 +52,8 @@ export async function issueServerCertificate(
 }
 
 async function issue(parts: x509.X509CertificateCreateParams): Promise<string> {
-  // DER requires a positive number without a leading zero byte: hence the 4.
+  // DER requires a positive number without a leading zero byte. The first digit 4 ensures both: the first byte is from
+  // 0x40 to 0x4f.
   const serialNumber = `4${randomBytes(15).toString('hex').slice(1)}`
   const certificate = await x509.X509CertificateGenerator.create(
     { serialNumber, signingAlgorithm, ...parts },

@@ -56,8 +56,8 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
       [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
 
     /**
-     * Makes a new key that signs from now on. `dropOld`: the hub refuses tokens of the other keys immediately. `first`
-     * gets the new id before the commit: if `first` rejects, nothing changes.
+     * Makes a new key, which signs from now on. `dropOld`: the hub refuses tokens of the other keys immediately. Before
+     * the commit, `rotate` calls `first` with the id of the new key. If `first` rejects, nothing changes.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inLock(async (held) => {

@@ -64,8 +64,9 @@ export interface CommandOption {
 }
 
 /**
- * Makes options from the arguments of a list operation. `parameters`: arguments typed as `<name>`, without an option.
- * The returned `args` makes the arguments from typed options.
+ * Makes the options of a command that runs a list operation. Each argument of the operation becomes an option, except
+ * those in `parameters`. `parameters`: arguments that people type as `<name>`, without an option. The returned `args`
+ * turns the typed options into arguments for the operation.
  */
 export function filtersOf(operation: OperationName, parameters: readonly string[] = []) {
   const { properties }: Operation['args'] = operations[operation].args

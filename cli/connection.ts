@@ -9,7 +9,7 @@ export interface CallFailure {
   message: string
 }
 
-/** Longest wait for an answer or its next bytes, milliseconds. Only a refresh of the feed takes long. */
+/** Longest wait for the first or the next bytes of an answer, milliseconds. Only a refresh of the feed takes long. */
 const timeoutMs = 60_000
 
 /** Sends a command over the admin socket. Returns the result, or why there is none. */

@@ -20,7 +20,7 @@ export function isSampleFeed(path: string): boolean {
   return path === sampleFeedPath || /[\\/]config[\\/]sample-feed\.json$/.test(path)
 }
 
-/** The default settings (design.md §3). Settings without a default are off when unset. */
+/** The default settings (design.md §3). All other settings may stay unset: see `Config`. */
 const defaults = {
   stage: 'test',
   project: 'hub',
@@ -112,7 +112,8 @@ const settings = {
   incomingWindow: whole(1, 65_535),
   loginFailures: whole(0),
   publishRate: whole(0),
-  outgoingBuffer: whole(65_536), // with less than a TLS record plus an event, fast subscribers would be cut off
+  // holds a TLS record (16 KiB) and an event of 48 KiB. With much less, even fast subscribers would be cut off
+  outgoingBuffer: whole(65_536),
   queueLimit: whole(1),
   history: whole(0),
   historyBytes: whole(0),
@@ -234,7 +235,7 @@ function parseVariable(schema: object, text: string): unknown {
 
 function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
   if (validate(value)) return { layer: value, problems: [] }
-  // A value of the wrong type also breaks the rule `enum`, and would give the same line again.
+  // Remove equal lines. A value of the wrong type breaks the rules `type` and `enum`. Both give the same line.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
   // Keeps wrong settings, so that the same run reports the problems between settings.
   return { layer: value as Layer, problems }

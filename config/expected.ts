@@ -34,7 +34,7 @@ export function readCa(setting: string, path: string): Promise<string> {
     const pem = await readFile(path, 'utf8')
     const [, ...certificates] = pem.split(beginning)
     if (certificates.length === 0) throw new Error('it has none')
-    // TLS would ignore a certificate that cannot be read, without a word.
+    // Check each certificate, because TLS would silently ignore one that cannot be read.
     for (const [index, rest] of certificates.entries()) {
       try {
         new X509Certificate(`${beginning}${rest}`)

@@ -14,7 +14,8 @@ export function mask(name: string, value: unknown): unknown {
   return value
 }
 
-// Only the exact name `key` is secret: `tlsKey` is the path of a key.
+// The other words count anywhere in a name. `key` counts only as the whole name: `tlsKey` is the path of a key.
+// `(?<!per)` excludes `maxSessionsPerCredential`, which is a number.
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 
 /**

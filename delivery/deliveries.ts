@@ -168,8 +168,8 @@ export async function createDeliveries(parts: DeliveriesParts) {
   }
 
   /**
-   * After a 410: gives up a plugin target's items, or disables a webhook that has been gone for an hour. False: too
-   * early.
+   * Called when an endpoint answers that it is gone (410). Gives up all items of a plugin target. Disables a webhook
+   * that has answered only 410 for an hour. False: the hour is not over, so the hub tries again.
    */
   async function onGone(queue: string): Promise<boolean> {
     if (push.targetOf(queue) === 'gone') return true // removed meanwhile, with its queue

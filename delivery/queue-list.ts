@@ -12,8 +12,8 @@ export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>['
 export interface QueueTotals {
   pending: number
   /**
-   * When the oldest waiting item was put into its queue, milliseconds since the epoch; undefined if there is none.
-   * Queues from which the hub sends nothing do not count, but `beginning` queues do.
+   * When the oldest waiting item was put into its queue, milliseconds since the epoch. Counts only queues from which
+   * the hub sends at present, and `beginning` queues. Undefined: no item waits in these queues.
    */
   oldest: number | undefined
   deadLetters: number

@@ -22,14 +22,14 @@ export function createReplays(parts: {
       try {
         return await queues.replay(queue, messageId)
       } finally {
-        // After a failure too: some letters may be items again.
+        // Try the queue even if `replay` failed: some letters may have become items again.
         retry(queue)
       }
     },
 
     /**
-     * Sends the events again that were accepted from `since` on (milliseconds since the epoch). Calls `first` with
-     * their number before any change. Returns how many.
+     * Sends events again that the hub accepted since `since`, milliseconds since the epoch. Before any change, calls
+     * `first` with the number of events to expect. Returns how many events it put into the queue.
      */
     async replaySince(
       queue: string,

@@ -53,7 +53,8 @@ export function createSubscriptionQueues(parts: {
     /** Pauses a webhook on every node. A delivery under way goes on. True if the webhook was not paused yet. */
     async pause(name: string, by: string): Promise<boolean> {
       if (!(await subscriptions.pause(name, by))) return false
-      // Wait for the other nodes: they receive the pause before this question. A silent node learns of the pause later.
+      // Wait for the answers of the other nodes. A node that answers has received the pause, which was sent before the
+      // question. A node that does not answer learns of the pause later.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },

@@ -17,8 +17,8 @@ interface Closed {
 }
 
 /**
- * The target of a queue. Undefined: the items wait for now. `gone`: the subscription was removed, so the hub removes
- * the queue.
+ * The target of a queue. Undefined: the items have to wait at the moment. `gone`: the subscription was removed, so the
+ * hub removes the queue.
  */
 export type TargetOf = (queue: string) => Target | Closed | 'gone' | undefined
 

@@ -27,8 +27,11 @@ export function createTestMessages(parts: {
 
   return {
     /**
-     * Sends a test message. Undefined: this webhook or too many others are under test, or the hub sends nothing to
-     * webhooks any more.
+     * Sends a test message. Returns undefined, and sends nothing, if
+     * - there is no such webhook,
+     * - this webhook is under test already,
+     * - too many other webhooks are under test, or
+     * - the hub sends nothing to webhooks any more.
      */
     async test(name: string): Promise<Attempt | undefined> {
       const subscription = find(name)

@@ -115,7 +115,7 @@ function anHour() {
 /** Publishes events for each livestream of the sample feed. */
 async function broadcast(node: DemoNode): Promise<void> {
   const elements = readStations().flatMap(({ playlist }) => playlist)
-  // A browser might lack fonts for other scripts. A short title would be over at once.
+  // A browser might lack fonts for scripts other than Latin. A short element would be over at once.
   const titles = elements.filter(({ title, length }) => isLatin(title) && length > 60)
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
   const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()

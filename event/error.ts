@@ -102,8 +102,8 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Lists the errors of an event, up to `maxErrors` and `maxErrorBytes`. One more item counts the rest: a report must not
- * be much larger than its event.
+ * Lists the errors of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could be much
+ * larger than its event. If errors are left out, one more item tells how many.
  */
 export function createErrorList() {
   const listed: ErrorItem[] = []

@@ -3,11 +3,12 @@
  */
 
 /**
- * Reads an instant (service.md §2, design.md §7). Returns milliseconds since the epoch, or undefined. Microseconds
- * count, because instants order events; further digits are cut off.
+ * Reads an instant (service.md §2, design.md §7). Returns milliseconds since the epoch, or undefined if the text is no
+ * instant. The result includes microseconds, because the hub orders events by their instants. Further digits are cut
+ * off.
  *
- * Accepts ISO 8601 dates with hours, minutes and an offset. Seconds and a fraction are optional: without seconds, the
- * fraction belongs to the minutes. Impossible dates, leap seconds and 24:00 are refused.
+ * Accepts an ISO 8601 date with hours, minutes and an offset. Seconds and a fraction are optional. Without seconds, the
+ * fraction is a fraction of a minute. Refuses impossible dates, leap seconds and 24:00.
  */
 export function parseInstant(text: string): number | undefined {
   const parts = instant.exec(text)?.groups

@@ -52,16 +52,18 @@ interface Level {
 }
 
 /**
- * Finds faults that JSON.parse hides, in linear time for any input. Stops early (`isComplete` false) at `maxNesting`,
- * at `maxValues`, or with a full list of errors. After a complete scan, the errors count only if JSON.parse accepts the
- * text.
+ * Finds faults that JSON.parse does not report, in linear time for any input.
+ *
+ * Stops at `maxNesting`, at `maxValues`, or when the list of errors is full. Then `isComplete` is false. After a
+ * complete scan, the caller must also call JSON.parse. If JSON.parse refuses the text, the errors of the scan do not
+ * count.
  */
 function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
   /** Made for the first error, because most payloads have none. */
   let errors = undefined as ErrorList | undefined
   const levels: Level[] = []
   let values = 0
-  /** Text that is not JSON can have more keys than values. */
+  /** The number of keys so far. Keys count apart, because text that is not JSON can have more keys than values. */
   let keys = 0
   let index = 0
   while (index < text.length) {
@@ -152,7 +154,7 @@ const word = /[^{}[\]",: \n\t\r]+/y
 
 type Keys = ReturnType<typeof createKeys>
 
-/** The first key needs no map: an event can have ten thousand objects with one key. */
+/** The first key is kept without a map. An event with ten thousand objects of one key would need ten thousand maps. */
 function createKeys() {
   let first: string | undefined
   let times: Map<string, number> | undefined

@@ -13,7 +13,7 @@ export interface Message {
   qos: 0 | 1 | 2
   /** Makes the message a retained value. For each topic and slot, the newest event time wins. */
   retained?: Retention
-  /** Which messages a session gets later if it was not connected when they arrived. */
+  /** Decides whether a session that was not connected gets the message when it returns. */
   queue: QueueRule
   /** A report on an event. No client gets a report before its commit is stored. */
   isReport?: true

@@ -90,7 +90,8 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // `x/#` also matches `x`. No topic is empty, so `#` and `/#` match the same topics as `+/#` and `/+/#`.
+  // `x/#` also matches `x`, so `+/#` matches topics of one level too. No topic is empty. So `#` and `/#` match the same
+  // topics as `+/#` and `/+/#`.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 
@@ -99,7 +100,7 @@ export function filterContains(permitted: string, requested: string): boolean {
   for (const [index, outer] of outerLevels.entries()) {
     const level = innerLevels[index]
     if (outer === '#') return true
-    // `requested` matches a topic that ends before this level, and `permitted` does not.
+    // `requested` also matches a topic that ends before this level. `permitted` does not match that topic.
     if (level === undefined || level === '#') return false
     if (outer !== '+' && outer !== level) return false
   }

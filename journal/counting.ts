@@ -22,8 +22,8 @@ export function createCounting(store: Store) {
     },
 
     /**
-     * Counts at most `most` messages, up to position `upTo`. Returns the last counted position. `bytes`: bytes of the
-     * counted messages after position `known`.
+     * Counts at most `most` messages, up to position `upTo`. Returns the last counted position as `upTo`. The result
+     * `bytes` is the size of the newly counted messages after position `known`.
      */
     async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0

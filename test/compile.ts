@@ -98,7 +98,7 @@ const options: BuildOptions = {
 }
 
 await rm(output, { recursive: true, force: true })
-// Tests share keys to sign tokens, and make them again with each release.
+// Tests share keys that sign tokens. Each bundling removes the keys, so that the tests make new ones.
 await rm(join(root, '.tap/signing-keys'), { recursive: true, force: true })
 await Promise.all([
   // The node gets its own bundle. Otherwise code shared with tests would be split into a hundred files.

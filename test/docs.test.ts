@@ -234,5 +234,8 @@ function keywordsOf(schemas: readonly object[]): Set<string> {
   )
 }
 
-/** Keywords that only describe. The schema behind a `$ref` is in the list itself. */
+/**
+ * Keywords that only describe, and cannot make an event invalid. `$ref` is one of them: the list of schemas also has
+ * the schema that it names.
+ */
 const harmless = new Set(['$id', '$ref', 'title', 'description', 'examples', 'default'])

@@ -17,7 +17,7 @@ const timeoutSeconds = 600
 
 t.register()
 t.setTimeout(0)
-// With one job more than cores, a run used 85 % of the processor time, because tests also wait.
+// Tests also wait, so there can be more jobs than cores. With only one more, a run used 85 % of the processor time.
 t.jobs = availableParallelism() + 2
 show(t.pipe(new PassThrough()))
 for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {

@@ -51,7 +51,10 @@ interface Membership {
 }
 
 interface Entry {
-  /** The node that made the commit. Undefined: the node gave the commit up, and still receives the changes. */
+  /**
+   * The node that made the commit. Undefined: the node gave the commit up. It then receives the changes like those of
+   * other nodes.
+   */
   writer: symbol | undefined
   told: readonly Told[]
   resolve: () => void

@@ -8,8 +8,8 @@ import { startRedis, withoutRedis } from './redis-server.ts'
 export type Driver = 'embedded' | 'redis'
 
 /**
- * Settings that name a new, empty database on Redis. There are none for the embedded store, which lies in the data
- * directory.
+ * Settings of a node for a new store. On Redis, they name a new, empty database. For the embedded store, they are
+ * empty: that store lies in the data directory.
  */
 export type StoreSettings = Record<string, string>
 

@@ -1,9 +1,11 @@
 import type { Test } from 'tap'
 
 /*
- * Bundled tests use this module in place of `async-hook-domain`. That package follows every promise, which takes a
- * third of the time of a node in the same process. This module blames an uncaught error on the running test: tests of a
- * file run one after the other.
+ * Bundled tests use this module in place of `async-hook-domain`. That package follows every promise. Following them
+ * takes a third of the time of a node in the same process.
+ *
+ * This module blames an uncaught error on the test that is running. With `t.jobs`, several tests of a file run at once:
+ * it then blames the first of them.
  */
 
 /** tap makes one `Domain` for each test. The object need not do anything. */
@@ -15,7 +17,7 @@ export class Domain {
 process.setUncaughtExceptionCaptureCallback((error) => void fail(error))
 
 async function fail(error: Error): Promise<void> {
-  // tap loads this module while loading itself: a static import would be too early.
+  // tap loads this module while tap itself is still loading. A static import of tap would come too early.
   const { default: tests } = await import('tap')
   if (tests.results) {
     process.stderr.write(`after the end of the tests: ${error?.stack ?? error}\n`)

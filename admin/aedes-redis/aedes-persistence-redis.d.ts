@@ -1,4 +1,4 @@
-/** Types of the functions that the import calls. The package itself has none. */
+/** The package has no types of its own. These are the types of the functions that the import from Aedes calls. */
 declare module 'aedes-persistence-redis' {
   import type { Readable } from 'node:stream'
 
@@ -11,6 +11,10 @@ declare module 'aedes-persistence-redis' {
     createRetainedStreamCombi(topics: readonly string[]): Readable
   }
 
-  /** `options` has `conn`, a connection like those of ioredis, or the options of ioredis. */
+  /**
+   * `options` is one of two things:
+   * - an object with `conn`, a connection that works like one of ioredis
+   * - the options with which ioredis connects
+   */
   export default function open(options: object): Persistence
 }

@@ -93,8 +93,8 @@ export async function importFromAedes(
   }
 
   /**
-   * Imports the control states that wait for a session. The session is stored afterwards, because a repeated import
-   * skips stored sessions.
+   * Imports the control states that wait for a session. The caller stores the session only after this. A repeated
+   * import skips stored sessions, with all that still waits for them.
    */
   async function takeQueue(clientId: string, filters: readonly Filter[]): Promise<void> {
     const isWanted = (topic: string) =>

@@ -5,10 +5,11 @@ import { refusal } from '../refusal.ts'
 const maxNameLength = 100
 
 /**
- * Finds the credential of a session by its client id, because Aedes stores no user names. The longest match counts.
- * - A line `client id,user name` names the user. `*` at the end of a client id stands for any ending.
- * - If no line fits, the client id must be a user name, or begin with a user name and a separator (neither letter nor
- *   digit), such as `kiosk.3`.
+ * Finds the credential of a session by its client id, because Aedes stores no user names.
+ * - A line `client id,user name` names the user. `*` at the end of a client id stands for any ending. A line without
+ *   `*` goes first, then the line with the longest beginning.
+ * - If no line fits, the client id must be a user name. It may also begin with a user name and a separator, such as
+ *   `kiosk.3`. A separator is neither letter nor digit. The longest user name counts.
  */
 export function createOwners(
   lines: readonly string[],

@@ -78,7 +78,10 @@ export function endedBy(why: string): Error {
 function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
   const stored = persistence({ conn: readingConnection(ask, maxFilters) })
 
-  /** Decodes the value of a retained message: the package gets a connection that returns this value. */
+  /**
+   * Decodes the value of a retained message. The package decodes only what it reads itself. So it gets a connection
+   * that returns this value.
+   */
   const retainedOf = async ([topic, value]: [topic: string, value: unknown]) => {
     const one = persistence({ conn: { hgetBuffer: async () => value } })
     const read = readable(async () => {
@@ -115,8 +118,8 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
         const read = readable(async () => payloadOf(await firstOf(one.outgoingStream({ id: clientId }))))
         const payload = await read.catch(leftOut)
         const isOver = !window.isThere
-        // A read behind the last message gives `gone`, which is normal. `unreadable` there means that the key holds no
-        // list.
+        // The loop ends with one read behind the last message. Normally, this read gives `gone`. It gives `unreadable`
+        // if the key holds no list: the report must then say so.
         if (!isOver || (payload instanceof LeftOut && payload.reason === 'unreadable')) yield payload
         if (isOver) return
       }
@@ -135,8 +138,9 @@ const pageOfRetained = `
   return page`
 
 /**
- * A read-only connection for the package, with a limit on each answer. The package would remove a message that it
- * cannot find, so `lrem` does nothing. `window` shows the package one message: that at place `at` of the list.
+ * A read-only connection for the package, with a limit on the size of each answer. `lrem` does nothing: the package
+ * would remove a message that it cannot find. With `window`, the package sees only the message at place `at` of the
+ * list. `isThere` then says whether the list has that place.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

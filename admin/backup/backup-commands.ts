@@ -57,7 +57,10 @@ export function createBackupCommands(parts: {
       return { run, waits: restart === undefined }
     },
 
-    /** Outcome of the import at this start. `last`: checksum of the export imported last. */
+    /**
+     * Answers with the outcome of the import at this start, if there was one. `last`: checksum of the last export that
+     * was imported into this store.
+     */
     'import.outcome': async () => ({ run, ...imported, last: await lastImport(store) }),
   }
 }

@@ -81,8 +81,9 @@ export async function importWaiting(
 }
 
 /**
- * Stores the mark of this start of the node, and resolves with the mark. An earlier start may still be importing: its
- * commits fail from then on. Throws `UnusableFile` if the store is in use.
+ * Stores the mark of this start of the node, and resolves with the mark. If an import of an earlier start still runs,
+ * the new mark makes its commits fail. Throws `UnusableFile` if the store has no mark, but data or other nodes. Also
+ * throws `UnusableFile` if the mark belongs to another file.
  */
 async function placeMark(
   store: Store,
@@ -102,8 +103,8 @@ async function placeMark(
     if (!(error instanceof ConditionFailed)) throw error
     throw new Error('another node takes in an export')
   }
-  // Store the mark, then look for nodes. A joining node registers, then looks for a mark: one of the two sees the
-  // other.
+  // The order matters. An import stores its mark, then looks for nodes. A joining node registers itself, then looks for
+  // a mark. So at least one of the two sees the other.
   const others = await nodesOf(store, dataDir)
   if (others.length === 0) return own
   const reason = `nodes use the store (${others.join(', ')})`
@@ -124,7 +125,8 @@ async function takeIn(of: {
   const { store, path, dataDir, about, own, log } = of
   const portions = createPortions(store, { check: markKey, when: { value: own } })
   for await (const page of store.dump()) {
-    // A dump of Redis also yields the deletions of this loop, as records without value.
+    // A dump of Redis also yields the deletions that this loop makes. They are records without a value: the loop skips
+    // them.
     for (const { key, value } of page) if (value && !isKept(key)) await portions.add({ del: key })
   }
   const auditFile = ownAuditFile(store, dataDir)

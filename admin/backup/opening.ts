@@ -21,7 +21,8 @@ export async function openStoreAtStart(
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
-  // First check that no node runs here: on Redis, `join` would remove the membership of that node.
+  // Makes sure first that no other node runs in this data directory. Otherwise, on Redis, `join` would remove the
+  // membership of that node.
   await checkSocketPath(socketPathIn(config.dataDir))
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {
@@ -39,7 +40,8 @@ export async function openStoreAtStart(
     imported,
     async join() {
       await opened.join()
-      // Join, then look for a mark. An import stores its mark, then looks for nodes: one of the two sees the other.
+      // The order matters. A joining node registers itself, then looks for a mark. An import stores its mark, then
+      // looks for nodes. So at least one of the two sees the other.
       if (await isImporting(opened.store)) throw new Error('another node has begun to take in an export')
     },
   }

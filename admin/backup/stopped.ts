@@ -41,14 +41,20 @@ export async function dataDirOfStopped(env: NodeJS.ProcessEnv, cwd: string): Pro
   return dataDir
 }
 
-/** Two variables get values that pass all checks: the store does not depend on them. */
+/**
+ * Loads the configuration without the values of `HUB_PUBLIC_URL` and `HUB_REDIS_REPLICAS`. The store does not depend on
+ * the two, so wrong values must not matter. Both get values here that pass all checks.
+ */
 function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
   const loaded = loadConfig({ ...env, HUB_PUBLIC_URL: 'https://localhost', HUB_REDIS_REPLICAS: '' }, cwd)
   if ('problems' in loaded) throw new Error(loaded.problems.join('; '))
   return loaded.config
 }
 
-/** Rejects if another user owns the store: LevelDB would add files to it that the owner's node cannot use. */
+/**
+ * Rejects if the store belongs to another user, or is missing. LevelDB would add files to the store that belong to the
+ * present user. The owner's node could not use these files.
+ */
 async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
   if (redisUrl !== undefined || redis !== undefined) return
   const directory = join(dataDir, 'store')

@@ -7,7 +7,7 @@ import { type OperationName, operations } from './operations.ts'
 const ajv = new Ajv({
   strict: true,
   allowUnionTypes: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // event/shape.ts gives the reasons
+  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern },
 })
 

@@ -7,9 +7,9 @@ const sharedMs = 1_000
 const maxQuestion = 500
 
 /**
- * Callers with the same request share an answer for a second, so that twenty consoles cost little more than one.
- * Commands with shared answers do not ask `isStillAllowed`, which concerns one caller. A command that changes something
- * discards the shared answers.
+ * Callers that send the same request within a second share one answer. Twenty consoles then cost little more than one
+ * console. Commands that only read do not ask `isStillAllowed`, because it concerns one caller only. A command that
+ * changes something discards the shared answers.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -95,7 +95,7 @@ export async function besiege(
     await delay(warmSeconds * 1000)
     await attacker.ask('prepare', { name, target })
     if (plan.pushes) {
-      // After `prepare`, whose load would give the webhook a backlog.
+      // Only now: the load of `prepare` would give the webhook a backlog.
       const url = await pair.ask('receive', { cert, key, host: pairHost })
       const token = await logIn(node, livestream.institution.id, ['subscribe'])
       await subscribeWebhook({ ...node, ca: ground.ca }, token, { url, topic: livestream.id })

@@ -12,8 +12,8 @@ import { type Attack, createAssault, type Target } from './attack.ts'
 /** Delay of each acknowledgement. A delivery would fail after 20 s. */
 const acknowledgeAfterMs = 15_000
 /**
- * Enough webhooks for all delivery slots of one institution: 256 of a node, 16 of an endpoint. Several livestreams are
- * needed, because an institution has at most 50 webhooks of each.
+ * Enough webhooks for all delivery slots that one institution can take: 256 on the node, 16 for one endpoint. Several
+ * livestreams are needed, because an institution has at most 50 webhooks of one livestream.
  */
 const endpoints = 18
 const webhooksEach = 16

@@ -129,7 +129,7 @@ async function starts(
 
 type Arrivals = ReturnType<typeof createArrivals>
 
-/** `of` resolves when an event has arrived at `missing` webhooks. */
+/** `of` resolves when an event has arrived at as many webhooks as `missing` says. */
 function createArrivals() {
   const waiting = new Map<string, { missing: number; done: () => void }>()
   return {

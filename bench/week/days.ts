@@ -43,7 +43,7 @@ export interface Part {
 
 /**
  * Runs a hub through the past days until now, as fast as the store allows. `seen` gets the figures of each part. Disk
- * and Redis are measured every hour of the hub's clock, because they can be larger within a part.
+ * and Redis are measured every hour of the hub's clock, because they can be larger during a part than at its end.
  */
 export async function live(
   place: Place,

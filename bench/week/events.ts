@@ -10,7 +10,7 @@ const refusedEvery = 101
 const textBytes = 390
 const stateMs = 300_000
 
-/** How many times as many events a livestream with dead webhooks has. */
+/** A livestream with dead webhooks has this many times the events of another livestream. */
 export const busier = 3
 
 /** Makes the event with this number, at the time `at`. The first `busy` livestreams get `busier` times as many. */

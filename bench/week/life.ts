@@ -10,8 +10,8 @@ import { type Hub, openHub } from './hub.ts'
 /** Maximum number of events in flight at the same time. */
 const atOnce = 100
 /**
- * Number of events between two removals of expired data: half a minute at ten a second. At a lower rate, removals by
- * time would be most of the work.
+ * Number of events between two removals of expired data: half a minute at ten a second. If a time were set instead,
+ * removals would be most of the work at a lower rate.
  */
 const sweepEvery = 300
 /** Interval on the hub's clock between two calls of `tidy`, milliseconds. */

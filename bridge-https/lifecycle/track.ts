@@ -63,7 +63,8 @@ export function checkAnnouncement(request: AnnouncementRequest): Announcement | 
 }
 
 /**
- * Parses an instant, or a date as its first instant in UTC. Undefined: no such date, or HTTP headers cannot express it.
+ * Parses an instant, or a date as its first instant in UTC. Undefined: there is no such date, or its year is not from
+ * 2000 to 9998. HTTP headers cannot express years of five digits.
  */
 function parseDate(text: string): Date | undefined {
   const [, date = '', time] =

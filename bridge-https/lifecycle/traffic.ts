@@ -40,7 +40,8 @@ export async function createTraffic(parts: {
   /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // A node that was wrongly taken for dead may still write the counters of this slot. The larger count is right.
+    // Another node may have had this slot, and was wrongly taken for dead. Counters that this node writes may still
+    // come in. The larger count is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })

@@ -8,7 +8,10 @@ import type { Call, Route } from './route.ts'
 /** Seconds a client is asked to wait while there is no feed. */
 const retrySeconds = 30
 
-/** The route that lists the names of livestreams, for pages: events carry ids. */
+/**
+ * The route that lists the livestreams with their names. Pages need this list, because events identify livestreams by
+ * ids.
+ */
 export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePublic: boolean }): Route[] {
   const listOf = keptLists()
   return [

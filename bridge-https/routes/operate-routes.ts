@@ -14,8 +14,8 @@ export interface OperateParts {
     Record<string, { summary: string; effect: string; args: TSchema; singleAnswerArgs?: object }>
   >
   /**
-   * Carries out a command. `who`: the user's name in the audit log. A command that changes something asks
-   * `isStillAllowed` just before it begins.
+   * Carries out a command. `who`: the user's name in the audit log. If the command changes something, `perform` asks
+   * `isStillAllowed` just before the command begins.
    */
   perform(
     name: string,
@@ -58,7 +58,8 @@ export function operateRoutes({
         const given = isRecord(call.body) && call.body
         const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
         const isChanged = effect !== 'none' && 'result' in performed
-        // A removed user gets 403. Only a successful change is answered all the same: the user may have removed itself.
+        // A user that was removed during the command gets 403. A successful change is the exception, and gets its own
+        // answer. That change may have removed this very user.
         const isForUser = isChanged || (await call.isStillUser())
         const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }

@@ -26,8 +26,9 @@ export interface PubsubParts {
     /** Sends one dead letter again, or all of them if `messageId` is undefined. Resolves with their number. */
     replay(subscription: string, messageId: string | undefined): Promise<number>
     /**
-     * Sends again all events of the livestream that the journal has from `since` on, milliseconds since the epoch.
-     * Resolves with their number.
+     * Sends events of the livestream again: those in the journal that were accepted from `since` on. `since`:
+     * milliseconds since the epoch. Leaves out events that wait in the queue already. If the queue has no room for all,
+     * adds the newest. Resolves with the number of added events.
      */
     replaySince(subscription: string, since: number): Promise<number>
     /** Queues one item of plugin work. False: no plugin target is configured for it. */
@@ -36,8 +37,8 @@ export interface PubsubParts {
 }
 
 /**
- * Largest body of plugin work, bytes: an event and a plugin entry in base64, and 64 KiB for the rest. The entry may be
- * nearly as large as the event.
+ * Largest body of plugin work, bytes. There is room for an event and a plugin entry, both in base64. The rest has 64
+ * KiB. The plugin entry may be nearly as large as the event.
  */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 

@@ -37,7 +37,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
   publicUrl: () => string
   isPagePublic: boolean
-  /** Undefined: the node has its own certificates, and prints no link. */
+  /** Undefined: the operator has configured a certificate (`HUB_TLS_CERT`). Such a node prints no link. */
   firstOperator: FirstOperator | undefined
   perform: OperateParts['perform']
   /** The publish rate of a user: making a credential counts as one event. */
@@ -194,7 +194,8 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
         hasPassword = true
         return await session(tokens, result.user)
       } finally {
-        // Without a password, nobody could use the account, and no later start would print a link.
+        // Removes an account that got no password. Nobody could use that account. While the account exists, no later
+        // start would print a link.
         if (!hasPassword) {
           await perform('users.remove', { email }, firstOperatorName)
           firstOperator.giveBack()

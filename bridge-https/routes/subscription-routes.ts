@@ -123,8 +123,9 @@ export function subscriptionRoutes(parts: {
   ]
 
   /**
-   * Makes one change of a user at a time, for one token of the publish rate. All changes share one lock, in which a
-   * user could otherwise hold up other institutions.
+   * Makes the changes of a user one at a time. Each change costs one event of the publish rate.
+   *
+   * All institutions share one lock for changes. Many changes of one user at once would hold up other institutions.
    */
   function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
     return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))

@@ -4,7 +4,13 @@ import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
 
-/** Whether any account has logged in from a client's address, or else from the client's network. `strange`: neither. */
+/**
+ * How well the address of a client is known.
+ *
+ * - `address`: some account has logged in from this address.
+ * - `network`: some account has logged in from the same network, but none from this address.
+ * - `strange`: no account has logged in from this network.
+ */
 export type Familiarity = 'address' | 'network' | 'strange'
 
 /** Maximum number of stored addresses; the oldest are dropped. One account must not push out all others. */
@@ -14,8 +20,10 @@ const dayMs = 86_400_000
 const keepMs = 90 * dayMs
 
 /**
- * Stores from which addresses accounts have logged in. Strangers are served last and have limits of their own, so that
- * those who guess passwords do not lock the owners out. `account` in all functions: a key without a space.
+ * Stores from which addresses accounts have logged in. `account` in all functions: a key without a space.
+ *
+ * Log-ins from strange networks are served last, and have limits of their own. So attackers who guess passwords do not
+ * lock out the owners of the accounts.
  */
 export async function createFamiliar(parts: {
   store: Store

@@ -19,8 +19,10 @@ const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
 const servedInARow = 3
 
 /**
- * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately. In a full
- * queue, the busiest address loses its last place to an address with few.
+ * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately.
+ *
+ * In a full queue, a new client can take the last place of the busiest address. Then the new client's address must have
+ * at least two places fewer.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

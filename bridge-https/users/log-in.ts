@@ -16,8 +16,10 @@ export type LogInResult =
 
 const windowSeconds = 60
 /**
- * Maximum number of mails for an account in an hour. `perPlace`: for requests from each known network, and from all
- * strange networks together. `known`: from all known networks together.
+ * Maximum number of mails for an account in an hour. A network is known if the account has logged in from there.
+ *
+ * - `perPlace`: the limit of each known network. All strange networks together have the same limit once more.
+ * - `known`: the limit of all known networks together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }
 
@@ -45,7 +47,10 @@ export function createLogIn(parts: {
   const perNetwork = limiter('login-network', 5 * failures)
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
-  /** Failures of an account from all strange networks: clients in many networks must not guess without end. */
+  /**
+   * Limits the failures of an account from all strange networks together. Otherwise clients in many networks could
+   * guess without end.
+   */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
   const mailsOfKnown = limiter('reset-mail-known', mailsPerHour.known, 3600)

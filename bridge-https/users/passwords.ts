@@ -24,7 +24,10 @@ export class TooBusy extends Error {
 /** Hashes and checks passwords chosen by people, with scrypt and one at a time (design.md §5). */
 export function createPasswords({ maxWaiting = defaultMaxWaiting, work = defaultWork } = {}) {
   const queue = createHashingQueue(maxWaiting)
-  /** Checked where there is no hash, so that the time reveals no accounts. No password fits. */
+  /**
+   * `verify` uses this hash if there is no stored hash. The check then takes as long as any other. So the time does not
+   * reveal which accounts exist. No password fits this hash.
+   */
   const dummyHash = { salt: randomBytes(16), key: randomBytes(keyBytes), factors: work }
   let running = 0
 

@@ -6,7 +6,10 @@ import { normalEmail, type User } from './user.ts'
 export interface KnownUser extends User {
   /** Rises with a new password, or when all log-ins end at once. A token of an earlier generation is void. */
   generation: number
-  /** The log-in that the token belongs to. Undefined: a new log-in, or one that began under the previous release. */
+  /**
+   * The log-in that the token belongs to. Undefined: the user is just logging in, and has no token yet. Or the log-in
+   * began under the previous release.
+   */
   loginId?: string | undefined
 }
 

@@ -6,7 +6,7 @@ import type { KnownUser } from './users.ts'
 
 export type Strangers = ReturnType<typeof createStrangers>
 
-/** Maximum number of requests a minute without a log-in from one address, which many people may share. */
+/** Maximum number of requests without a log-in, per minute and address. Many people may share one address. */
 const perMinute = 600
 
 /** The user for all visitors of a public page, without an account. */

@@ -44,7 +44,10 @@ export async function createUsers(parts: {
   const inLock = await createLock(store, 'user')
 
   return {
-    /** Makes a user, and a token to choose a password. If `first` rejects, no user is stored. */
+    /**
+     * Makes a user, and a token to choose a password. Calls `first` before the user is stored. If `first` rejects, no
+     * user is stored.
+     */
     async add(
       request: UserRequest,
       first?: (user: User) => Promise<void>,
@@ -156,7 +159,10 @@ function newUser(request: Pick<User, 'email' | 'institutionId' | 'permissions'>,
   }
 }
 
-/** Makes a token that replaces the channel's last one. A mail must not void an operator's token. */
+/**
+ * Makes a token, which replaces the last token of the same channel. The token of the other channel stays valid. A mail
+ * must not void an operator's token.
+ */
 function withReset(
   user: StoredUser,
   channel: ResetChannel,

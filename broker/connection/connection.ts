@@ -218,7 +218,8 @@ export class MqttConnection extends Duplex {
       }
     } catch (error) {
       if (!(error instanceof ProtocolViolation)) throw error
-      // Without this, `cut` would read on for a moment: too costly, or useless before CONNECT.
+      // Destroys the socket first, because `cut` would read on for a moment. After too many tiny pieces, reading on is
+      // too costly. Before CONNECT, reading on is useless.
       if (this.#state === 'new' || error.isCostly) this.#socket.destroy()
       this.cut('protocol', error.message)
     }
@@ -234,7 +235,7 @@ export class MqttConnection extends Duplex {
     return false
   }
 
-  /** Takes a PUBACK ahead of the stream (`takePubacksAhead`). False: the PUBACK must take the usual way. */
+  /** Takes a PUBACK before it enters the stream (`takePubacksAhead`). False: the PUBACK must enter the stream. */
   #takePuback(packetId: number): boolean {
     const isBehind = this.#hasMore() || !this.#frames.isBetweenPackets()
     if (this.#state !== 'open' || this.hasSentDisconnect || isBehind) return false
@@ -300,7 +301,7 @@ export class MqttConnection extends Duplex {
     else this.#wait(frame.bytes, take)
   }
 
-  /** Keeps a packet until the broker calls `#resumeWaiting`. `part`: its bytes that stay in memory. */
+  /** Keeps a packet until the broker calls `#resumeWaiting`. `part`: those of its bytes that stay in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
     const { grow, free } = this.#events.countBytes(end)

@@ -13,11 +13,12 @@ export interface Frame {
 }
 
 /**
- * Cuts a byte stream into control packets, and checks each packet. `next` throws a `ProtocolViolation` for a packet
- * that must close the connection [MQTT-4.8.0-1].
+ * Cuts a byte stream into control packets, and checks each packet. If a packet must close the connection, `next` throws
+ * a `ProtocolViolation` [MQTT-4.8.0-1].
  *
- * `maxBytes` is asked for each packet, because a log-in changes the limit. A larger packet is refused before the hub
- * buffers it. `maxFilters`: of one SUBSCRIBE or UNSUBSCRIBE.
+ * - `maxBytes`: returns the largest size of a packet. It is called for each packet, because a log-in changes the limit.
+ *   A larger packet is refused before the hub buffers it.
+ * - `maxFilters`: maximum number of topic filters in one SUBSCRIBE or UNSUBSCRIBE.
  */
 export function createFrameReader(
   maxBytes: () => number,

@@ -1,6 +1,9 @@
 /**
- * Calls `silent` after one and a half keep alives of `seconds` without a packet [MQTT-3.1.2-24]. `lastHeard`: a time of
- * `performance.now()`. Undefined: the hub does not read now. Returns a function that ends the watch.
+ * Calls `silent` when the hub has heard nothing for one and a half keep alives [MQTT-3.1.2-24]. `seconds`: one keep
+ * alive; 0: no watch. Returns a function that ends the watch.
+ *
+ * `lastHeard` returns when the hub last heard something (`performance.now()`). Undefined: the hub does not read now, so
+ * the silence does not count.
  */
 export function watchKeepAlive(
   seconds: number,

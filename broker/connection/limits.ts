@@ -9,7 +9,7 @@ export type LoginLimit = ReturnType<typeof createLoginLimit>
  * a minute (design.md §3). `failures` 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
-  // The limiter blocks an address that takes more points than these.
+  // The limiter blocks an address that takes more than `points`. So `points` is one less than `failures`.
   const limiter = new RateLimiterMemory({
     points: Math.max(failures - 1, 0),
     duration: 60,

@@ -4,15 +4,15 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * Time in which a buffer that was over half full must fall to `paceBytes`, milliseconds. `paced` allows this time for
- * every `paceBytes` in the buffer.
+ * Milliseconds. After a buffer was more than half full, it must fall to `paceBytes` in this time. `paced` allows this
+ * time for each `paceBytes` bytes in the buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
 /**
- * Bytes of memory that a write takes besides its content. They are counted for packets shorter than this, or millions
- * of tiny answers could fill memory.
+ * Bytes of memory that a write takes besides its content. The limit counts these bytes for each packet shorter than
+ * `writeCostBytes`. Otherwise millions of tiny answers could fill memory.
  */
 const writeCostBytes = 64
 const pubackBytes = 4

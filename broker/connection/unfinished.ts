@@ -10,8 +10,8 @@ import type { ConnectionEvents } from './connection-events.ts'
 const limitsBeforeLogIn = { bytes: 16 * 1024 * 1024, pieces: 128 }
 const limitsAfterLogIn = { bytes: 64 * 1024 * 1024, pieces: 1024 }
 /**
- * Maximum rate of pieces below 64 bytes, per second and credential: `perEvent` times the publish rate, at least
- * `perSecond`.
+ * Maximum number of pieces below 64 bytes that a credential may send per second. The number is `perEvent` times the
+ * publish rate, but at least `perSecond`.
  */
 const tinyPieces = { perEvent: 8, perSecond: 1024 }
 

@@ -30,7 +30,8 @@ export function createAcknowledging(parts: {
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
       if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
-      // Half of the window must be free: otherwise each acknowledgement would read one message.
+      // Reads on only when half of the window is free. Otherwise each acknowledgement would cause a read of one
+      // message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2
       if (!session.clean && !session.isLive && hasRoom) void catchingUp.read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)

@@ -43,7 +43,8 @@ export function createCatchingUp(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // An `await` before the return would let the session miss messages.
+        // No `await` from here to the `return`: a message could end `isLive`, and its call of `read` would do nothing,
+        // because `currentRead` is still set. The session would miss messages.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =
@@ -76,7 +77,7 @@ export function createCatchingUp(parts: {
         if (!message) lose(session, 'superseded', 1)
         if (owed.stored) outgoing.finished(session, owed.position)
       }
-      // During `send`, a SUBSCRIBE may have put another message first. That message must stay.
+      // During `send`, a SUBSCRIBE may have put another message first into the backlog. That message must stay.
       if (session.backlog[0]?.position === owed.position) session.backlog.shift()
     }
     return true
@@ -94,7 +95,7 @@ export function createCatchingUp(parts: {
     if (!found || session.connection !== connection || session.backlog.length > 0) return found !== undefined
     // The journal lacks messages below its `floor`. Check after the read, because the floor may rise meanwhile.
     if (session.upTo + 1 < journal.floor()) {
-      // Nobody can count the messages that are gone: together they count as one.
+      // Nobody can count the messages that the journal has removed. All of them together count as one lost message.
       lose(session, 'superseded', 1 + chooseUpTo(session, Math.min(journal.floor() - 1, end)))
       return true
     }
@@ -119,7 +120,8 @@ export function createCatchingUp(parts: {
   function chooseUpTo(session: Session, upTo: number): number {
     const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
     const { replay } = session
-    // After a crash the queue limit does not apply, because some of these messages may be in flight.
+    // `replay`: messages are sent again after a crash. They may have been in flight at the crash, so the queue limit
+    // does not apply.
     const limits = { waiting: replay ? maxOwed : queueLimit, owed: maxOwed + inFlight.length }
     const { owed, dropped } = choose(
       { upTo: session.upTo, owed: inFlight },

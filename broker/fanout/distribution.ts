@@ -11,12 +11,8 @@ import { lowerQos, type Publish, type PublishFlags, preparePublish } from '../co
 import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
-import {
-  persistentRecipientsOf,
-  type Recipient,
-  type Routes,
-  recipientsOf,
-} from '../session/subscriptions.ts'
+import type { Recipient, Routes } from '../session/subscriptions.ts'
+import { persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
 import type { HandedOut, Reading } from './reading.ts'
 
 /** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
@@ -38,11 +34,8 @@ export function createDistribution(
   parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
   const { journal, retained, returnable, clock } = parts
-  /** Queues that do not wait for each other. `live` and `pages`: QoS 0 and clean sessions. `persistent`: the rest. */
-  const live = createDeliveryQueue()
-  const pages = createDeliveryQueue()
-  const persistent = createDeliveryQueue()
-  const deliveries = createDeliveries(parts)
+  const live = createLiveDeliveries(parts)
+  const deliverToPersistent = createPersistentDelivery(parts)
   /** Batches of which no message was sent yet, in the order of their commits. */
   // An array: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
   const waiting: Batch[] = []
@@ -88,8 +81,8 @@ export function createDistribution(
       }
       await Promise.all([
         // Even with an empty `rest`, this waits until the early messages are sent.
-        sendLive(rest),
-        persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth]))),
+        live.deliver(rest),
+        deliverToPersistent(entries, publishes),
       ])
     },
 
@@ -103,14 +96,15 @@ export function createDistribution(
 
     /** Sends messages that are not stored. Connected clients get these messages at QoS 0. */
     announce(messages: readonly Message[]): void {
-      void sendLive(messages.map((message) => [{ ...message, qos: 0 }, undefined, 0]))
+      void live.deliver(messages.map((message) => [{ ...message, qos: 0 }, undefined, 0]))
     },
 
-    sending: deliveries.sending,
+    sending: live.sending,
 
     /** Resolves when all deliveries that have begun or wait at this moment have ended. */
     sent: async (): Promise<void> => {
-      for (const queue of [live, pages, persistent]) await queue.ended()
+      await live.deliver([])
+      await deliverToPersistent([], [])
     },
   }
 
@@ -128,20 +122,7 @@ export function createDistribution(
       retained.show(message, batch.now, first + nth)
       early.push([message, batch.publishes[nth], first + nth])
     }
-    void sendLive(early)
-  }
-
-  /** Resolves when these and all earlier messages are sent. Messages reach the queue of pages in the order of `live`. */
-  async function sendLive(messages: readonly ToSend[]): Promise<void> {
-    const toPages: Delivery[] = []
-    let paged: Promise<void> | undefined
-    const handOver = () => {
-      paged = pages.deliver(toPages)
-      return []
-    }
-    const toOthers = messages.map((message) => deliveries.live(toPages, message))
-    await live.deliver([...toOthers, { bytes: 0, send: handOver }])
-    await paged
+    void live.deliver(early)
   }
 
   /** Delivers to the clients of this node the messages that other nodes have appended. */
@@ -150,8 +131,8 @@ export function createDistribution(
     ofOthers = []
     for (const entry of entries) keepReturnable(entry)
     const publishes = entries.map(preparePublish)
-    void sendLive(entries.map((entry, nth) => [entry, publishes[nth], entry.position]))
-    void persistent.deliver(entries.map((entry, nth) => deliveries.persistent(entry, publishes[nth])))
+    void live.deliver(entries.map((entry, nth) => [entry, publishes[nth], entry.position]))
+    void deliverToPersistent(entries, publishes)
   }
 
   function keepReturnable({ position, topic, qos, queue }: Entry): void {
@@ -172,51 +153,69 @@ interface DeliveryParts {
   metrics: Metrics
 }
 
-/** Makes the deliveries of a message: one to live subscribers, one to persistent sessions. */
-function createDeliveries(parts: DeliveryParts) {
-  const { retained, reading, routes, handedOut, mayReceive, metrics } = parts
-  /** Messages on their way to live subscribers, oldest first. */
+/** Delivers messages to live subscribers. Pages get each message last, and nobody else waits for pages. */
+function createLiveDeliveries({ retained, routes, mayReceive, metrics }: DeliveryParts) {
+  const deliverToOthers = createDeliveryQueue()
+  const deliverToPages = createDeliveryQueue()
+  /** Messages on their way, oldest first. */
   const sending: { topic: string; position: number }[] = []
 
   return {
-    /** Makes the delivery to live subscribers, which adds the delivery to pages to `toPages`. */
-    live(toPages: Delivery[], [message, publish = preparePublish(message), position]: ToSend): Delivery {
-      const { topic, payload, qos } = message
-      const own = { topic, position }
-      sending.push(own)
-      function* send() {
-        retained.sent(topic, position)
-        const { first, pages } = recipientsOf(message, routes, mayReceive)
-        const count = first.length + pages.length
-        if (count > 0) metrics.deliveries.inc(count)
-        if (position > 0) metrics.latency.sent(position, count)
-        if (pages.length > 0) toPages.push({ bytes: payload.length, send: () => sendToPages(pages) })
-        yield* sendToEach(first, publish, qos)
-        if (pages.length === 0) removeFrom(sending, own)
-      }
-      function* sendToPages(pages: readonly Recipient[]) {
-        yield* sendToEach(pages, publish, qos, 0)
-        removeFrom(sending, own)
-      }
-      return { bytes: payload.length, send }
+    /** Resolves when these and all earlier messages are sent. */
+    async deliver(messages: readonly ToSend[]): Promise<void> {
+      const toPages: Delivery[] = []
+      const toOthers = messages.map((message) => deliveryOf(message, toPages))
+      // In the same turn, so that messages reach both queues in the same order.
+      await deliverToOthers(toOthers, () => void deliverToPages(toPages))
+      await deliverToPages([])
     },
 
-    /** Makes the delivery to persistent sessions with a matching filter above QoS 0. */
-    persistent(entry: Entry, publish = preparePublish(entry)): Delivery {
-      const { topic, position } = entry
-      const send = () => {
-        handedOut.upTo = Math.max(handedOut.upTo, position)
-        const recipients = persistentRecipientsOf(topic, routes, mayReceive)
-        const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
-        if (count > 0) metrics.latency.sent(position, count)
-        return []
-      }
-      return { bytes: entry.payload.length, send }
-    },
-
-    /** Positions of a topic's messages on their way to live subscribers, oldest first. */
+    /** Positions of a topic's messages on their way, oldest first. */
     sending: (topic: string): readonly number[] =>
       sending.filter((each) => each.topic === topic).map(({ position }) => position),
+  }
+
+  /** The delivery to all but pages. Adds the delivery to pages to `toPages`. */
+  function deliveryOf([message, publish = preparePublish(message), position]: ToSend, toPages: Delivery[]) {
+    const { topic, payload, qos } = message
+    const own = { topic, position }
+    sending.push(own)
+    return { bytes: payload.length, send }
+
+    function* send() {
+      retained.sent(topic, position)
+      const { first, pages } = recipientsOf(message, routes, mayReceive)
+      const count = first.length + pages.length
+      if (count > 0) metrics.deliveries.inc(count)
+      if (position > 0) metrics.latency.sent(position, count)
+      if (pages.length > 0) toPages.push({ bytes: payload.length, send: () => sendToPages(pages) })
+      yield* sendToEach(first, publish, qos)
+      if (pages.length === 0) removeFrom(sending, own)
+    }
+
+    function* sendToPages(pages: readonly Recipient[]) {
+      yield* sendToEach(pages, publish, qos, 0)
+      removeFrom(sending, own)
+    }
+  }
+}
+
+/** Returns a function that delivers messages to persistent sessions with a matching filter above QoS 0. */
+function createPersistentDelivery({ reading, routes, handedOut, mayReceive, metrics }: DeliveryParts) {
+  const deliver = createDeliveryQueue()
+  return (entries: readonly Entry[], publishes: readonly Publish[]): Promise<void> =>
+    deliver(entries.map((entry, nth) => deliveryOf(entry, publishes[nth])))
+
+  function deliveryOf(entry: Entry, publish = preparePublish(entry)): Delivery {
+    const { topic, position } = entry
+    const send = () => {
+      handedOut.upTo = Math.max(handedOut.upTo, position)
+      const recipients = persistentRecipientsOf(topic, routes, mayReceive)
+      const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
+      if (count > 0) metrics.latency.sent(position, count)
+      return []
+    }
+    return { bytes: entry.payload.length, send }
   }
 }
 
@@ -227,7 +226,7 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more than this many calls of `deliver` wait, the queue breaks only to save buffers: breaks delay messages. */
+/** If more calls than this wait, a queue only breaks to save buffers, because breaks delay messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */
@@ -238,34 +237,29 @@ export interface Delivery {
 }
 
 /**
- * Makes deliveries in the order of the calls, with breaks: docs/decisions.md, "An event for many goes out in several
- * turns". Without breaks, the buffers of fast readers would overflow.
+ * Returns a function that makes deliveries in the order of its calls, calls `made`, and then resolves. It makes breaks,
+ * because the buffers of fast readers would overflow: docs/decisions.md, "An event for many goes out in several turns".
  */
 export function createDeliveryQueue() {
-  /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
+  /** The last unfinished call. Undefined: all calls have ended. */
   let last: Promise<void> | undefined
   let waiting = 0
   /** Bytes of messages since the last break for buffers. */
   let sent = 0
 
-  return {
-    /** Makes the deliveries in this order, after the deliveries of earlier calls. Resolves when all are made. */
-    async deliver(deliveries: readonly Delivery[]): Promise<void> {
-      const steps = stepsOf(deliveries)
-      if (!last && steps.next().done) return
-      const own = finish(steps, last)
-      last = own
-      waiting++
-      try {
-        await own
-      } finally {
-        waiting--
-        if (last === own) last = undefined
-      }
-    },
-
-    /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
-    ended: (): Promise<void> | undefined => last,
+  return async (deliveries: readonly Delivery[], made?: () => void): Promise<void> => {
+    if (deliveries.length === 0) return last
+    const steps = stepsOf(deliveries, made)
+    if (!last && steps.next().done) return
+    const own = finish(steps, last)
+    last = own
+    waiting++
+    try {
+      await own
+    } finally {
+      waiting--
+      if (last === own) last = undefined
+    }
   }
 
   async function finish(steps: Iterator<boolean>, before: Promise<void> | undefined): Promise<void> {
@@ -275,8 +269,11 @@ export function createDeliveryQueue() {
     }
   }
 
-  /** Makes the deliveries, and yields for breaks. True: without this break, buffers may overflow. */
-  function* stepsOf(deliveries: readonly Delivery[]): Generator<boolean> {
+  /**
+   * Makes the deliveries. Yields at each place where a break is possible. Yields true: without this break, buffers may
+   * overflow. Yields false: this break only saves CPU time.
+   */
+  function* stepsOf(deliveries: readonly Delivery[], made?: () => void): Generator<boolean> {
     for (const { bytes, send } of deliveries) {
       if (sent > 0 && sent + bytes > maxAtOnce) {
         yield true
@@ -285,10 +282,10 @@ export function createDeliveryQueue() {
       sent += bytes
       for (const _ of send()) yield false
     }
+    made?.()
   }
 }
 
-const noFlags = {}
 /** The hub makes this many subscribers ready before it writes to the first of them. */
 const groupSize = 16
 /** This many subscribers other than pages get a message before the first break. */
@@ -297,9 +294,11 @@ const withoutBreak = 128
 const maxInFlight = 10_000
 
 /**
- * Sends a message to live subscribers, at the granted QoS, at most `highest`. Groups and breaks save CPU time:
- * docs/decisions.md, "An event for many goes out in several turns". A whole group is made ready before the first write:
- * the processor then fetches the group's fields together. The first break comes behind `beforeBreak` subscribers.
+ * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`.
+ *
+ * Groups and breaks save CPU time: docs/decisions.md, "An event for many goes out in several turns". The hub makes a
+ * whole group ready before it writes to the first subscriber. The processor then fetches the fields of all these
+ * sessions together.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],
@@ -319,7 +318,7 @@ export function sendToGroup(
   group: readonly Recipient[],
   publish: Publish,
   highest: Qos,
-  flags: PublishFlags = noFlags,
+  flags: PublishFlags = {},
 ): void {
   const packetIds = group.map(([session, granted]) =>
     makeReady(session, publish, lowerQos(granted, highest), flags),

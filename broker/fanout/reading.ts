@@ -64,8 +64,9 @@ export function createReading(parts: {
     },
 
     /**
-     * Adds retained values for new filters to the backlog. A newer value of a topic replaces an older one that waits
-     * only because of a SUBSCRIBE. Otherwise SUBSCRIBEs could fill the backlog without end.
+     * Adds retained values for new filters to the backlog. The backlog may already have an older value of the same
+     * topic. The new value replaces an older one that only a SUBSCRIBE has brought. Without this, repeated SUBSCRIBEs
+     * could fill the backlog without end.
      */
     owe(session: Session, owed: readonly Owed[]): void {
       const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
@@ -79,7 +80,7 @@ export function createReading(parts: {
         if (!before?.dup) waiting.set(each.position, isWantedAnyway ? { ...each, isWantedAnyway } : each)
       }
       session.backlog = [...waiting.values()]
-      // The place in the journal stays: new filters bring no older messages, only those after their `since`.
+      // `upTo` never moves back for new filters, because they match only messages after their `since`.
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
 

@@ -34,7 +34,7 @@ export function createRetainedSending(parts: {
   metrics: Metrics
 }) {
   const { retained, mayReceive, live, log, metrics } = parts
-  /** Filters whose values are sent next. A list would grow without end under repeated SUBSCRIBEs. */
+  /** The filters whose values `run` sends next. In a map: a list would grow without end under repeated SUBSCRIBEs. */
   const asked = new WeakMap<MqttConnection, Map<string, Grant>>()
   const gotLive = createGotLive(retained)
 
@@ -108,9 +108,9 @@ export function createRetainedSending(parts: {
   }
 
   /**
-   * Sends the values of the first topics, up to the pace of the connection. Returns how many topics are done. Skips
-   * topics whose live message is going out, and adds them to `underway`: whether the client gets that message is not
-   * known yet.
+   * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are done.
+   * Adds a topic to `underway`, and sends no value, if a live message of the topic is still going out: nobody knows yet
+   * whether the client gets that message.
    */
   function send(
     session: Session,
@@ -135,7 +135,8 @@ export function createRetainedSending(parts: {
         underway.push(topic)
         continue
       }
-      // The value was published meanwhile, and this node is still sending it live.
+      // This is the second pass. The value was published after the first pass looked at the topic. This node is still
+      // sending the value live.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length
@@ -155,8 +156,8 @@ async function roomInFlight(inFlight: InFlight, connection: MqttConnection): Pro
 }
 
 /**
- * Returns the topics to send, without those that `owedFor` covers. Returns no values: these would fill the memory while
- * a client does not read.
+ * Returns the topics whose values must be sent. Leaves out topics that `owedFor` covers. Returns topics, because their
+ * values would fill the memory while a client does not read.
  */
 function dueOf(session: Session, filters: Iterable<string>, retained: RetainedMessages): string[] {
   const due = new Set<string>()
@@ -205,8 +206,8 @@ function createGotLive(retained: RetainedMessages) {
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 
     /**
-     * Whether the client has got the value live since all these filters were granted. False if the client has lost a
-     * message since the first grant: perhaps this value.
+     * Whether the client got the value live after all these filters had been granted. False if the client has lost a
+     * message since one of the grants. The lost message may have been this value.
      */
     has(
       session: Session,

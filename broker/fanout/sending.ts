@@ -79,8 +79,8 @@ export function createSending(parts: {
   }
 
   /**
-   * Repeats an attempt until it succeeds. A client that was cut off instead would come back and wait again. Undefined:
-   * the client has gone. Never rejects.
+   * Repeats an attempt until it succeeds. It does not cut off the client: the client would come back and wait again.
+   * Resolves with undefined if the client has gone. Never rejects.
    */
   function insist<T>(session: Session, connection: MqttConnection, attempt: () => Promise<T>) {
     const failed = (err: unknown) => {

@@ -90,8 +90,8 @@ export function createClaims(parts: {
       await stored.claim(session, before, removed)
     } catch (error) {
       if (!(error instanceof ConditionFailed)) {
-        // The store may still apply the commit, and name this node for an absent client. So the session counts as
-        // leaving: `repair` then stores that the client is offline.
+        // After this error, the store may still apply the commit. The record would then name this node, although the
+        // client is not here. So a resumed session counts as leaving, and `repair` stores that its client is offline.
         noteLosses?.()
         if (record) here.leave(session)
       }
@@ -110,9 +110,9 @@ export function createClaims(parts: {
   }
 
   /**
-   * Whether the credential has room for this persistent session. A session taken over from another credential needs
-   * room too: otherwise two credentials could pass sessions to each other without a limit. `foreseen`: number of
-   * further sessions that are about to be made.
+   * Whether the credential has room for this persistent session. A session that comes from another credential also
+   * needs room. Otherwise two credentials could pass sessions to each other without a limit. `foreseen`: number of
+   * further sessions to count that do not exist yet.
    */
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)

@@ -35,7 +35,8 @@ export function createConnectionEnd(parts: {
     if (session?.owner && session.permission !== permission) return 'foreign'
     const processing = [...(session?.processing.values() ?? [])]
     await takeOverHere(clientId)
-    // If the client sends a QoS 2 message again, the asking node must find the message stored.
+    // This node answers only when the QoS 2 messages under way are settled. If the client repeats such a message, the
+    // asking node must find it stored.
     await Promise.allSettled(processing)
     return 'taken over'
   })

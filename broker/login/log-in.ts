@@ -83,7 +83,7 @@ export function createLogIn(parts: {
     }
     // `disconnectUser` must find this connection if the credential is revoked while the log-in waits.
     connection.principal = principal
-    // One log-in per client id at a time. The next one waits until this one is done, or undone in the store.
+    // Only one log-in per client id runs at a time. The next one waits until this one has its CONNACK, or is undone.
     const logInDone = await logIns.take(clientId)
     let isIn = false
     try {
@@ -98,8 +98,8 @@ export function createLogIn(parts: {
     } finally {
       if (isIn) client.endLogIn = logInDone
       else {
-        // Undoes the log-in: without a CONNACK, its will and its new session must go. `connectionEnd.closed` may have
-        // run before they existed.
+        // The client is not let in. So the hub must remove its will and its new session. `connectionEnd.closed` cannot
+        // do so if it ran before they existed.
         await connectionEnd.end(client, 'before log-in')
         logInDone()
       }
@@ -135,7 +135,8 @@ export function createLogIn(parts: {
     connection.sessionPresent = resumed
     const { will } = connection.request ?? {}
     if (will) {
-      // The key comes first: a failed commit may still be applied, and `connectionEnd.end` must remove the will.
+      // The client gets the key before the will is stored. If the commit fails, the store may still apply it.
+      // `connectionEnd.end` needs the key to remove that will.
       client.willKey = wills.newKey(clientId)
       await wills.store(client.willKey, session, will)
     }
@@ -144,8 +145,8 @@ export function createLogIn(parts: {
 }
 
 /**
- * Whether a temporary credential is allowed this client id. Strangers have such credentials, and must not block the
- * client ids of publishers and subscribers.
+ * Whether a client with a temporary credential may use this client id. Strangers can have such a credential. They must
+ * not block the client ids of publishers and subscribers.
  */
 function isPageId(clientId: string): boolean {
   return clientId === '' || clientId.startsWith('page-')

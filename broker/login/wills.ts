@@ -124,7 +124,7 @@ export async function createWills(parts: {
     )
   }
 
-  /** In a lock: if two nodes try, the second finds that the will is gone. */
+  /** Publishes a left-over will in a lock. If two nodes try, the second node finds that the will is gone. */
   async function publishLeftOver(will: SentWill, key: string): Promise<void> {
     await inLock((held) => publishOnce(will, key, held))
     begun.delete(key)
@@ -163,8 +163,8 @@ export async function createWills(parts: {
 }
 
 /**
- * Returns a function that resolves after its first attempt. A failed attempt is repeated in the background until it
- * succeeds, or until `isClosed`.
+ * Returns a function that calls `attempt` and waits until this first attempt has ended. If it fails, further attempts
+ * follow in the background. They end when one succeeds, or when `isClosed` returns true.
  */
 function createTrying(
   { running, log, metrics }: { running: ReturnType<typeof createRunningWork>; log: Log; metrics: Metrics },
@@ -210,7 +210,8 @@ function createStoredWills(store: Store, nodes: Nodes) {
 
     /** Whether a will is still stored. A node that took this node for dead may have published the will. */
     async isDue(key: string): Promise<boolean> {
-      // An earlier commit that got no answer may still take effect, but not after this commit.
+      // The store may not have answered an earlier commit. It can apply that commit before this one, but not later. So
+      // the `get` below sees its outcome.
       await store.commit([{ tell: 'settled', value: '' }])
       return (await store.get(key)) !== undefined
     },

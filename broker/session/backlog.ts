@@ -57,7 +57,7 @@ export function createBacklogs(parts: {
       const isCut = first.upTo < replay
       const again = isCut ? await dropReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
-      // If more than `maxOwed` messages are sent again, up to `maxOwed` new messages are chosen besides.
+      // If `again` has more than `maxOwed` messages, `maxOwed` new ones still have room.
       const room = again.owed.length > maxOwed ? again.owed.length + maxOwed : maxOwed
       const chosen = choose(again, since, terms, { waiting: queueLimit, owed: room })
       return {
@@ -73,8 +73,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Drops owed messages that the session no longer gets, if these could take room from others. Reads the journal in
-   * that case only.
+   * Drops owed messages that the session no longer gets: they must take no room from others. Does nothing if there is
+   * certainly room for all: only otherwise must the node read the journal.
    */
   async function dropUnwanted(
     filters: readonly string[],
@@ -91,8 +91,9 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session up to `floor`: the journal no longer has all messages before. Chooses from the
-   * messages in between as for an ordinary return. The chosen ones get DUP: they may have been sent.
+   * Moves the place of a session forward to position `floor`. The journal may lack messages up to there. Chooses from
+   * the messages that it passes, as for an ordinary return. Each message that is chosen here gets DUP, because it may
+   * have been sent before.
    */
   function moveToFloor(
     filters: readonly string[],
@@ -163,8 +164,8 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // `-Infinity`: no message counts as expired, because sessions that read the journal get data of any age. So this also
-  // drops expired control events, which no session gets anyway.
+  // A session that reads the journal gets data of any age. So the time is `-Infinity`: no message counts as expired.
+  // `wanted` then also has expired control events. These are dropped too, which is right: no session gets them.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -89,8 +89,9 @@ export interface Limits {
 }
 
 /**
- * Keeps all messages that may have been sent, and puts them first. Above the limits, drops others: first values that
- * the next SUBSCRIBE brings again, then the oldest messages. `dropped`: their number.
+ * Keeps all messages that may have been sent (`dup`), and puts them first. If the other messages exceed the limits,
+ * drops some of these. Drops first the values that the session gets only through a SUBSCRIBE: the next SUBSCRIBE brings
+ * them again. Then drops the oldest messages. `dropped`: number of dropped messages.
  */
 export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed[]; dropped: number } {
   const sent = all.filter(({ dup }) => dup)
@@ -106,8 +107,8 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
 }
 
 /**
- * Makes the `Asks` of a session. A filter matches messages accepted after its grant. If a filter ends while this `Asks`
- * is in use, the filter stops matching at once.
+ * Makes the `Asks` of a session. A filter matches only messages after its position `since`. The caller may use an
+ * `Asks` for some time. If a filter ends during that time, it stops matching at once.
  */
 export function asksOf(subscriptions: ReadonlyMap<string, Subscription>): Asks {
   const filters = createSubscriptions<string>()

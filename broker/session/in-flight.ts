@@ -6,9 +6,12 @@ export interface Owed {
   readonly qos: Qos
   /** The message is a retained value that the client gets because of a SUBSCRIBE. */
   readonly retain: boolean
-  /** The message may have been sent before. If so, it is sent with DUP. */
+  /** True: the message may have been sent before. The node then sends it with DUP. */
   readonly dup: boolean
-  /** The session would get this retained value even without the SUBSCRIBE. Other values are dropped first. */
+  /**
+   * True: the session would get this retained value even without the SUBSCRIBE. Above the limits, the hub drops other
+   * values of a SUBSCRIBE first.
+   */
   readonly isWantedAnyway?: boolean
   /** The topic of a retained value that a SUBSCRIBE has brought on this connection. */
   readonly topic?: string
@@ -78,7 +81,9 @@ export class InFlight {
     this.#shift()
   }
 
-  /** Removes the first message of the row. False: `id` is another message. */
+  /**
+   * Removes the message `id` if it is the first of the row. False: the row is empty, or begins with another message.
+   */
   endFirst(id: number): boolean {
     if (this.#count === 0 || this.#first !== id) return false
     this.#shift()

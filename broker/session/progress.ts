@@ -51,7 +51,8 @@ export async function openProgress(parts: {
   store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     const run = runOf(keyOf(change))
-    // Another node took this node for gone, and ended its run: the next value must be stored.
+    // Another node took this node for gone, and ended the run of this node. An empty `last` makes the next write store
+    // the progress, even if nothing has changed.
     if (run === nodes.self) last = ''
     else if ('put' in change) values.set(run, JSON.parse(change.value.toString()))
     else values.delete(run)
@@ -133,9 +134,13 @@ export async function openProgress(parts: {
 }
 
 /**
- * Returns how far these sessions have got, without sessions that keep up and have nothing in flight. A session that no
- * longer fits into `maxInValue` has null: after a crash, the hub goes by the stored record, and repeats more. Never
- * null: sessions whose `upTo` differs from that of their record, and sessions with QoS 2 messages.
+ * Returns how far these sessions have got. Leaves out clean sessions. Also leaves out sessions that keep up and have
+ * nothing in flight.
+ *
+ * A session gets null if `maxInValue` leaves no room for its messages. After a crash, the hub then uses the stored
+ * record, and repeats more messages. Two kinds of sessions never get null:
+ * - sessions whose `upTo` differs from the `upTo` of their record
+ * - sessions that were sent QoS 2 messages
  */
 export function unsettledOf(
   sessions: Iterable<Session>,

@@ -81,11 +81,14 @@ export interface SessionBounds {
   maxOwed: number
   /** Maximum number in flight while the session reads its backlog or the journal. */
   inFlightWindow: number
-  /** Maximum number of messages in flight, at most `maxOwed`. Further messages are read later from the journal. */
+  /**
+   * Maximum number of messages in flight. This bound must not be above `maxOwed`. The session reads further messages
+   * later from the journal.
+   */
   maxInFlight: number
 }
 
-/** Tests set lower bounds, to reach them with fewer messages. */
+/** Tests set smaller numbers, to reach these bounds with fewer messages. */
 export const defaultBounds = { maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 }
 
 export function createSession(of: {

@@ -119,7 +119,10 @@ export function createSessions(parts: {
 
 export type EndedSessions = ReturnType<typeof createEndedSessions>
 
-/** On the leader: ends expired sessions, and sessions whose node is gone. */
+/**
+ * Removes expired sessions. If a node is gone, stores its run's end, and removes its clean sessions. Only the leader
+ * does this.
+ */
 export function createEndedSessions(parts: {
   store: Store
   isLeader: () => boolean

@@ -160,7 +160,8 @@ function createRecordCommits<Holder>(commit: (holder: Holder) => Promise<void>) 
 const atOnce = 100
 
 /**
- * Calls `work` for all items. Ignores `ConditionFailed`. When all calls have ended, rejects with the first other error.
+ * Calls `work` for all items, and ignores `ConditionFailed`. After all calls have ended, rejects if there was another
+ * error. Rejects with the first such error.
  */
 export async function eachOf<Item>(all: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
   const isFailure = (result: PromiseSettledResult<void>): result is PromiseRejectedResult =>

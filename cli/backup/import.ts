@@ -43,7 +43,7 @@ async function importFrom(file: string, place: Place): Promise<Done> {
   const found = await stat(file).catch(() => undefined)
   if (found && !found.isFile()) throw usage(`FILE must be a file of hubctl export: ${file} is no file`)
   try {
-    // The node would restart even for an unusable file.
+    // Check the file first. The node would restart even for an unusable file.
     const about = await checkFile(file)
     return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
   } catch (error) {

@@ -1,6 +1,9 @@
 import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
 
-/** Where to export or import: through a socket, or (`stopped`) in the store itself. */
+/**
+ * Where to export or import. Usually: through the admin socket of a running node. `stopped`: no node runs. An export
+ * then reads the store itself. An import puts the file into the data directory.
+ */
 export interface Place {
   socketPath: string
   stopped: boolean

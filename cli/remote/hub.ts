@@ -35,7 +35,7 @@ export function openRemote(url: string, ca: string | undefined) {
       const page = resultOf(answer, url)
       if ('error' in page) return page.error
       const { events, next, leftOut } = Object(page.result)
-      // The number of left-out events comes first: these events are older than this page.
+      // Print the number of left-out events first. Left-out events are older than the events of this page.
       if (leftOut !== 0) print({ leftOut })
       for (const event of Array.isArray(events) ? events : []) print(event)
       after = next
@@ -65,7 +65,8 @@ export function openRemote(url: string, ca: string | undefined) {
       return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
     }
     const renewed = { ...kept, ...answer.session }
-    // In a read-only directory, the next command exchanges the old token again.
+    // Storing the new tokens may fail, for example in a read-only directory. Then the next command exchanges the old
+    // refresh token again.
     await keepLogIn(renewed).catch(() => undefined)
     return renewed
   }

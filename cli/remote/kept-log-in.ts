@@ -15,7 +15,10 @@ export interface KeptLogIn {
   ca?: string
 }
 
-/** Reads the log-in to a hub; undefined if there is none. Commands for different hubs never write to the same file. */
+/**
+ * Reads the log-in to a hub. Undefined: there is none, or its file is damaged. Each hub has its own file. Commands for
+ * different hubs never write to the same file.
+ */
 export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
   try {
     const kept: unknown = JSON.parse(await readFile(pathOf(url), 'utf8'))

@@ -16,7 +16,10 @@ const cookieName = '__Secure-hub-session'
 /** The hub refuses requests without this header: a page of another site may have sent them. */
 const asPage = { 'x-hub-page': 'hubctl' }
 
-/** Logs in as the web pages do: `/auth/login` will be retired with the HTTPS API of publishers. */
+/**
+ * Logs in by `/auth/session`, as the web pages do. The other route, `/auth/login`, will be retired with the HTTPS API
+ * of publishers.
+ */
 export async function beginSession(hub: Hub, body: { email: string; password: string }): Promise<Outcome> {
   return outcomeOf(await send(hub, ['POST', path], { body, headers: asPage }))
 }

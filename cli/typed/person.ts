@@ -19,7 +19,8 @@ export interface Question {
  */
 export async function askPerson(questions: readonly Question[]): Promise<string[]> {
   let isHidden = false
-  // With `terminal: true`, readline echoes the typed text to `output`, which drops secrets.
+  // With `terminal: true`, readline writes the typed text to `output`. While `isHidden` is set, `output` drops that
+  // text.
   const output = new Writable({
     write(chunk, _encoding, done) {
       if (!isHidden) process.stderr.write(chunk)

@@ -29,7 +29,7 @@ export interface GlobalOptions {
   yes: boolean
 }
 
-/** Commands that need no node, or ask a node more than once. */
+/** Commands that `hubctl` carries out itself, so they are not in the table `commands`. */
 const withoutTable = [exportCommand, ...logInCommands]
 export const localCommands: readonly LocalCommand[] = [
   ...withoutTable,

@@ -9,7 +9,10 @@ export interface PluginItem {
   action: string
   /** The event as published. */
   event: Record<string, unknown>
-  /** The event's `plugins` entry for this target. If none (`autoEnable`): an object with only the type. */
+  /**
+   * The entry for this target in the event's `plugins`. If the target gets the event by `autoEnable`, there is no
+   * entry. The hub then makes an object with only the type.
+   */
   plugin: Record<string, unknown>
   /** Institution of the publisher. */
   institutionId: string

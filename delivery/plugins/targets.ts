@@ -22,9 +22,9 @@ interface Enabled {
 }
 
 /**
- * The targets that get an event, each once (service.md §4.2, design.md §10): those that the event's `plugins` name, and
- * for music on the playing topic also those with `autoEnable`. One entry with `isDeactivated` is enough to exclude its
- * target.
+ * The targets that get an event (service.md §4.2, design.md §10). The `plugins` of the event name targets. Music on the
+ * playing topic also goes to targets with `autoEnable`. Each target is listed once. One entry with `isDeactivated`
+ * excludes its target, whatever other entries say.
  */
 export function enabledTargets(
   event: HubEvent,

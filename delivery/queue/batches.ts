@@ -1,4 +1,7 @@
-/** Maximum number of items and bytes of one commit. Other commits would wait too long for a larger one. */
+/**
+ * A commit with this many items or bytes of payload gets no further items. Other commits would wait too long for a
+ * larger commit.
+ */
 const batchLimits = { items: 500, bytes: 1024 * 1024 }
 
 /** Calls `read` for one element of `all` after another. Yields the results in portions for one commit each. */

@@ -7,9 +7,10 @@ import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
 
 /**
- * Puts items for earlier messages before all other items of a new queue, in the order of the journal. A second run
- * makes the same items: docs/decisions.md, "A webhook that begins with earlier events is marked until it has them". The
- * caller holds the lock of the queue, and the hub sends nothing from the queue meanwhile.
+ * Adds items for earlier messages to a new queue. These items come before all other items, in the order of the journal.
+ *
+ * A second run makes the same items: docs/decisions.md, "A webhook that begins with earlier events is marked until it
+ * has them". The caller holds the lock of the queue. During the run, the hub sends nothing from the queue.
  */
 export function createBeginning(parts: {
   store: Store
@@ -22,14 +23,17 @@ export function createBeginning(parts: {
 }) {
   const { store, journal, inMemory, newItem, perQueue, appended } = parts
 
-  /** Adds items for the newest of `messages` that the queue has room for. `beginning` is a condition of each commit. */
+  /**
+   * Adds items for `messages`. If the queue has too little room, adds items only for the newest. Each commit includes
+   * the condition `beginning`, and changes nothing if the condition does not hold.
+   */
   return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { inOrder } = inMemory.queueOf(name)
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // Items made when these messages were new. Messages that a node accepted before it knew the queue belong between
-    // them. So the sequence of each item becomes its journal position.
+    // These items were made when their messages were new. Between these messages lie others, which a node accepted
+    // before it knew the queue. To sort all items as in the journal, each gets its journal position as sequence.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

@@ -13,7 +13,10 @@ import {
   workPrefix,
 } from './work-records.ts'
 
-/** Maximum number of tries of one commit. A try fails if another node has removed an item or letter. */
+/**
+ * Maximum number of tries to give up one portion, or of one whole replay. A try fails if another node has removed an
+ * item or letter.
+ */
 const maxTries = 3
 
 /** Turns items into dead letters, and dead letters into items again. The caller holds the lock of the queue. */

@@ -2,8 +2,8 @@ import type { Change, Store } from '../../store/store.ts'
 import { deadPrefix, encodeWork, workPrefix } from './work-records.ts'
 
 /*
- * The previous release stored only JSON at the keys of today. The payload was at `work-body/{number}`: field `body` of
- * the JSON has the number, and several items can share a body.
+ * The previous release used the same keys as this release, but stored only JSON there. The payload had a key of its
+ * own, `work-body/{number}`. Field `body` of the JSON is this number. Several items can share a payload.
  */
 
 const bodyPrefix = 'work-body/'

@@ -13,7 +13,10 @@ export interface Queue {
   highest: { before: number; since: number }
 }
 
-/** Longest time for which an item is aside, milliseconds. If `asideUntil` is further ahead, the clock was set back. */
+/**
+ * An item set aside waits for less than this, milliseconds (`backOff`: at most 600 s). If `asideUntil` is further ahead
+ * of the clock, the clock was set back. Such an item is due at once.
+ */
 const maxAsideMs = 3_600_000
 
 const few = 20
@@ -54,8 +57,8 @@ export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
 }
 
 /**
- * Whether an item is older than its queue. Such an item has a journal position as its sequence. Sequences from the
- * clock are above 1e15.
+ * Whether the sequence of an item is a journal position, which is below 1e15. `createBeginning` gives such sequences to
+ * items for earlier messages. Sequences of all other items come from the clock, and are above 1e15.
  */
 export function isOlderThanQueue({ sequence }: Numbered): boolean {
   return sequence < 1e15
@@ -73,7 +76,10 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
   return { behind: head && !isIt(head) ? head.messageId : null }
 }
 
-/** Adds an item at the end, or to `aside`. Items older than the queue come first, in the order of their sequences. */
+/**
+ * Adds an item to `aside` if the item has `asideUntil`, otherwise to `inOrder`. In `inOrder`, items older than the
+ * queue come first, in the order of their sequences. Any other item goes to the end.
+ */
 export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
   const age = isOlderThanQueue(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
@@ -140,7 +146,10 @@ export function takeLettersFrom(queue: Queue, sequences: ReadonlySet<number>): v
   queue.dead = queue.dead.filter(({ sequence }) => !sequences.has(sequence))
 }
 
-/** The oldest items above `limit`, without the head: an attempt with the head may be under way. */
+/**
+ * The oldest items, as many as the queue has above `limit`. Leaves out the head, because an attempt with the head may
+ * be under way.
+ */
 export function beyondLimit({ inOrder, aside }: Queue, limit: number): WorkItem[] {
   const excess = Math.max(0, inOrder.length + aside.length - limit)
   const oldest = [...aside, ...inOrder.slice(1, 1 + excess)].sort(bySequence)
@@ -153,7 +162,8 @@ export function bySequence(a: Numbered, b: Numbered): number {
 
 export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
   const [head, second] = inOrder
-  // All nodes must choose the same item. After a failed attempt, a later `asideUntil` lets other items go first.
+  // The earliest `asideUntil` decides, because all nodes must choose the same item. A failed attempt gives its item a
+  // later `asideUntil`, so other items go first.
   const due = firstOf(aside.filter((item) => isDue(item, now)))
   const first = firstOf(aside)
   return {

@@ -20,9 +20,10 @@ import { deadPrefix, decodeItem, decodeLetter, parseKey, readWork, workPrefix } 
 export type QueuesInMemory = Awaited<ReturnType<typeof loadQueues>>
 
 /**
- * Loads the queues into memory, and follows the commits of other nodes; the caller applies those of this node. Tells
- * the journal which messages to keep as payloads. Calls `heard` with every sequence in use, and `appended` with each
- * queue that grows on another node.
+ * Loads the queues into memory, and applies the commits of other nodes. The caller applies the commits of this node.
+ *
+ * Tells the journal which messages hold payloads of waiting items. Calls `heard` with every sequence in use. Calls
+ * `appended` with the name of each queue to which another node adds an item.
  */
 export async function loadQueues(
   store: Store,

@@ -27,8 +27,8 @@ export function createRepeating(parts: {
   const { store, journal, inMemory, newItem, perQueue, appended, inLock } = parts
 
   /**
-   * Adds the newest messages that the queue lacks and has room for. Returns how many. Before any change, calls `first`
-   * with the number to expect.
+   * Adds items for the messages that do not wait in the queue. If the queue has too little room, adds items only for
+   * the newest. Before any change, calls `first` with the expected number of items. Returns the number of added items.
    */
   return async (
     name: string,
@@ -91,8 +91,8 @@ export function createRepeating(parts: {
 }
 
 /**
- * A copy of the payload if the journal may remove the message. Undefined: the journal keeps the message, or has removed
- * it already.
+ * Copies the payload of a message below `journal.floor()`, because the journal may remove the message. Undefined: the
+ * journal keeps the message, or has removed the message already.
  */
 async function copyOf(
   journal: Pick<Journal, 'get' | 'floor'>,

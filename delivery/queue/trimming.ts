@@ -55,7 +55,8 @@ export function createTrimming(parts: {
     if (letters.length === 0) return
     await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
     inMemory.takeLetters(name, letters)
-    // These letters do not count in `workDropped`: operators had time to deal with them.
+    // The queue counts these letters as dropped. The metric `workDropped` does not, because operators had time to deal
+    // with them.
     inMemory.queueOf(name).dropped += letters.length
   }
 }

@@ -79,20 +79,23 @@ export interface NewWork {
 }
 
 /**
- * Items of one event that one commit stores. A repetition stores no second group with the same `scope`: a livestream
- * id, or the queue of a plugin target.
+ * Items of one event. One commit stores all of them. `scope` is a livestream id, or the queue of a plugin target. A
+ * repetition of the event stores no second group with the same `scope`.
  */
 export interface WorkGroup {
   scope: string
-  /** The payload of the items: that of the nth message of their commit, or bytes. */
+  /**
+   * Where the payload of the items is. `nth`: in this message of the same commit, counted from 0. `payload`: here, as
+   * bytes.
+   */
   content: { nth: number } | { payload: Buffer }
   /** At least one item. */
   items: readonly { queue: string; details: Details }[]
 }
 
 /**
- * The changes that store new items. After the commit, `show` gets the commit's first position, and puts the items into
- * memory.
+ * The changes that store new items. After their commit, the caller calls `show` with the commit's first position in the
+ * journal. `show` then puts the items into memory.
  */
 export interface PlannedWork {
   changes: readonly Change[]

@@ -109,8 +109,8 @@ export async function createWorkQueues(parts: {
   }
 
   /**
-   * Announces a new item of a queue, and drops the oldest items above the limit. After a failure, the next new item
-   * tries again.
+   * Announces a new item of a queue. If this node works the queue off, also drops the oldest items above the limit. If
+   * this drop fails, the next new item starts another one.
    */
   function grown(name: string): void {
     appended(name)
@@ -158,7 +158,8 @@ async function drop(
   ])
   take(name, items)
   takeLetters(name, dead)
-  // Another node may have made dead letters of some items just before. This node has received the letters by now.
+  // Another node may have just turned some of these items into dead letters. The commit above has resolved, so this
+  // node has received these letters. Remove them too.
   const dropped = sequencesOf(items)
   const letters = inMemory.get(name).dead.filter(({ sequence }) => dropped.has(sequence))
   if (letters.length > 0) await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))

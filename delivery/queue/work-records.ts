@@ -15,8 +15,10 @@ export const deadPrefix = 'work-dead/'
 type Prefix = typeof workPrefix | typeof deadPrefix
 
 /**
- * The change that stores an item for the nth message of the same commit. The store puts that message's position before
- * the value. A text is cheaper than a buffer, and a commit may store hundreds of items.
+ * The change that stores an item for a message of the same commit: message `nth`. The store writes the position of this
+ * message in front of the value.
+ *
+ * The value is a text, because a text is cheaper than a buffer. A commit may store hundreds of items.
  */
 export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
   return {

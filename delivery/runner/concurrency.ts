@@ -23,8 +23,8 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 }
 
 /**
- * Slots that owners share. An owner takes a slot only while more slots are free than it holds. Some slots stay free for
- * new owners: docs/decisions.md, "An institution runs fewer deliveries than are free".
+ * Slots that owners share. An owner gets another slot only if it holds fewer slots than are free. So some slots stay
+ * free for new owners: docs/decisions.md, "An institution runs fewer deliveries than are free".
  */
 function createSlots(size: number) {
   let free = size

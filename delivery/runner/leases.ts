@@ -33,7 +33,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
       const before = holders.get(queue)
-      // Without this question, the holder would release the lease later.
+      // Ask the holder for the lease. A holder that is not asked releases the lease later.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
       const holder = holders.get(queue)
       if (holder === nodes.self) return true

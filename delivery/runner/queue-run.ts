@@ -25,9 +25,12 @@ export interface QueueRun {
   lastReason: string | null
   /** The endpoint refused the head too often: try the item behind the head. */
   probing: boolean
-  /** Probing begins when an item arrives behind the head. */
+  /** The endpoint refused the head too often, but no item is behind the head. When one arrives, probing begins. */
   probeOnArrival: boolean
-  /** The last attempt was with an item set aside: the head is next. */
+  /**
+   * The last attempt was with an item that is set aside. So the next attempt is with the head, even if such an item is
+   * due.
+   */
   triedAside: boolean
   /** The item of the attempt under way, until its outcome is stored. */
   current?: WorkItem
@@ -69,7 +72,7 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
-  // No pause is this long: the clock was set back.
+  // `notBefore` is further ahead than the longest pause, so the clock was set back. End the pause.
   if (run.notBefore > now + maxPauseMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }
   if (due && !(head && run.triedAside)) return { item: due }

@@ -53,7 +53,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
     states: (): [queue: string, state: QueueRunState][] =>
       [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
 
-    /** The queues from which this node could deliver now but does not: see `watchStuckQueues`. */
+    /** The queues that this node could work off now, but does not: see `watchStuckQueues`. */
     stuckQueues: (): string[] =>
       queues.names().filter((name) => {
         if (!leases.isOwn(name) || runs.get(name)?.running) return false
@@ -65,7 +65,7 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
         )
       }),
 
-    /** Starts no more deliveries. Resolves when those under way have ended; cuts them short after `stopMs`. */
+    /** Starts no more deliveries. Resolves when all have ended. After `stopMs`, cuts those under way short. */
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)

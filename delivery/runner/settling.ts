@@ -14,7 +14,10 @@ export function createSettling(parts: {
   attempts: Pick<Attempts, 'add'>
   /** Further changes for the commit that stores an outcome. `isAside`: an item that is set aside was refused again. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
-  /** Called when an endpoint wants no more messages. False: the hub tries the queue again. */
+  /**
+   * Called after the result `gone`: the endpoint wants no more messages. Returns false if the hub is to pause the
+   * queue, and to try again later.
+   */
   onGone: (queue: string) => Promise<boolean>
   clock: () => number
   random: () => number

@@ -1,4 +1,7 @@
-/** An endpoint was down if this many attempts failed in a row, over at least `downMs` milliseconds. */
+/**
+ * An endpoint was down if at least this many attempts failed in a row. Also, at least `downMs` milliseconds must lie
+ * between the first failure and the recovery.
+ */
 const downFailures = 3
 const downMs = 1_000
 /** Deliveries per second at the moment of recovery; the rate doubles every second. */
@@ -29,7 +32,10 @@ export function createSlowStart(clock: () => number) {
   const rateAfter = (ms: number) => firstRate * 2 ** (ms / doublingMs)
 
   return {
-    /** Milliseconds until a delivery can start. Each call reserves its moment: the next call gets a later one. */
+    /**
+     * Milliseconds until a delivery can start. While an endpoint recovers, each call reserves a start time. The next
+     * call then gets a later one.
+     */
     waitFor(target: OwnedEndpoint): number {
       const endpoint = endpoints.get(keyOf(target))
       if (endpoint?.recoveredAt === undefined) return 0

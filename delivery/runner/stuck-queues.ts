@@ -7,8 +7,8 @@ const lookMs = 10_000
 const patienceMs = 30_000
 
 /**
- * Watches for stuck queues. A queue is stuck if this node could deliver from it but does not, by a fault of the hub.
- * Logs, counts and picks up a stuck queue. Returns a function that stops the watch.
+ * Watches for stuck queues. A fault of the hub makes a queue stuck. This node could deliver from such a queue, but does
+ * not. Logs and counts a stuck queue, and picks it up. Returns a function that ends the watch.
  */
 export function watchStuckQueues(parts: {
   /** Returns the queues from which this node could deliver now but does not. */

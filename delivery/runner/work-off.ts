@@ -7,8 +7,8 @@ import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
 /**
- * Returns a function that works a queue off until no item can be tried now. The function returns when to try again,
- * milliseconds since the epoch; undefined: no time is set.
+ * Returns a function that works a queue off until no item can be tried now. That function resolves with the time of the
+ * next try, milliseconds since the epoch. Undefined: no such time is set.
  */
 export function createWorkOff(
   parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &

@@ -115,9 +115,12 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves when all other nodes put new events into the queue of the subscription. A node answers after it has stored
-   * the events that it decided without knowing the subscription, so this node has those events by then. Rejects if a
-   * node is silent, or does not know the subscription yet.
+   * Resolves when all other nodes know the subscription. They then put new events into its queue.
+   *
+   * Before that, a node may have decided events without items for this subscription. Each node stores these events
+   * before it answers. So this node has received them when this function resolves.
+   *
+   * Rejects if a node is silent, or does not know the subscription yet.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

@@ -3,8 +3,9 @@ import { isIP, type LookupFunction } from 'node:net'
 import { isPublicAddress, type Resolve, resolvePublicly } from './webhook-url.ts'
 
 /**
- * Makes the DNS look-up for connections to webhooks. Without `allowPrivate`, the look-up returns public addresses only,
- * against DNS rebinding. Node does not look up an IP address in a URL: `problemOf` checks the address.
+ * Makes the DNS look-up for connections to webhooks. Without `allowPrivate`, the look-up returns public addresses only.
+ * This prevents DNS rebinding. If the host of a URL is an IP address, Node makes no look-up. Then `problemOf` checks
+ * the address.
  */
 export function guardedLookup(options: { allowPrivate: boolean; resolve?: Resolve }): LookupFunction {
   const { allowPrivate, resolve = resolvePublicly } = options

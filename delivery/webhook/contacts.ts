@@ -32,7 +32,8 @@ export function createContacts(parts: {
     /** Disables a subscription, and informs its contact. */
     async disable(name: string): Promise<void> {
       await subscriptions.disable(name, send && self)
-      // The result of `disable` says too little: an unanswered earlier call may have disabled the subscription.
+      // Look at `toldBy` instead of the result of `disable`. An earlier call that got no answer may have disabled the
+      // subscription already.
       if (send && subscriptions.find(name)?.toldBy === self) tell(name).catch(notTold)
     },
 

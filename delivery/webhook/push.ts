@@ -8,7 +8,10 @@ import type { Post } from './webhook.ts'
 
 export type Push = ReturnType<typeof createPush>
 
-/** A name of its own, so that no receiver shows the test: receivers filter by name (service.md §1). */
+/**
+ * Test messages have an event name of their own. Receivers filter by event name, so they do not show a test (service.md
+ * §1).
+ */
 const testEvent = 'de.org.hub.v1.test'
 
 /** Pushes events to the webhooks of subscriptions. */
@@ -54,7 +57,10 @@ export function createPush(parts: {
     },
   }
 
-  /** `gone`: the webhook was removed. Undefined: the queue is of no webhook, or its items wait. */
+  /**
+   * Where the items of a queue go. `gone`: the webhook was removed. Undefined: the queue belongs to no webhook, or its
+   * webhook gets nothing at the moment.
+   */
   function targetOf(queue: string): ReturnType<TargetOf> {
     const subscription = subscriptions.find(queue)
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined

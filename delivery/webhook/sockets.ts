@@ -2,9 +2,14 @@ import { type Slots, slots } from '../queue/limits.ts'
 
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
-/** Maximum number of idle connections of one HTTP client. As many more may still read the rest of an answer. */
+/**
+ * Maximum number of idle connections of one HTTP client. As many other connections of the client may still get the rest
+ * of an answer.
+ */
 const maxIdle = 64
-/** Two kinds of connections (see `maxIdle`) for each of two clients: webhooks and plugin targets. */
+/**
+ * There are two clients: for webhooks, and for plugin targets. Each has two kinds of such connections: see `maxIdle`.
+ */
 const maxIdleInAll = 4 * maxIdle
 
 /** Maximum number of connections to webhooks and plugin targets at once, idle ones included. */
@@ -12,7 +17,10 @@ export const maxSockets = slots.healthy.total + slots.failing.total + tests + ma
 
 export type Sockets = ReturnType<typeof socketsWithin>
 
-/** Splits `allowed` connections among deliveries, tests and idle connections. Below `maxSockets`, each gets fewer. */
+/**
+ * Splits `allowed` connections among deliveries, tests and idle connections. If `allowed` is less than `maxSockets`,
+ * each part is smaller, but at least 2.
+ */
 export function socketsWithin(allowed: number) {
   const share = Math.min(1, allowed / maxSockets)
   const part = (whole: number) => Math.max(2, Math.floor(whole * share))

@@ -15,11 +15,14 @@ interface Standing {
 
 /** The hub disables a webhook that has answered only 410 for this time, milliseconds (design.md §10). */
 export const goneMs = 3_600_000
-/** Shown to the owner: a test message cannot enable a paused webhook. */
+/**
+ * The owner sees a paused webhook as `disabled`. This reason tells the owner why a test message does not enable the
+ * webhook.
+ */
 const pausedReason = 'paused by the operator'
 /**
- * One more 410 adds at most this many milliseconds: the longest pause plus an answer. Otherwise a jump of the clock, or
- * a stop of the hub, could disable a webhook.
+ * Each further 410 adds at most this many milliseconds to `gone.ms`. That is the longest pause after a 410 (600 s) plus
+ * an answer. Without this bound, a jump of the clock could disable a webhook. So could a stop of the hub.
  */
 const maxStepMs = 11 * 60_000
 
@@ -88,7 +91,10 @@ export async function createStandings(parts: {
     /** The changes that make a standing active again, from now on. */
     madeActive: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
-    /** The change that removes a standing, known to this node or not. Call `forget` after its commit. */
+    /**
+     * The change that removes a standing, even if this node does not know the standing. Call `forget` after the commit
+     * of this change.
+     */
     removal: (name: string): Change => ({ del: keyOf(name) }),
     forget: (name: string): void => void standings.delete(name),
 

@@ -59,7 +59,7 @@ export function newSubscription(
   }
 }
 
-/** Whether a text is, or was, the name of a subscription. */
+/** Whether a text has the form of a subscription name. A subscription with this name need not exist (any more). */
 export function isSubscriptionName(text: string): boolean {
   return text.startsWith(namePrefix)
 }

@@ -79,7 +79,9 @@ export async function createPushSubscriptions(parts: {
         return true
       }),
 
-    /** True if the webhook was enabled. `teller`: the node that informs the contact. */
+    /**
+     * Disables a webhook. Returns true if the webhook was enabled before. `teller`: the node that informs the contact.
+     */
     disable: (name: string, teller?: string): Promise<boolean> =>
       change(name, (now) => disabled(now, isoNow(), teller)),
 

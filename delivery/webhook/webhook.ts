@@ -9,7 +9,7 @@ import { problemOf, type Resolve } from './webhook-url.ts'
 
 /** Longest body of an answer, bytes. The hub reads and ignores the body, to reuse the connection. */
 const maxAnswerBytes = 64 * 1024
-/** A smaller piece of a body counts as this many bytes: small pieces cost as much. */
+/** A piece of a body counts as at least this many bytes. Handling a smaller piece costs the hub as much. */
 const leastPieceBytes = 64
 /** Maximum number of interim answers (1xx): an endless row would keep the hub parsing. */
 const maxInterimAnswers = 10

@@ -17,7 +17,10 @@ export interface EventRow {
   id: string | null
   event: string | null
   institutionId: string | null
-  /** Ids of the livestreams. For a refused event: all services that the publisher named. */
+  /**
+   * Ids of the livestreams of a published event. A refused event has the livestreams that the publisher named. Each is
+   * given by id, or else by external id.
+   */
   services: string[]
   /** The refused services of an event that was published for others. */
   refusedServices?: string[]

@@ -384,7 +384,10 @@ async function logIn(t: Tap, broker: PlainBroker, clientId: string): Promise<Pee
   }
 }
 
-/** True when the answer has come, false if the connection closes before. */
+/**
+ * Waits for the packet `cmd` with this packet identifier. True: the packet has come. False: the connection closed
+ * first.
+ */
 async function answerOf(client: Peer, cmd: string, messageId: number): Promise<boolean> {
   const has = () => client.packets.some((packet) => packet.cmd === cmd && packet.messageId === messageId)
   while (!has() && !client.isClosed) {

@@ -61,12 +61,12 @@ t.test('keys are for the owner alone, and no drafts stay behind', async (t) => {
 t.test('a certificate that cannot be written leaves no draft behind', async (t) => {
   const { dir } = await make(t)
   const before = await readAll(dir)
-  // The limit allows new files, but not a byte in them.
+  // `ulimit -f 0` below lets the process make new files, but write no byte into them.
   const late = `new Date(Date.now() + ${368 * day})`
   const script = `import { ensureDevelopmentCertificates } from ${JSON.stringify(moduleUrl)}
     await ensureDevelopmentCertificates(${JSON.stringify(dir)}, [], ${late})`
   const node = [process.execPath, '--import=tsx', '--input-type=module', '--eval', script]
-  const env = { ...process.env, TSX_DISABLE_CACHE: '1' } // the limit would also cut short the files of that cache
+  const env = { ...process.env, TSX_DISABLE_CACHE: '1' } // `ulimit` would also cut short the files of the cache of tsx
   await t.rejects(run('sh', ['-c', 'ulimit -f 0; exec "$@"', 'sh', ...node], { env }), { message: /EFBIG/ })
   t.strictSame((await readdir(dir)).sort(), ['ca-key.pem', 'ca.pem', 'server-key.pem', 'server.pem'])
   t.strictSame(await readAll(dir), before)

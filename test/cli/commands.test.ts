@@ -327,7 +327,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
       list: () => [subscription],
       find: (name) => (known(name) ? subscription : undefined),
       standing: () => ({ state: 'active', since: subscription.createdAt, reason: null }),
-      // As if another operator or the owner of the subscription were always faster.
+      // These answer that nothing was changed, as if another operator or the owner had been faster.
       pause: async () => false,
       resume: async () => false,
       remove: async () => false,

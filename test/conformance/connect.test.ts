@@ -168,7 +168,7 @@ t.test('a refused client id gets return code 2 and is closed', async (t) => {
   ]
   for (const [why, fields] of table) {
     const client = await rawClient(t, broker.port)
-    // mqtt-packet refuses to encode the packet of the first row.
+    // The packet of the row `empty and persistent` is sent as bytes: mqtt-packet refuses to encode it.
     if (why === 'too long') client.send(generate({ ...connectFields, ...fields }))
     else client.send(hex('10 0c 0004 4d515454 04 00 0000 0000'))
     t.match(await client.next('connack'), { returnCode: 2, sessionPresent: false }, why)

@@ -76,7 +76,10 @@ export function createMemoryStore(from: ReadonlyMap<string, Buffer> = new Map(),
     /** The current entries of the store. */
     entries,
     keys: (prefix: string): string[] => [...entries.keys()].filter((key) => key.startsWith(prefix)).sort(),
-    /** From now on, `how` decides the fate of each commit when `commit` is called. */
+    /**
+     * From now on, `how` decides the fate of each commit. It decides at the call of `commit`, before the changes are
+     * applied.
+     */
     judge(how: (changes: readonly Change[]) => Fate): void {
       fateOf = how
     },

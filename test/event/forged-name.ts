@@ -1,6 +1,9 @@
 import { crc64 } from '../../event/derived-id.ts'
 
-/** Letters to choose: more than the 64 bits of a checksum, to reach every checksum. */
+/**
+ * Number of letters that can be chosen. It is larger than the 64 bits of a checksum, so that every checksum can be
+ * reached.
+ */
 const length = 96
 
 /**

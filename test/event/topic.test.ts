@@ -202,7 +202,8 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
     .tuple(fc.array(level, { minLength: 0, maxLength: 4 }), fc.boolean())
     .map(([levels, tail]) => (tail ? [...levels, '#'] : levels).join('/'))
     .filter((text) => checkTopicFilter(text) === undefined)
-  // To show every difference: topics longer than any filter, and the word `z` that no filter has.
+  // These topics show every difference between two filters. Some topics are longer than any filter, and no filter has
+  // the word `z`.
   const topics = topicsOf(['a', 'b', '', '$s', 'z'], 6)
   fc.assert(
     fc.property(filter, filter, (permitted, requested) => {

@@ -339,7 +339,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
-  // With the newer event time, the given-up value wins in the store and on the node.
+  // Here the given-up value has the newer event time. It then wins over the later value, in the store and on the node.
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, retained: { slot: '', time: now + 1 } })
   const newer = await store.get(key)
@@ -393,7 +393,10 @@ async function startUndecided(t: Parameters<typeof temporaryDirectory>[0]) {
       }))
       node.publish(...messages).catch(() => undefined)
     },
-    /** Sweeps and returns the names of the shown states. A node that starts now must show the same. */
+    /**
+     * Sweeps. Returns the slots of the states that the node shows then. Asserts that a node that starts now shows the
+     * same.
+     */
     async states(): Promise<string[]> {
       void node.sweep()
       await undecided.end(true)

@@ -115,7 +115,7 @@ t.test('handshakes that begin at once begin in turns', async (t) => {
   await until(async () => begun.length === 20)
   const turns = begun.map(({ turn }) => turn)
   const most = Math.max(...turns.map((turn) => turns.filter((other) => other === turn).length))
-  // A counted turn can overlap two turns of the server.
+  // The limit is 2, not 1: a turn that the test counts can overlap two turns of the server.
   t.ok(most <= 2, `${most} in one turn`)
 })
 
@@ -165,7 +165,8 @@ async function startGuarded(t: Test) {
     turn++
     if (server.listening) setImmediate(count)
   }
-  // Before `guardServer`: the guard takes over this listener, and calls it when a handshake begins.
+  // Add this listener before the call of `guardServer`. The guard takes the listener over, and calls it when a
+  // handshake begins.
   server.on('connection', (socket) => begun.push({ from: socket.remoteAddress, turn }))
   const guard = guardServer(server, {
     certificates: {

@@ -21,8 +21,8 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
 }
 
 /**
- * Tells whether another node's counts came in on this channel. Open the limit before this call, so that the limit adds
- * the counts first.
+ * Returns a function that says whether counts of another node have come in on this channel. Open the limit before this
+ * call. Then the limit has added the counts before the function says so.
  */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false

@@ -7,7 +7,10 @@ import type { Opened } from './suite.ts'
 type OrderedChange = { put: string; value: string; order?: Order } | { del: string; order?: Order }
 
 const key = 'retained/x'
-/** The current time. Values up to 10 minutes ahead keep out older values. */
+/**
+ * The current time, and the horizon 10 minutes ahead. A value keeps out older values only if its time is not beyond the
+ * horizon.
+ */
 const now = 1_800_000_000_000
 const horizon = now + 600_000
 

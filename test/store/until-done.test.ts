@@ -1,7 +1,10 @@
 import t from 'tap'
 import { untilDone } from '../../store/until-done.ts'
 
-/** A pause of `untilDone` keeps the process alive only if `untilDone` has a signal. */
+/**
+ * Most tests hand this signal in, so that the process stays alive. Without a signal, a pause of `untilDone` would not
+ * keep the process alive.
+ */
 const { signal } = new AbortController()
 
 function failing(times: number) {

@@ -4,7 +4,10 @@ import t from 'tap'
 import { createLabelledCounters } from '../../telemetry/labelled-counters.ts'
 import { projectFile } from '../root.ts'
 
-/* If a counter appeared with its first burst, Prometheus would see no growth, and no alert would fire. */
+/*
+ * Counters must begin with 0. A counter that first appears with a burst shows Prometheus no growth. Then no alert
+ * fires.
+ */
 t.test('counters with known label values begin with 0, and the operators’ page has each value', async (t) => {
   const page = await readFile(projectFile('docs/operators.md'), 'utf8')
   for (const counter of Object.values(createLabelledCounters(new Registry()))) {

@@ -75,7 +75,7 @@ t.test('the livestreams come in the order of the services, one each', async (t) 
 })
 
 t.test('size comes first, then JSON, shape, and ownership with class', async (t) => {
-  // Each row also fails in all later stages.
+  // Most rows would also fail in a later stage. So the reported codes show which stage comes first.
   const foreignTrack = playing(foreign)
   const rows: [name: string, payload: Buffer, outcome: string, codes: string[]][] = [
     ['size', Buffer.alloc(maxPayloadBytes + 1, '{'), 'invalid', ['payload.size']],

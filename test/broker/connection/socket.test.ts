@@ -11,8 +11,8 @@ import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
 /*
- * `packet` writes the identifier of each client into the same bytes. On a slow network, a client could get the
- * identifier of another.
+ * For each client, `packet` writes the packet identifier into the same bytes. On a slow network, a client could get the
+ * packet identifier of another client.
  */
 const count = 4_000
 const payload = Buffer.alloc(900, 'x')

@@ -23,7 +23,7 @@ t.test('what lies behind too many tiny pieces of a packet is not read', async (t
   const { broker } = await openBroker(t, { limits: { publishRate: 0 } })
   const { isCutOff, pieces } = await drip(t, broker, 'one', 2_000)
   t.ok(isCutOff)
-  // The broker allows 1,024 pieces. `endGently` would read 128 more.
+  // The broker allows 1,024 pieces. If it read on in `endGently`, it would take 128 more.
   t.ok(pieces < 1_100, `${pieces} pieces were taken`)
 })
 

@@ -40,7 +40,7 @@ t.test('nor one that was read from the journal', async (t) => {
   t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
 })
 
-/** A client of a persistent session. The network takes bytes from `take` until `hold`. */
+/** A client of a persistent session. Bytes reach the client only after `take`, and until `hold`. */
 function heldClient({ broker }: PlainBroker) {
   const packets: Packet[] = []
   const parse = parser()

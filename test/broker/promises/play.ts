@@ -187,8 +187,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages are dropped if the session has fallen behind, which the test cannot know. Without `isUnsent`, no
-      // message counts as certainly dropped.
+      // Messages are dropped if the session has fallen behind, which the test cannot know. `isUnsent: false` makes
+      // every drop uncertain.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -216,7 +216,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         whenReturned(standing, eventOf(moment.events, number), moment, qos === 2),
       )
       const limited = withinLimit(before, returned, events, bounds)
-      // Owed messages that the journal lacks can count as lost, due or not.
+      // An owed message that the journal lacks can count as lost, whatever its new standing is.
       const isLostPerhaps = (standing: Standing, number: number) =>
         (standing.is === 'may' && !standing.isQos0) || (isOwed(before[number]) && !events[number]?.isKept)
       session.isAfterCrash = before.some(isSentAgain)

@@ -214,8 +214,8 @@ export function withinLimit(
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
     max: roomFor(certain.filter(({ sent }) => sent === 'yes').length),
   }
-  // After a crash, the hub perhaps reads waiting messages after all sent ones are acknowledged. Then the sent ones take
-  // no room.
+  // After a crash, all sent messages are perhaps acknowledged before the hub reads the waiting ones. Then the sent ones
+  // take no room.
   const isAfterCrash = before.some(isSentAgain)
   if (isAfterCrash) room.max = queueLimit
   const isCrowded = possible.length > maxOwed
@@ -246,7 +246,10 @@ export function whenTrimmed(standing: Standing): Standing {
   return { ...standing, isBehind: true }
 }
 
-/** The window is full, and nothing is on its way. The hub sent the message before a crash, or never. */
+/**
+ * The window is full, and nothing is on its way. If a message must still come, the hub sent it before a crash, or
+ * never.
+ */
 export function whenWindowFull(standing: Standing): Standing {
   if (standing.is !== 'must') return standing
   return { ...standing, isUnsent: !standing.before && !standing.isAgain }
@@ -303,7 +306,7 @@ export function whenCrashed(
     case 'never':
       // The session's record does not say whether the message was sent before its filter ended.
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
-      // Nothing promises whether a filter counts for events before it was raised above QoS 0.
+      // The hub promises nothing about events that came before a filter was raised above QoS 0.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
       // After a crash, the node repeats messages, and then chooses. A second crash before the choice can still bring
       // this message.
@@ -409,7 +412,7 @@ export interface Arrival {
 
 /**
  * Whether a message comes in the wrong place. Owed messages come first, then chosen ones, then new ones. Each group has
- * the order of acceptance, new messages for each QoS by itself [MQTT-4.6.0-6].
+ * the order of acceptance. Among new messages, each QoS has its own order [MQTT-4.6.0-6].
  * - `before`: earlier messages of the connection
  * - `leftAt`, `cameAt`: number of events when the session left and came back
  */

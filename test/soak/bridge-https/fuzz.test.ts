@@ -112,7 +112,8 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       body: schema ? fc.oneof({ weight: 4, arbitrary: bodyOf(schema) }, nonsense) : fc.constant(undefined),
       token: fc.oneof(
         { weight: 8, arbitrary: fc.constant(token) },
-        // /operate does not get the operator's token: commands could void all tokens or remove the users.
+        // Requests below `/operate` never carry the operator's token. With this token, commands could void all tokens
+        // or remove the users.
         fc.constantFrom(isForOperators ? 'x.y' : operator, refreshToken, undefined, 'x.y.z'),
       ),
       headers: fc.oneof({ weight: 12, arbitrary: fc.constant({}) }, oddHeaders),

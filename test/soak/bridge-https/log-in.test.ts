@@ -174,7 +174,8 @@ t.test('however many strangers guess, who has logged in before is served next', 
     await api.raw('POST', '/auth/login', { body, from: `127.0.${1 + (index % 15)}.1` })
     answered++
   })
-  // At the first answer, the hub checks one guess. The other guesses wait, or were refused because too many wait.
+  // When the first answer comes, the hub is checking one guess. The other guesses wait, or the hub has refused them:
+  // too many were waiting.
   while (answered === 0) await setImmediate()
   const known = api.call('POST', '/auth/login', { body: { email, password } }).then(({ status }) => {
     t.equal(status, 200)

@@ -38,7 +38,8 @@ t.test('requests whose answers are not read wait outside', async (t) => {
   const requests = get('/nothing').repeat(1000)
   const flooded = new Promise((resolve) => socket.once('close', resolve))
   for (let written = 0; written < sent; written += 1000) socket.write(requests)
-  // Meanwhile the hub serves other clients. It stops with these requests when the connection takes no more answers.
+  // The hub also serves other clients while it handles the requests for `/nothing`. It stops handling them when their
+  // connection takes no more answers. Then their number no longer grows.
   let before = -1
   while (requestsFor(hub, '/nothing') !== before) {
     before = requestsFor(hub, '/nothing')

@@ -39,7 +39,10 @@ t.test(
   },
 )
 
-/** Adds a pause before the first crash: the node then stores the acknowledgements. */
+/**
+ * Adds a pause before the first crash. In this pause, the node stores the acknowledgements. The crash becomes one of
+ * node 0. A sequence without a crash gets one at its end.
+ */
 function withPauses({ steps, ...rest }: Sequence): Sequence {
   const pause: Step = { act: 'pause' }
   const isCrash = ({ act }: Step) => act === 'crash'

@@ -570,7 +570,10 @@ async function startNode(t: Test, given: Commands = {}) {
   }
 }
 
-/** `--socket`, unless the test sets it. In front, because after `--` the option would be an argument. */
+/**
+ * Returns the option `--socket` with the path, or nothing if the test sets the option. The option goes before the words
+ * of the test: after `--`, it would be an argument.
+ */
 function before(path: string, argv: readonly string[]): string[] {
   return argv.includes('--socket') ? [] : ['--socket', path]
 }

@@ -35,7 +35,10 @@ const valid: (() => Buffer)[] = [
   () => generate({ cmd: 'disconnect' }),
 ]
 
-/** For `rawClient` in place of the test: thousands of kept teardowns would look like a leak. */
+/**
+ * `rawClient` gets this object instead of the test. The test would keep thousands of teardowns, which would look like a
+ * leak.
+ */
 const forgotten = { teardown: () => {} }
 
 /** Ways to damage a packet. The first leaves it valid. */
@@ -64,7 +67,7 @@ t.test(`${total} packets of noise crash nothing and disturb nobody`, async (t) =
     const attackers = await Promise.all(
       Array.from({ length: 8 }, async () => {
         const client = await rawClient(forgotten, broker.port)
-        // Before a CONNECT, the broker would read no other packet.
+        // Most attackers send a CONNECT first. Without one, the broker would read no other packet.
         if (chance(0.9)) client.send(connect(`f${between(0, 20)}`, chance(0.5)))
         return client
       }),

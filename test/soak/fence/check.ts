@@ -17,7 +17,10 @@ export interface Verdict {
   faults: readonly Fault[]
   /** What the hub promises, and the observations that contradict it. */
   findings: { claim: string; problems: string[] }[]
-  /** The steps of the events and sessions in findings, each with milliseconds since the test began to make faults. */
+  /**
+   * The steps of the event and the session that a finding names. Each step has its time: milliseconds since the test
+   * began to make faults.
+   */
   trails: string[]
   /** Figures of the run. */
   summary: string

@@ -64,7 +64,10 @@ export function createHopper(parts: {
       }
     },
 
-    /** Connects to this node, and stays there with `ownFilter`, which the client never removes. */
+    /**
+     * Connects the client to this node, and leaves it connected. Throws if that takes longer than 60 s. The session
+     * then has `ownFilter`, which the client never removes.
+     */
     async visit(node: ClusterNode): Promise<void> {
       await until(async () => {
         try {
@@ -117,7 +120,8 @@ export function createHopper(parts: {
     step(`is on node ${node.index}, connection ${connections}${found}`)
     if (!entered.sessionPresent) noteAll('removed')
     if (before === 'present' && !entered.sessionPresent) {
-      // A stopped node may have read the end request only now.
+      // The client asked for the end of its session, and got no answer. A stopped node may have read that request only
+      // now.
       if (isEndUnanswered) record.endedAt.push(performance.now())
       else complain('its session is gone', node)
     }

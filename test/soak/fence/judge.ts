@@ -24,8 +24,10 @@ export interface Step {
 }
 
 /**
- * The state of a filter from `at` on: `unknown` between a request and the answer, `removed` also when the session has
- * ended.
+ * The state of a filter from `at` on:
+ *
+ * - `unknown`: the client has asked for a change, and has no answer yet.
+ * - `removed`: the filter was removed or refused, or the session has ended.
  */
 export interface FilterState {
   at: number
@@ -62,8 +64,9 @@ function due(sent: readonly Sent[]): Sent[] {
 }
 
 /**
- * Whether a filter was granted during the whole publish, and the session has not ended since. An UNSUBSCRIBE ends a
- * delivery that has not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it is stored").
+ * Whether the session must get the event. The session has not ended since the event was sent. One matching filter was
+ * granted from then until the acknowledgement, and for `begunMs` after it. An UNSUBSCRIBE ends a delivery that has not
+ * begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it is stored").
  */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event
@@ -141,8 +144,8 @@ export function matches(filter: string, topic: string): boolean {
 }
 
 /**
- * Events of one livestream whose first attempt came before that of an event published earlier. `attempts` are markers,
- * in the order of the attempts.
+ * Events of one livestream that came too early. The first attempt of each came before the first attempt of an event
+ * that was published earlier. `attempts` are markers, in the order of the attempts.
  */
 export function outOfOrder(sent: readonly Sent[], attempts: readonly string[]): string[] {
   const place = new Map<string, number>()

@@ -32,7 +32,8 @@ export async function startNetwork(t: Test, port: number, rewrite = (chunk: Buff
     pump(pair, near, pair.far, there)
     pump(pair, pair.far, near, back)
   })
-  // Ports of `freePort` have five digits: `rewrite` must keep the length of the bytes.
+  // `rewrite` replaces ports in the bytes, and must keep the length of the bytes. So all ports need the five digits
+  // that `freePort` gives.
   const own = await freePort()
   server.listen(own, '127.0.0.1')
   await once(server, 'listening')

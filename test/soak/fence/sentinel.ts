@@ -24,7 +24,8 @@ export async function startSentinelBackend(t: Test): Promise<Backend & { faults:
     [
       `sentinel monitor hub 127.0.0.1 ${master.redis.port} 1`,
       'sentinel down-after-milliseconds hub 1000',
-      // After this time, the Sentinel would make the replica follow the master directly, past the network.
+      // The timeout is long. After it, the Sentinel would make the replica follow the master directly. The replica
+      // would then bypass the network of the test.
       'sentinel failover-timeout hub 60000',
     ],
     'sentinel',

@@ -106,7 +106,10 @@ interface Visit {
   asked: number
   from: number
   until: number
-  /** The session must get events accepted before this time. */
+  /**
+   * The session must get the events that were accepted between `from` and this time. It is `until`, or `servedMs`
+   * earlier if the client leaves by itself: the hub needs that time to send.
+   */
   begun: number
 }
 
@@ -118,8 +121,10 @@ interface Visited {
 }
 
 /**
- * Acknowledged events that a session of QoS 1 or 2 misses. The session is owed all control events, all events accepted
- * during its visits, and the newest of each topic at each log-in.
+ * Acknowledged events that a session of QoS 1 or 2 misses. Of the events after its SUBSCRIBE, the hub owes the session:
+ * - all control events
+ * - all events that were accepted during a visit
+ * - at each log-in, the newest event of each topic or a later one. Visits of at most `servedMs` do not count here.
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []
@@ -164,7 +169,7 @@ function isWithin(from: number, until: number, { sentAt, acknowledgedAt = Infini
   return sentAt > from && acknowledgedAt < until
 }
 
-/** Events that a session of QoS 0 got from the time it was offline. */
+/** Events that a session of QoS 0 got, although they were published while the session was offline. */
 function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): string[] {
   if (qos > 0) return []
   const got = new Set(record.received.filter(({ isRetained }) => !isRetained).map(({ marker }) => marker))

@@ -69,7 +69,8 @@ t.test(
       await until(() => [...listeners, ...publishers].every((client) => client.isConnected()))
       await until(isCaughtUp)
       const to = performance.now()
-      // A fault lasts until clients have caught up, and covers events already in flight.
+      // A fault lasts until the clients have caught up. It begins 500 ms early, to cover events that were already in
+      // flight.
       faults.push({ from: from - 500, to })
       from = Math.max(from + killEveryMs, to + calmMs)
     }
@@ -122,7 +123,10 @@ t.test(
       )
     }
 
-    /** Whether no client waits for an event longer than the budget. Events older than 15 s were checked earlier. */
+    /**
+     * Whether no client has waited longer than the budget for an event. Deliveries of events older than 15 s are left
+     * out: earlier calls have checked them.
+     */
     function isCaughtUp(): boolean {
       const due = performance.now() - budgetMs
       const waiting = [...sent.values()].some(

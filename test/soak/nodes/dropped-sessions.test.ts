@@ -227,7 +227,8 @@ t.test('what is owed to a client whose log-in was given up, and stored all the s
   await until(async () => (await other.store.get('session/owed'))?.includes('"node"') ?? false)
   one.store.cut('applied')
   t.match(await refused, { returnCode: 3 })
-  // Progress newer than the session record must not hide the owed messages.
+  // This message leads to stored progress that is newer than the session record. The progress must not hide the
+  // messages that the session is owed.
   publisher.send(publish('a', 1, 2))
   await publisher.next('puback', 1)
   await until(async () => (await keysBelow(other.store, 'progress/')).length > 0)

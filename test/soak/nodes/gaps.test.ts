@@ -36,7 +36,7 @@ t.test(
   { skip: withoutRedis },
   async (t) => {
     const { redis, a, b } = await startFleet(t, 2)
-    // Repeat this if node a started again before Redis was killed.
+    // Redis must be killed before node a has started again. If node a was faster, the loop tries once more.
     for (let round = 1; starts(a) === round; round++) {
       if (round > 1) await redis.restart()
       await redis.client().flushall()
@@ -57,12 +57,12 @@ t.test(
     const redis = await startRedis(t)
     const env = { HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example' }
     const node = await spawnHub(t, await temporaryDirectory(t), env)
-    // Repeat this if the node started again before Redis was killed.
+    // Redis must be killed before the node has started again. If the node was faster, the loop tries once more.
     for (let round = 1; times(node, 'hub ready') === round; round++) {
       if (round > 1) await redis.restart()
       const client = redis.client()
       await client.flushall()
-      client.disconnect() // so that only the node connects below
+      client.disconnect() // otherwise this client would connect to `hanging` below, too
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }

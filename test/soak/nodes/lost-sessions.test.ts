@@ -96,7 +96,8 @@ t.test('the clients of a node that joins while another starts', { skip: withoutR
   })
   await one.goOn()
   const started = await starting
-  // When `other` knows this credential, it has read all changes of the start.
+  // This credential is added after the start. When `other` knows the credential, `other` has read all changes of the
+  // start.
   const { username } = await issue(started)
   await until(async () => 'result' in (await ask(other, 'credentials.show', { username })))
   t.equal(isClosed, false, 'stay connected')

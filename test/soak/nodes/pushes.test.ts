@@ -101,7 +101,7 @@ t.test('the queues of a node that stops, and of one that comes, go on', { skip: 
   t.pass('nothing is left')
 })
 
-/** Changes the store like another node. So the nodes hear of the changes. */
+/** Commits changes as another node would. So the nodes of the test hear of them. */
 async function commit(t: Test, url: string, changesFor: (store: Store) => Promise<Change[]>): Promise<void> {
   const store = await openRedisStore({ server: { url }, project: 'hub', stage: 'test' })
   t.teardown(store.close)

@@ -132,7 +132,8 @@ t.test('two nodes at the same moment', { skip: withoutRedis }, async (t) => {
     await until(async () => (await b.connected('twice'))?.connected === true)
     const gone = closed(before.client)
     hold()
-    // Node a stores this SUBSCRIBE after the log-in on node b, in a session record that names node a.
+    // `hold` delays this SUBSCRIBE: node a stores it after the client has logged in on node b. The session record that
+    // node a then stores still names node a.
     before.client.subscribe(controlTopic(station(0, 3)), { qos: 1 })
     const after = await connect(t, b, subscriber, login)
     t.ok(before.client.connected, 'it does not know yet')

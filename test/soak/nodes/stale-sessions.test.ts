@@ -8,8 +8,8 @@ import { type Client, enter, Refused } from '../fence/client.ts'
 import { type Cluster, type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
 
 /*
- * A node comes back with old sessions in memory, whose clients have moved to other nodes. What the other nodes answered
- * must stay true.
+ * A node comes back with old sessions in memory. The clients of these sessions have moved to other nodes meanwhile.
+ * What those nodes answered to the clients must stay true.
  */
 
 const [kept, later] = [station(0, 0), station(0, 1)]

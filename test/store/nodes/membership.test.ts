@@ -19,7 +19,7 @@ async function openNode(
   const store = space.openFollowed(t)
   /** Commits wait for `until`, and go on in the order of their calls. */
   const held: { until: Promise<void> } = { until: Promise.resolve() }
-  /** Delays groups of commits, and their answers. Undefined: no groups. */
+  /** `there` delays each group of commits, and `back` delays the answers. Undefined: commits are not grouped. */
   let way: { there(): Promise<void>; back(): Promise<void> } | undefined
   const groups = createGroupCommit<Pending>(async (group) => {
     await way?.there()
@@ -196,7 +196,8 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // The restarted `b` removes its former self after `c` has removed `a`, and before `c` removes `b`.
+    // `other` acts for a restarted `b`, and removes the former `b`. At that moment, `c` has removed `a`, but not yet
+    // `b`.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

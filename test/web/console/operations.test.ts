@@ -57,8 +57,9 @@ t.test('every command of the table is asked by a view', async (t) => {
 })
 
 /*
- * A line of `Held` is a type error if the console expects another answer than a node gives. The console cannot import
- * the types of the node: its own type check lacks the types of Node.js.
+ * Each line of `Held` compares a type of the console with the type of a node's answer. If the console expects something
+ * else, the line is a type error. The console itself cannot import the types of the node. They need the types of
+ * Node.js, which its type check lacks.
  */
 type Fits<Shown, Answered extends Shown> = Answered
 export type Held = [

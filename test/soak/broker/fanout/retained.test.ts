@@ -169,7 +169,7 @@ for (const [qos, publishedAt] of [
       t.ok(seen.length > 0, topic)
       const texts = seen.map(({ payload }) => String(payload))
       t.equal(new Set(texts).size, texts.length, `${topic}: each value at most once`)
-      // A live message of QoS 0 is dropped if the send buffer of the connection is full.
+      // Not checked for live messages of QoS 0: the broker drops them while the send buffer of the connection is full.
       if (publishedAt === 1) t.ok(String(seen.at(-1)?.payload).startsWith(last), `${topic}: ${seen.length}`)
     }
   })

@@ -108,7 +108,8 @@ t.test('the table of which events a target gets', async (t) => {
     const kind = kindByName.get(`de.org.hub.v1.radio.track.${what.startsWith('next') ? 'next' : 'playing'}`)
     if (!kind) throw new Error(what)
     const type = what.includes('another') ? 'news' : 'music'
-    // Here an event of kind `next` is music, too: the kind alone decides.
+    // The events of the rows for `next` are music, too. So only their kind can keep a target with `autoEnable` from
+    // getting them.
     const event = playing(station(), { type, plugins: JSON.parse(entries) }) as unknown as HubEvent
     const gets = (autoEnable: boolean) =>
       enabledTargets(event, kind, [{ type: 'T', autoEnable, url: 'https://t.example' }]).length === 1

@@ -17,13 +17,15 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, the hub's own POST /pubsub: tokens then have the hub as audience.
+    // With `isPublic`, this URL is that of the hub's own POST /pubsub. Tokens for this target then have the hub as
+    // audience.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
   const config = join(home, 'hub.json')
   await writeFile(config, JSON.stringify({ plugins }))
-  // With `isPublic`, the receiver gets the items that the hub sends to itself.
+  // With `isPublic`, the public URL of the hub is that of the receiver. So the receiver gets the items that the hub
+  // sends to itself.
   const publicUrl = isPublic ? { HUB_PUBLIC_URL: target.url('') } : {}
   const hub = await startTestHub(t, { ...pushing(target), ...publicUrl, HUB_CONFIG: config }, home)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)

@@ -23,7 +23,13 @@ interface Step {
     | 'tidy'
     | 'trim'
   queue: Name
-  /** If true: `append` appends to both queues, `postpone` sets a refused item aside, `tidy` finds every item busy. */
+  /**
+   * What true means depends on `act`:
+   *
+   * - `append` appends to both queues.
+   * - `postpone` sets a refused item aside.
+   * - `tidy` finds every item busy.
+   */
   both: boolean
   which: 'head' | 'second' | 'due'
   fate: 'stored' | 'fails'
@@ -94,7 +100,8 @@ async function play(one: OpenQueues, sequence: readonly Step[], failure: 'refuse
   }
 
   for (const step of sequence) {
-    // Wait first: a message appended during the drop could remain or not.
+    // Before a drop, wait for all earlier steps. A message that is appended during the drop may remain or not, so
+    // `owed` could be wrong.
     if (step.act === 'drop') await settled()
     memory.judge(() => (step.fate === 'fails' ? failure : 'stored'))
     time.now += hour / 4

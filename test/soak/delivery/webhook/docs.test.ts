@@ -67,7 +67,7 @@ for (const receiver of receivers) {
       t.match(await test(), { delivered: true, delivery: { status: 204 } })
     })
 
-    // The tests below post this recorded push to the example receiver.
+    // The recorder gets a push of the event `Two`. The tests below post that push to the example receiver.
     await subscribe(recorder.url())
     const before = (await statuses(name)).length
     await publish('Two')

@@ -19,7 +19,10 @@ root.jobs = 2
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
-/** Longest wait for a push after the outage, ms. Earliest tries: 0, 1, 3, 7, 15 s after the outage begins. */
+/**
+ * Longest time from the return of the receiver to the first push, ms. The hub tries, at the earliest, 0, 1, 3, 7 and 15
+ * s after the outage begins.
+ */
 const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>

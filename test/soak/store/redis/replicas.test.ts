@@ -117,7 +117,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
         await master.kill()
         const onReplica = replica.client()
         while (!String(await onReplica.info('replication')).includes('role:master')) await delay(20)
-        // The new master has no replica. If commits must reach one, start one.
+        // The new master has no replica. If commits must reach a replica, the test starts one.
         t.comment(`${before} acknowledged before the failover`)
         if (replicas > 0) {
           await startRedis(t, [`replicaof 127.0.0.1 ${replica.port}`])

@@ -66,7 +66,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t, [
       'cluster-enabled yes',
       `cluster-port ${await freePort()}`,
-      'cluster-announce-ip 127.0.0.1', // No other server could tell this one its address.
+      'cluster-announce-ip 127.0.0.1', // in a cluster of one, no other server tells this server its address
       'cluster-node-timeout 2000',
       `user hub on >geheim ${permissions} +cluster`,
     ])
