@@ -112,7 +112,10 @@ function endIfStopped(): void {
   if (stop.signal.aborted) process.exit(0)
 }
 
-/** Prints commands for a first try. A configured certificate or a load balancer means real use. */
+/**
+ * Prints commands for a first try of the hub. Prints nothing if the node is in real use. A configured certificate or a
+ * load balancer is a sign of real use.
+ */
 async function welcome(config: Config, hub: Hub): Promise<void> {
   const { mqttPort, httpsPort, adminSocket, caPath, livestream, firstOperatorToken } = hub
   if (config.tlsCert || config.tlsCa || config.proxyProtocol || caPath === undefined) return

@@ -14,7 +14,10 @@ export interface Arrival {
   subscriber: string
   topic: string
   event: Record<string, unknown>
-  /** Milliseconds from the publish call to the arrival; undefined for a repetition. */
+  /**
+   * Milliseconds from the publish call to the arrival. Undefined: the arrival is a repetition, or the ledger did not
+   * await it.
+   */
   ms: number | undefined
 }
 

@@ -6,9 +6,12 @@ import { createReading, withPayloadOf } from './reading.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
-/** At least this many of the newest messages stay in memory, at most twice as many. */
+/**
+ * A map of recent messages (`createRecent`) is full at this many messages. Memory has at most two such maps: a full
+ * one, and the one that fills now.
+ */
 const recentCount = 1_000
-/** The same limit in bytes of payloads. The limit that is reached first counts. */
+/** A map is also full at this many bytes of payloads, even with fewer messages. */
 const recentBytes = 4 * 1024 * 1024
 /** The positions of this many reports stay in memory: some seconds at the highest rate. */
 const recentReportCount = 65_536
@@ -51,7 +54,8 @@ export async function openJournal(store: Store) {
     /** Call it when `messages` are stored from position `first` on. Returns their entries. */
     appended(messages: readonly Message[], first: number, at: number): Entry[] {
       return messages.map((message, nth) => {
-        // Changes the message itself: a copy would stay in memory as long as the message.
+        // Adds the fields of an entry to the message itself. A separate copy would take memory for as long as the
+        // message does.
         const entry = Object.assign(message, { position: first + nth, at })
         take(entry)
         return entry
@@ -107,8 +111,8 @@ async function lastAt(store: Store): Promise<number> {
 }
 
 /**
- * The newest messages, in two maps: a full `current` replaces `former`. In a single map, the search for the oldest
- * entry would step over all deleted ones.
+ * The newest messages, in two maps. When `current` is full, it becomes `former`, and the old `former` is dropped. In a
+ * single map, finding the oldest entry would mean stepping over all deleted ones.
  */
 function createRecent() {
   let current = new Map<number, Entry>()

@@ -12,8 +12,10 @@ export interface KeepingLimits {
   /** Maximum number of bytes of all events that are older than the window. */
   historyBytes: number
   /**
-   * Maximum number of messages for one returning session, and of valid control events of one livestream. A limit above
-   * `minReports` also holds for the reports of one institution.
+   * Maximum number of
+   * - messages for one returning session
+   * - valid control events of one livestream
+   * - reports of one institution, if this limit is above `minReports`.
    */
   queueLimit: number
   /** Bytes of the window: the newest messages of all streams. */
@@ -23,9 +25,15 @@ export interface KeepingLimits {
 const defaultWindowBytes = 64 * 1024 * 1024
 /** No rule keeps a message for longer than this, milliseconds. */
 export const maxAgeMs = 7 * 24 * 3600 * 1000
-/** Per stream, at least this many of the newest reports stay, and as many with errors. */
+/**
+ * The journal keeps at least this many of a stream's newest reports. The journal also keeps this many of the stream's
+ * newest reports with errors.
+ */
 export const minReports = 1_000
-/** `n` reports of a stream may have `n` times this many bytes. A usual report has 1 kB, with a refused event 5 kB. */
+/**
+ * For `n` reports of a stream, a rule allows `n` times this many bytes. A usual report has 1 kB. A report with a
+ * refused event has 5 kB.
+ */
 const reportBytes = 8 * 1024
 /** A livestream can always have 1/256 of `historyBytes`, whatever other livestreams use. */
 const minShares = 256

@@ -23,8 +23,9 @@ export function createReading(store: Store, recent: (position: number) => Entry 
     get,
 
     /**
-     * Returns the newest `count` entries of a stream's index `latest/`, in order: those on `topics` that were accepted
-     * at `since` or later. `since`: milliseconds since the epoch.
+     * Searches a stream's index `latest/` for messages on `topics`. Finds only messages that were accepted at `since`
+     * or later, milliseconds since the epoch. Returns the index entries of the newest `count` messages, the oldest
+     * first.
      */
     async latestOf(
       stream: string,

@@ -28,15 +28,17 @@ import type { Returnable } from './returnable.ts'
 const portionSize = 300
 
 /**
- * A message is freed when no queue names it any more. For more freed messages than this, a check reads the whole index
- * of the stream.
+ * A message is freed when no queue names it any more. If more messages than this are freed, a check reads the stream's
+ * whole index.
  */
 const maxFreed = 100
 
 /**
- * The oldest messages in a stream's index `latest/`, up to position `upTo`: no rule keeps them. `positions`: the
- * messages that are still stored, because a queue or a retained value names them. Checks do not read entries that a
- * queue names: a dead webhook can hold back thousands.
+ * The oldest messages in a stream's index `latest/`, up to position `upTo`. No rule keeps these messages. `positions`:
+ * the messages of this part that are still stored. A queue, a retained value or another message with the same payload
+ * needs them.
+ *
+ * A check does not read the entries of messages that a queue names. A dead webhook can hold back thousands of messages.
  */
 interface OldestPart {
   upTo: number
@@ -132,8 +134,10 @@ export function createRemoving(parts: {
   }
 
   /**
-   * Removes messages that no queue or retained value names, and returns their positions. Unnamed messages stay unnamed:
-   * outside the window, no queue or retained value begins to name one.
+   * Removes messages that no queue and no retained value names. Keeps a message whose payload another message still
+   * needs. Returns the positions of the removed messages.
+   *
+   * Outside the window, no queue or retained value begins to name a message. So an unnamed message stays unnamed.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
     const unnamed = [...over.values()].filter(
@@ -141,7 +145,8 @@ export function createRemoving(parts: {
     )
     const going = new Set(unnamed.map(({ position }) => position))
     for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
-    // Newest first: a message must not outlive the payload that it shares.
+    // Removes the newest messages first, because each portion has its own commit. No message may stay when the earlier
+    // message that holds its payload is gone.
     const removed = unnamed
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)

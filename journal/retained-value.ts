@@ -25,11 +25,16 @@ export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time' | 'position
 export interface SlotChange {
   topic: string
   slot: string
-  /** Identifies the commit: the position of its message, or the array of the slots that it clears. */
+  /**
+   * Identifies the commit. If the commit stores a message, this is the position of the message. If the commit removes
+   * values, this is the array of their slots.
+   */
   by: unknown
   /** The value that the commit stores. Undefined: the commit removes the stored value. */
   value?: RetainedValue | undefined
-  /** By this rule, the store can keep the old value. Undefined: the commit always takes effect. */
+  /**
+   * The rule that lets the store keep an old value with a newer event time. Undefined: the commit always takes effect.
+   */
   order?: Order | undefined
 }
 

@@ -11,14 +11,20 @@ import {
 import type { Returnable } from './returnable.ts'
 import { createTopicTree } from './topic-tree.ts'
 
-/** Milliseconds. A stored event time further ahead of the clock than this blocks no new message (design.md §7). */
+/**
+ * Limit for event times ahead of the clock, milliseconds. A stored event time beyond this limit blocks no new message
+ * (design.md §7).
+ */
 export const farFutureMs = 10 * 60 * 1000
 
 export const retainedPrefix = 'retained/'
 /** The store puts the first position of the commit in front of the value (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
-/** Holds the position of the last message that a node accepted while its clock was far behind (`clockToleranceMs`). */
+/**
+ * Under this key, the store has the first position of a commit. The node's clock was then far behind the time of the
+ * newest message (`clockToleranceMs`). The last commit of this kind counts.
+ */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
@@ -239,7 +245,10 @@ export function createRetaining(values: RetainedValues) {
   }
 }
 
-/** If returning sessions get only the newest value of this topic, they get this value from now on. */
+/**
+ * For some topics, returning sessions get only the newest value (`keep` is `latest`). This value becomes the newest of
+ * such a topic.
+ */
 function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
 }
@@ -321,7 +330,10 @@ function createSlots() {
   }
 }
 
-/** Of two values with the same event time, the value at the higher position counts (`newestOf`). */
+/**
+ * Sorts by position, because `newestOf` needs this order. Of two values with the same event time, the value at the
+ * higher position counts.
+ */
 function inOrderOfPosition(slots: ReadonlyMap<string, Held>): Map<string, Held> {
   return new Map([...slots].sort(([, a], [, b]) => a.position - b.position))
 }

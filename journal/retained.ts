@@ -88,8 +88,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // The store may report an unanswered commit of this node late, after a newer commit. Then event times decide, as
-    // they did in the store.
+    // The store may not answer a commit of this node in time. The store may then report the commit late, after a newer
+    // commit. In this case event times decide, as in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)
@@ -165,7 +165,7 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     const begin = once(() => {
       for (const change of changes) values.begin(change)
     })
-    // Without `onlyOthers`: a commit of this node that has not begun yet may change a slot first.
+    // The conditions do not have `onlyOthers`. An earlier commit of this node may still wait, and may change a slot.
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let isStored = false
     try {

@@ -63,8 +63,8 @@ export async function openReturnable(store: Store) {
     remove,
 
     /**
-     * Sets the newest message of a topic. Returning sessions get no QoS 0 messages: such a message only removes the one
-     * before.
+     * Sets the newest message of a topic. Returning sessions get no QoS 0 messages. If the newest message has QoS 0,
+     * returning sessions get no message of this topic.
      */
     setLatest(candidate: Candidate): void {
       const before = latest.get(candidate.topic)

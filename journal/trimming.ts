@@ -26,7 +26,10 @@ export type Trimming = Awaited<ReturnType<typeof openTrimming>>
 
 /** Maximum number of messages in a page. A sweep checks the streams of a page together. */
 const pageSize = 10_000
-/** A page also ends when its events have 1/128 of `limits.historyBytes`, or `minPageBytes` if that is more. */
+/**
+ * In `trimNextPage`, a page also ends after a number of bytes of events. That number is 1/128 of `limits.historyBytes`,
+ * but at least `minPageBytes`.
+ */
 const pagesOfHistory = 128
 const minPageBytes = 16 * 1024
 /** One sweep counts at most this many messages (`counting.ts`). */
@@ -118,8 +121,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // Another node may have stored a later floor. Beyond `journal.floor()`, this node may not know yet which messages
-    // are retained, and would remove retained ones.
+    // Another node may have stored a later floor than this node has received (`journal.floor()`). Above its own floor,
+    // this node may not know yet which messages are retained. This node could then remove retained messages.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)
@@ -169,7 +172,8 @@ export async function openTrimming(parts: {
       const next = await streamAfter(store, at)
       if (!next) return { ...state, historyBytes: bytes, round: { at: '', bytes: 0 } }
       const { kept, removed, read, hasLatest } = await trimStreams([next.stream], state, state.passed)
-      // A round visits a stream with entries in both indexes twice. Its bytes count only at the visit to `latest/`.
+      // A round visits a stream twice if the stream has entries in both indexes. The bytes of the stream count only at
+      // the visit to `latest/`.
       if (next.isLatest || !hasLatest) bytes += kept
       historyBytes = Math.max(0, historyBytes - removed)
       entries += read

@@ -18,9 +18,12 @@ export type Collected = ReturnType<HalfReceived['collect']>
 export type Held = ReturnType<HalfReceived['countBytes']>
 
 /**
- * Counts bytes that the node holds for clients: requests and packets that have not arrived completely or wait, and
- * unread answers. If all together exceed `limitBytes`, the oldest are given up: clients with a usual pace finish long
- * before. `freePieces`: this many pieces of a request or packet may have any size.
+ * Counts the bytes that the node holds for clients:
+ * - requests and packets that wait, or have not arrived completely
+ * - answers that clients have not read.
+ *
+ * If these bytes together exceed `limitBytes`, the oldest requests, packets and answers are given up. Clients with a
+ * usual pace have finished long before that. `freePieces`: this many pieces of a request or packet may have any size.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The counted requests and packets, in the order in which they began. */

@@ -95,7 +95,10 @@ export function costOf(payloadBytes: number, livestreams: number): number {
   return Math.max(1, (payloadBytes * Math.max(1, livestreams)) / bytesPerToken)
 }
 
-/** At this many buckets, full ones are dropped. A new bucket starts full, so no limit changes. */
+/**
+ * At this many buckets, those with all their tokens are dropped. This changes no limit, because a new bucket also
+ * starts with all tokens.
+ */
 const bucketsKept = 10_000
 
 /**

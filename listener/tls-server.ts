@@ -102,7 +102,7 @@ export function guardServer(
   }
 
   async function admit(socket: Socket): Promise<void> {
-    // Before any wait: the limit must also hold for a flood of connections that send nothing.
+    // Takes the place before the first `await`. The limit must also hold for a flood of connections that send nothing.
     const place = bounds.enter()
     if (!place) return refuse(socket, 'max-connections')
     open.add(socket)
@@ -110,7 +110,7 @@ export function guardServer(
     socket.once('close', () => {
       open.delete(socket)
       const client = clients.get(ends)
-      // A client that sent nothing only checked that the port is open.
+      // Warns only if the client has sent something. A client that sent nothing has just checked that the port is open.
       if (client && !client.isJudged && socket.bytesRead > 0) warn(client.address, closedEarly)
       clients.delete(ends)
       place.leave()

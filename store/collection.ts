@@ -20,8 +20,9 @@ export interface Collection<T> {
   /** A condition for a commit: the stored document is still the one that `get` returns now. */
   unchanged(key: string): Change
   /**
-   * Calls `listener` for each change of another node, once `get` returns the new document. Also reports a commit of
-   * this node that rejected without an answer, if Redis has applied the commit.
+   * Calls `listener` for each change of another node, after `get` has the new document. A commit of this node can
+   * reject because Redis did not answer in time. If Redis has applied such a commit, `listener` gets the changes of
+   * that commit too.
    */
   onChanged(listener: ChangeListener<T>): void
 }

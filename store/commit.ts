@@ -16,8 +16,8 @@ export interface Pending {
 }
 
 /**
- * Commits that arrive during a write wait. The next write takes them as a group, in the order of the calls. `write`
- * must settle every commit of its group, and must not reject.
+ * A commit that arrives during a write has to wait. The next write takes a group of waiting commits, in the order of
+ * the calls. `write` must settle every commit of its group, and must not reject.
  */
 export function createGroupCommit<P extends Pending>(write: (group: readonly P[]) => Promise<void>) {
   const waiting: P[] = []
@@ -73,7 +73,7 @@ function takeGroup<P extends Pending>(waiting: P[]): P[] {
   return waiting.splice(0, count)
 }
 
-/** Whether `condition` holds for the stored entry, if there is one. */
+/** Whether `condition` holds for the stored entry. `stored` is undefined if there is no entry. */
 export function holds(
   condition: Condition,
   stored: { value: Buffer; time: number | undefined } | undefined,

@@ -136,7 +136,7 @@ async function droppedBytes(directory: string): Promise<number> {
   return drops.reduce((sum, [, bytes]) => sum + Number(bytes), 0)
 }
 
-/** Rejects if only CURRENT is missing: LevelDB would delete the other files of the directory. */
+/** Rejects if CURRENT is missing, but the directory has other files of LevelDB. LevelDB would delete these files. */
 async function checkFiles(directory: string): Promise<void> {
   const names: string[] = await readdir(directory).catch(() => [])
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))

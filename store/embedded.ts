@@ -138,9 +138,9 @@ export async function openEmbeddedStore(
 }
 
 /**
- * Writes batches, and recovers from a failed write by opening the database again. A write that fails half-way leaves a
- * torn record in LevelDB's log: a crash would lose all later records. If only the sync has failed, LevelDB applies the
- * rejected batch at the opening: the recovery undoes the batch.
+ * Writes batches, and recovers from a failed write by opening the database again. The recovery handles two cases:
+ * - A write that fails half-way leaves a torn record in LevelDB's log. A crash would then lose all later records.
+ * - If only the sync has failed, LevelDB applies the rejected batch at the opening. The recovery then undoes the batch.
  */
 function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
   /** The batch whose write failed. Undefined: the last write succeeded. */
@@ -159,7 +159,7 @@ function createWriting(db: ClassicLevel<string, Buffer>, written: Written) {
     /** Does nothing if the last write succeeded. */
     async recover(): Promise<void> {
       if (!failed) return
-      // Before the database is closed: once open again, the database may show the failed batch.
+      // Reads the former values before the database is closed. Once open again, the database may show the failed batch.
       former ??= await readStored(
         db,
         failed.map(({ key }) => key),
@@ -316,7 +316,10 @@ function hasConditions({ changes }: Pending): boolean {
   return changes.some(mustCheck)
 }
 
-/** Whether a change has a condition that may fail without other nodes. */
+/**
+ * Whether this driver must check a condition of the change. Without other nodes, a condition with `onlyOthers` cannot
+ * fail.
+ */
 function mustCheck(change: Change): change is ConditionalChange {
   return isConditional(change) && !('onlyOthers' in change)
 }

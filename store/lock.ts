@@ -93,7 +93,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       try {
         if (await replace(before, mine)) return { held: [{ check: key, when: { value: mine } }], release }
       } catch (error) {
-        release() // The store may have applied the commit.
+        release() // The store may have applied the commit: then this frees the lock.
         throw error
       }
     }
@@ -122,7 +122,7 @@ async function createSharedLock(store: Store, key: string, patience: number) {
       return true
     } catch (error) {
       if (!(error instanceof ConditionFailed)) throw error
-      // A node that is still starting does not receive changes yet.
+      // Reads the entry itself: a node that is still starting does not receive changes yet.
       stored = (await store.get(key))?.toString()
       return false
     }

@@ -111,7 +111,8 @@ async function openShared(
     const isMoved = await moveFormerStore({ server, project, stage, onMembers })
     if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
-      // Opens the store again: `follow` then leaves out all changes made until now.
+      // Opens the store again, so that `follow` leaves out all changes made until now. `follow` reports only changes
+      // that come after the opening.
       await store.close()
       store = await open()
     }

@@ -19,9 +19,9 @@ interface Compactable {
 }
 
 /**
- * Frees the disk space of removed keys, which LevelDB would keep for days: docs/decisions.md, "The space of removed
- * entries is asked for". Waits while much is written, because LevelDB would then not end the compaction. `now` returns
- * milliseconds.
+ * Frees the disk space of removed keys. LevelDB alone would keep this space for days: docs/decisions.md, "The space of
+ * removed entries is asked for". Waits while much is being written. LevelDB could not finish a compaction during that
+ * time. `now` returns milliseconds.
  */
 export function startReclaiming(db: Compactable, now: () => number = () => performance.now()) {
   const written: Written = { removed: 0, bytes: 0 }

@@ -69,7 +69,8 @@ export async function mend(directory: string): Promise<Mending> {
     return { outcome: 'repaired', movedTo, entries: saved.entries }
   }
   const replacement = { at, movedTo, reason: saved.reason }
-  // Before the rename: after a crash in between, a node with an empty store would look healthy.
+  // Writes the note before the rename. In the other order, a crash in between could leave no note. The node would then
+  // start with an empty store, and look healthy.
   await writeNote(directory, replacement)
   await rename(directory, movedTo)
   await sync(dirname(directory))

@@ -19,22 +19,22 @@ export interface Store {
    */
   last(prefix: string, count: number, before?: string): Promise<[key: string, value: Buffer][]>
   /**
-   * Applies all changes or none. After the promise resolves, the changes survive `kill -9` and power loss. Commits take
-   * effect and resolve in the order of the calls. Resolves with the first number that the commit took, or 0 if it took
-   * none (`Numbered`). Rejects
+   * Applies all changes or none. After the promise resolves, the changes survive `kill -9` and power loss. On Redis,
+   * its settings decide about power loss. Commits take effect and resolve in the order of the calls. Resolves with the
+   * first number that the commit took, or 0 if none (`Numbered`). Rejects
    * - with `ConditionFailed` if a condition does not hold. The commit has changed nothing. `onOthers` has reported all
    *   earlier commits of other nodes.
    * - with `Fenced` if this node is no longer a member (`SharedStore.enter`). The commit has changed nothing.
-   *   `onOthers` may still have to report earlier commits.
-   * - with `OutcomeUnknown` if the store on another machine did not answer. The commit may have taken effect, or may
-   *   still take effect.
-   * - with the error of the driver in all other cases. If a disk has failed, the commit may be on the disk. The
-   *   embedded driver undoes the commit before it writes the next. If the process ends earlier, the commit may have
-   *   taken effect at the next start.
+   *   `onOthers` may not have reported all earlier commits yet.
+   * - with `OutcomeUnknown` if the store is on another machine and did not answer. The commit may have taken effect, or
+   *   may still take effect.
+   * - with the error of the driver in all other cases. If a disk has failed, the rejected commit may be on the disk.
+   *   The embedded driver undoes this commit before it writes another one. If the process ends before that, the commit
+   *   may take effect at the next start.
    *
    * `underway` lets the caller begin work that need not wait for the disk. The driver may call `underway` with the
-   * first number when it begins to store the changes: at most once, in the order of the commits, before the commit
-   * resolves, and perhaps before `commit` returns. The commit may still fail.
+   * first number when it begins storing the changes. It does so at most once, in the order of the commits, before the
+   * commit resolves. This call may even come before `commit` returns. The commit may still fail afterwards.
    */
   commit(changes: readonly Change[], underway?: (first: number) => void): Promise<number>
   /** The highest number that a commit has taken, or 0 (`Numbered`). */
@@ -84,11 +84,11 @@ export type SharedStore = Store & {
   /** Called once, by `nodes/followed-store.ts`, for all listeners of `onOthers`. */
   readonly follow: Follow
   /**
-   * Makes this node a member: commits `changes`, which store `membership.value` under `membership.key`. All later
+   * Makes this node a member: commits `changes`, which must store `membership.value` under `membership.key`. All later
    * commits of this node are fenced: they apply only while the key has this value. Each membership needs a new value.
    *
-   * After a `Fenced` or a further call of `enter`, the driver refuses all commits until `enter` resolves. By then this
-   * node has received all earlier commits of other nodes.
+   * After a `Fenced`, the driver refuses all commits until a call of `enter` resolves. A further call of `enter` has
+   * the same effect. When `enter` resolves, this node has received all earlier commits of other nodes.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
   /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */
@@ -96,13 +96,14 @@ export type SharedStore = Store & {
 }
 
 /**
- * Calls `listener` with every commit of other nodes since this store was opened, in commit order, exactly once. One
- * call has the changes of one or more whole commits.
+ * Calls `listener` with the commits that other nodes have made since this store was opened. `listener` gets each commit
+ * exactly once, in commit order. One call has the changes of one or more whole commits.
  *
- * A commit of this node resolves after `listener` has received all earlier commits of other nodes. `listener` receives
- * later commits in a later turn of the event loop. If Redis applies a commit of this node but answers too late, the
- * commit rejects. `listener` then receives the commit like one of another node. A caller that applies its successful
- * commits and all received commits has the content of the store.
+ * All earlier commits of other nodes reach `listener` before a commit of this node resolves. Later commits of other
+ * nodes reach `listener` in a later turn of the event loop.
+ *
+ * Redis may apply a commit of this node but answer too late. The commit then rejects, and `listener` receives it as if
+ * another node had made it. A caller that applies its successful commits and all received ones has the store's content.
  *
  * The driver calls `onGap` when `listener` has missed commits: the log of changes was too short, Redis lost data, or
  * `listener` threw. The node must then load everything again. `listener` still receives the commits after the gap. Call
@@ -179,9 +180,9 @@ export class OutcomeUnknown extends Error {
 export type Told = { put: string; value: Buffer } | { del: string } | { tell: string; value: Buffer }
 
 /**
- * The last write wins by *event time* (service.md §6.3): a stored entry with a later event time than `time` stays. An
- * event time later than `horizon` does not count, because a clock far ahead must not block newer arrivals (design.md
- * §7).
+ * The last write wins by *event time* (service.md §6.3). A stored entry with a later event time than `time` stays. But
+ * if its event time is later than `horizon`, the stored entry is replaced. Otherwise a clock far ahead would block
+ * newer arrivals (design.md §7).
  */
 export interface Order {
   /** Event time of the change, milliseconds since the epoch. */

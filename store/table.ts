@@ -124,7 +124,7 @@ function indexed(table: Buffer, { offset, size }: Handle): Block[] {
   const blocks: Block[] = []
   let before = ''
   while (!entries.isAtEnd()) {
-    // Skips the number of bytes that the key shares with the previous key: always 0 in an index.
+    // Skips one number: how many bytes the key shares with the previous key. In an index, this number is always 0.
     entries.number()
     const keyBytes = entries.number()
     entries.number()

@@ -14,7 +14,10 @@ export async function untilDone<Result>(
     failed: (error: unknown) => void
     /** Called after each pause. False ends the attempts. */
     isWanted?: () => boolean
-    /** Aborting it ends a pause and all further attempts. Without a signal, a pause does not keep the process alive. */
+    /**
+     * An abort of this signal ends a pause at once, and prevents further attempts. Without a signal, a pause does not
+     * keep the process alive.
+     */
     signal?: AbortSignal
     pauseMs?: number
     /** Whether an attempt has failed before the call: `untilDone` then begins with a pause. */

@@ -6,8 +6,9 @@ const intervalMs = 60_000
 const maxSubjects = 100
 
 /**
- * Logs a frequent warning: at most one line a minute for each `subject`, and 100 lines a minute in all. `times` counts
- * the warnings about the subject since its last line. `leftOut` counts other warnings that got no line.
+ * Logs a frequent warning. Each `subject` gets at most one line a minute. All subjects together get at most 100 lines a
+ * minute. `times` counts the warnings about the subject since its last line, with the present one. `leftOut` counts
+ * warnings that got no line and are in no `times`.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

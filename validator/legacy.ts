@@ -37,8 +37,8 @@ interface LegacyParts {
 }
 
 /**
- * Handles events over HTTPS by the legacy rules (design.md §9). Each service has a verdict of its own. A livestream
- * without a topic gets a topic, but not this event (service.md §3).
+ * Handles events over HTTPS by the legacy rules (design.md §9). The hub judges each service by itself. If a livestream
+ * has no topic, the hub makes the topic. It does not publish this event for that livestream (service.md §3).
  */
 export function createLegacy(parts: LegacyParts) {
   const { topics, store, clock, log, metrics } = parts
@@ -154,7 +154,7 @@ function settlementOf(
   const repetition =
     ids.size > 0 ? repetitions(fingerprintOf(kind.name, institutionId, source), nextEventId) : undefined
   const id = repetition?.id ?? nextEventId()
-  // Messages of a livestream must not contain the name of a blocked service.
+  // The messages name only the services for which the event is published. They must not name a blocked service.
   const services = completed.filter((_, index) => withTopic.includes(livestreamOf(verdicts[index]) ?? ''))
   const stored: HubEvent = { ...event, id, services }
   const payload = Buffer.from(JSON.stringify(stored))

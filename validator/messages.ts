@@ -124,7 +124,10 @@ export function describeOutcome(
   }
 }
 
-/** The event that a report is about. A report with errors or of a dry run is stored with the beginning of the event. */
+/**
+ * The event that a report is about. If the report has errors, the beginning of the event is stored with the report. The
+ * same holds for the report of a dry run.
+ */
 export interface Source {
   payload: Buffer
   /** The readable part of the payload. */
@@ -168,7 +171,10 @@ function keptReport(
   return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
 }
 
-/** Copies the first bytes of the event: a view would keep the whole event in memory. */
+/**
+ * Copies the first bytes of the event. Without a copy, the excerpt would share the memory of the whole event. The whole
+ * event would then stay in memory.
+ */
 function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   const event = isRecord(value) ? value : {}
   return {
@@ -178,7 +184,10 @@ function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   }
 }
 
-/** Services without repetitions. A livestream named with and without its `id` counts once. */
+/**
+ * Returns each service once. A service may be listed twice: with its `id` and without. Then only the one with the `id`
+ * stays.
+ */
 export function eachOnce(services: readonly unknown[]): { id: string | null; externalId: string | null }[] {
   const given = services
     .filter(isRecord)

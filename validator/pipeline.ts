@@ -28,7 +28,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
   repetitions: Repetitions
   store: Pick<Store, 'commit'>
   fanout: FanOut<Prepared> & {
-    /** Sends messages without storing them. Used for the report that an event could not be stored. */
+    /** Sends messages without storing them. If an event could not be stored, its report goes out this way. */
     announce(messages: readonly Message[]): void
   }
   work: WorkPlanner
@@ -143,7 +143,10 @@ export type Decided = {
   way: Way
 } & (
   | { event: { decision: Decision; submission: Submission }; settled?: undefined }
-  /** The event is not published: there is only a report. */
+  /**
+   * For a dry run, or for a PUBLISH that the broker has refused. The event is not published, and `settled` has its
+   * report.
+   */
   | { event?: undefined; settled: Settled }
 )
 
@@ -261,8 +264,10 @@ function readLoosely(payload: Buffer): unknown {
 }
 
 /**
- * Stores the messages of a decision and all its other changes in one commit, then sends the messages. Rejects if the
- * commit fails, or if a recipient may lack a message.
+ * Returns a function that carries out a decision. One commit stores the messages and all other changes of the decision.
+ * Some messages may go out while the commit is still under way. The function resolves when all messages are sent.
+ *
+ * The function rejects if the commit fails. It also rejects if a recipient may lack a message.
  */
 export function createStoring<Prepared extends Batch>(parts: {
   store: Pick<Store, 'commit'>
@@ -289,7 +294,8 @@ export function createStoring<Prepared extends Batch>(parts: {
       repetition?.failed()
       throw error
     }
-    // Update the memory at once, before this node receives a later commit of another node.
+    // The calls below update topics and marks in memory. Do not wait for anything before these calls. Otherwise this
+    // node could receive a later commit of another node first.
     way.stored = performance.now()
     way.position = first
     if (missing) topics.show(missing.created)

@@ -7,14 +7,15 @@ export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
 const rememberMs = 3_600_000
 /** Maximum number of marks: see `Mark`. */
 const maxRemembered = 100_000
-/** Number of old marks that each new mark may remove. With one, the number of marks could never fall. */
+/** Each new mark may remove this many old marks. If this number were 1, the total of marks could never fall. */
 const forgottenAtOnce = 2
 /** Maximum number of decisions about one event: see `decideWithRetries`. */
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * Key suffix of an event's second mark, which says that the event is not published for all of its services. No
- * livestream and no queue has this name.
+ * The end of the key of an event's second mark. This mark says that the event is not published for at least one
+ * service. In this place, a mark for work has a livestream id or a queue name. No livestream and no queue is called `in
+ * part`.
  */
 const inPart = 'in part'
 
@@ -36,11 +37,11 @@ export interface Repetition {
   isRepeated: boolean
   /** An equal event came before, and was published for all of its services. */
   isRepeatedWhole: boolean
-  /** Notes that the event is not published for all of its services: see `isRepeatedWhole`. */
+  /** Notes that the event is not published for at least one of its services (see `isRepeatedWhole`). */
   markPublishedInPart(): void
   /**
-   * Returns the changes of one piece of work, or none if an equal event brought the same work. `scope` names the work,
-   * such as a livestream id.
+   * Returns the changes of one piece of work. Returns none if this work is stored, or being stored, for an equal event.
+   * `scope` names the work, such as a livestream id.
    */
   once(scope: string, make: () => Work): readonly Change[]
   /** The changes that store the marks of this event, and remove old marks. */
@@ -104,7 +105,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return [
           ...forgotten.map(({ key }) => ({ del: prefix + key })),
           ...own.map(({ mark }) => markChange(mark)),
-          // This commit must fail if the equal event that is still being stored fails.
+          // An equal event may still be on its way to the store. If the commit of that event fails, this commit must
+          // fail too.
           ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
         ]
       },
@@ -157,15 +159,22 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return mark && isRecent(mark) ? mark : undefined
   }
 
-  /** A time far in the future is not recent either: the clock was set back. */
+  /**
+   * Whether the time of a mark is less than `rememberMs` from now. If the clock was set back, a mark may lie in the
+   * future. A mark far in the future is not recent.
+   */
   function isRecent({ at }: Mark): boolean {
     return Math.abs(clock() - at) < rememberMs
   }
 
-  /** Returns marks to remove: all `unremovedMarks`, then old or surplus marks until there are `count`. */
+  /**
+   * Returns marks to remove. The `unremovedMarks` that may still be removed come first. Old or surplus marks follow,
+   * until there are `count` marks in all. `count` 0: returns none.
+   */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // A mark whose event has come again must stay.
+    // If the event of a mark came again, the key may have a newer mark. The newer mark must stay, so its key is not
+    // removed.
     const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -173,8 +182,9 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
 }
 
 /**
- * Calls `decide`, which decides about an event and stores the decision. Calls `decide` again if its commit fails
- * because of a mark: another node was first, or an equal event was not stored.
+ * Calls `decide`, which decides about an event and stores the decision. Calls `decide` again if the commit failed
+ * because of a mark. In that case another node was first, or an equal event was not stored. Rejects after
+ * `maxDecisions` calls, and at once with any other error.
  */
 export async function decideWithRetries<Result>(
   decide: (isAgain: boolean) => Promise<Result>,
@@ -190,8 +200,10 @@ export async function decideWithRetries<Result>(
 }
 
 /**
- * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts: over HTTPS, only the
- * URL tells next tracks from playing tracks. The part before the slash stands for the institution (`institutionOf`).
+ * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts: over HTTPS, the kind
+ * may be only in the URL. A next track and a playing track can then have equal bytes.
+ *
+ * The part before the slash stands for the institution (`institutionOf`).
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)
@@ -213,7 +225,7 @@ function readMark(key: string, value: Buffer): Mark {
   return { key, at: Number(at), id: id.join(' ') }
 }
 
-/** Notes that the hub got an event, or did some work for the event. */
+/** A record that the hub got an event, or did some work for the event. */
 interface Mark {
   /** Begins with the institution of the event: `{institution}/…`. */
   key: string
@@ -262,8 +274,9 @@ function createMarks(parts: {
     },
 
     /**
-     * Returns at most `count` marks that are old or too many. Marks of the institution of `key` come first. The caller
-     * must remove all returned marks: no mark is returned a second time.
+     * Returns at most `count` marks to remove. Old marks of the institution of `key` come first. Old marks of other
+     * institutions follow. If `limit` is reached, surplus marks follow too. `take` returns no mark twice, so the caller
+     * must remove all returned marks.
      */
     take(count: number, key: string): Mark[] {
       const taken: Mark[] = []
@@ -308,7 +321,10 @@ function createMarks(parts: {
 
 type Line = ReturnType<typeof createLine>
 
-/** A queue of marks, oldest first. To find the first entry, a Map would step over all deleted entries. */
+/**
+ * A queue of marks, the oldest first. It is an array, which gives the first entry at once. A Map would first step over
+ * all deleted entries.
+ */
 function createLine() {
   let marks: Mark[] = []
   let first = 0

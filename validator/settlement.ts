@@ -10,7 +10,7 @@ import type { NewTopics } from './topics.ts'
 /** The content of one commit, to be stored before the publisher gets its acknowledgement. */
 export interface Settlement {
   messages: readonly Message[]
-  /** Undefined: all livestreams of the event have topics. */
+  /** New topics for livestreams of the event. Undefined: the event needs no new topic. */
   topics: NewTopics | undefined
   /** Undefined: the event is not published. */
   accepted: Accepted | undefined
@@ -31,13 +31,20 @@ export interface Accepted {
   /** The event as JSON: the payload of its messages. */
   payload: Buffer
   institutionId: string
-  /** Livestreams that the event is published for. Their messages come first in the commit, in this order. */
+  /**
+   * Livestreams for which the event is published. The commit has one message for each of them. These messages come
+   * before all other messages of the commit, in this order.
+   */
   livestreamIds: readonly string[]
 }
 
 /**
  * Plans the deliveries of an accepted event to webhooks and plugin targets (design.md §10). The pipeline calls `plan`
- * for events with `plugins` or a livestream in `withWebhooks`, or for all if `isForAll` is true.
+ * in these cases:
+ *
+ * - The event has `plugins`.
+ * - A livestream of the event is in `withWebhooks`.
+ * - `isForAll` is true.
  */
 export interface WorkPlanner {
   /** The livestreams that have webhooks. */

@@ -60,15 +60,18 @@ export async function createTopics(store: Store) {
     },
 
     /**
-     * The owner of a livestream that no feed ever listed, according to its topic and topics with similar external ids.
-     * If the topics have several owners, returns one other than `asker`. `unknown`: a topic names no owner. Undefined:
-     * there is no such topic.
+     * Returns the owner of a livestream that no feed ever listed. Asks the topic of the livestream, and topics with
+     * similar external ids. If these topics have several owners, returns one that is not `asker`.
+     *
+     * - `unknown`: one of these topics names no owner.
+     * - Undefined: there are no such topics.
      */
     ownerOf(livestreamId: string, externalId: string, asker: string): string | 'unknown' | undefined {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
-      // An owner other than `asker` wins: external ids with equal checksums are easy to make up.
+      // An owner other than `asker` wins. It is easy to make up an external id with the same checksum. The topic of
+      // such an id must not make `asker` the owner.
       return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 
@@ -162,7 +165,10 @@ function toChange(topic: Topic): Change {
   return { put: prefix + topic.id, value: JSON.stringify(topic), order }
 }
 
-/** Of two topics, the store keeps the one with the greater order: the earlier topic. */
+/**
+ * The order of a topic: an earlier topic has a greater order. Of two topics, the store keeps the one with the greater
+ * order.
+ */
 function orderOf({ createdAt }: Topic): number {
   return -Date.parse(createdAt)
 }

@@ -59,14 +59,15 @@ export function judgeService(service: Service, path: string, institutionId: stri
   if (dropped.length > 0) {
     const own = dropped.filter(isOwn)
     if (own.length === 0) return foreign()
-    // Accepts the last publisher, even if it has left the feed as well.
+    // Accepts the publisher that a feed named last for the livestream. That publisher may have left the feed too.
     const named = own.filter(isOfPublisher)
     if (named.length > 0) return choose(named)
     return isOwnPublisher ? choose(own) : wrongPublisher(own)
   }
 
   if (!isOwnPublisher) return wrongPublisher([])
-  // A made-up external id may lead to the id of a listed livestream, with this service type or another.
+  // A made-up external id may lead to the id of a listed or former livestream. This can happen with every service type,
+  // so the hub tries all of them. The service is then blocked.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId.get(id) ?? by.former.byId.get(id)))
     return ambiguous('.externalId', quote(externalId))
@@ -80,8 +81,8 @@ export function judgeService(service: Service, path: string, institutionId: stri
   return accept(livestreamId, true)
 
   /**
-   * Accepts one of these livestreams with the same external id. The service must name one of several by `id`, or by a
-   * `type` that no other has.
+   * Accepts one of `named`: livestreams with the same external id. If there are several, the `id` of the service
+   * chooses one. Without `id`, the `type` of the service chooses, if only one livestream has that type.
    */
   function choose(named: readonly Livestream[]): Verdict {
     const fits = ({ id, type }: Livestream) =>
@@ -107,7 +108,10 @@ export function judgeService(service: Service, path: string, institutionId: stri
     return { blocked: errorItem('service.institution.mismatch', path, detail) }
   }
 
-  /** `own`: the institution's livestreams with this external id. Empty: no feed ever listed one. */
+  /**
+   * Blocks the service, because its publisher is wrong. `own`: the livestreams of the institution with this external
+   * id. Empty: no feed ever listed a livestream with this external id.
+   */
   function wrongPublisher(own: readonly Livestream[]): Verdict {
     const expected = own.map(({ publisher }) => publisher.id).join(' or ')
     const why = own.length > 0 ? `, expected ${expected}` : ` is unknown, or not one of ${institutionId}`
@@ -155,7 +159,7 @@ export interface Judged {
   withoutTopic: ReadonlySet<string>
   /** Those of `ids` that have a topic: the event is published for them. */
   withTopic: readonly string[]
-  /** All services: accepted ones with the livestream and publisher ids that the hub knows. */
+  /** All services of the event. In the accepted ones, the hub has set `id` and `publisherId`. */
   completed: readonly Service[]
 }
 

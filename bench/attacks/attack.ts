@@ -24,7 +24,10 @@ export interface Force {
   connections: number
   /** Number of addresses of this machine that the connections come from, beginning with 127.0.0.1. */
   addresses: number
-  /** Least number of pieces. To reach this number, the attack lasts up to three times `seconds`. */
+  /**
+   * Least number of pieces. If `seconds` is too short for them, the attack goes on. It lasts at most three times
+   * `seconds`.
+   */
   pieces?: number
 }
 

@@ -12,8 +12,8 @@ import { type Attack, createAssault, type Target } from './attack.ts'
 /** Delay of each acknowledgement. A delivery would fail after 20 s. */
 const acknowledgeAfterMs = 15_000
 /**
- * Enough webhooks for all delivery slots that one institution can take: 256 on the node, 16 for one endpoint. Several
- * livestreams are needed, because an institution has at most 50 webhooks of one livestream.
+ * These webhooks use all delivery slots of one institution. It has 256 slots on a node, and at most 16 for one
+ * endpoint. An institution has at most 50 webhooks of one livestream, so several livestreams are needed.
  */
 const endpoints = 18
 const webhooksEach = 16

@@ -29,8 +29,8 @@ export async function openUser(subject: Subject, opening: Opening): Promise<Clie
 }
 
 /**
- * Publishes at QoS 1, `atOnce` events at a time. Returns the acknowledged events. `past`: without validation on Aedes
- * (`Subject.entry`).
+ * Publishes events at QoS 1, in groups of `atOnce`. Returns the acknowledged events. `past`: on Aedes, the events
+ * bypass the validation (`Subject.entry`).
  */
 export async function publish(
   place: Place,

@@ -69,7 +69,10 @@ async function fill(ground: Ground, env: Record<string, string>, options?: Optio
   }
 }
 
-/** Variables that make room for sessions and history, if this release knows them. */
+/**
+ * Variables that make room for sessions and history. Variables for the history are left out if this release does not
+ * know them.
+ */
 function envOf(ground: Ground, options: Options): Record<string, string> {
   const count = single(options, 'history')
   const livestreams = ground.institutions.reduce((sum, each) => sum + each.livestreams.length, 0)

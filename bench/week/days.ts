@@ -43,7 +43,8 @@ export interface Part {
 
 /**
  * Runs a hub through the past days until now, as fast as the store allows. `seen` gets the figures of each part. Disk
- * and Redis are measured every hour of the hub's clock, because they can be larger during a part than at its end.
+ * and Redis are measured after every hour of the hub's clock. The largest size counts. The size at the end of a part
+ * can be smaller.
  */
 export async function live(
   place: Place,

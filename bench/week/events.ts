@@ -13,7 +13,10 @@ const stateMs = 300_000
 /** A livestream with dead webhooks has this many times the events of another livestream. */
 export const busier = 3
 
-/** Makes the event with this number, at the time `at`. The first `busy` livestreams get `busier` times as many. */
+/**
+ * Makes the event number `number`, for the time `at`. Each of the first `busy` livestreams gets `busier` times the
+ * events of any other livestream.
+ */
 export function eventAt(livestreams: readonly Livestream[], busy: number, number: number, at: number) {
   const inRound = livestreams.length + (busier - 1) * busy
   const nth = number % inRound

@@ -108,9 +108,9 @@ export function createRetainedSending(parts: {
   }
 
   /**
-   * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are done.
-   * Adds a topic to `underway`, and sends no value, if a live message of the topic is still going out: nobody knows yet
-   * whether the client gets that message.
+   * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are
+   * done. Adds a topic to `underway`, and sends no value, if a live message of the topic is still going out: nobody
+   * knows yet whether the client gets that message.
    */
   function send(
     session: Session,

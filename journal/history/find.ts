@@ -42,7 +42,7 @@ export interface Search {
   isWhole: boolean
 }
 
-/** Messages for the search to check, in order. Without `entry`, a message is not checked: its bytes still count. */
+/** Messages for the search, in order. The search does not check a message without `entry`, but counts its bytes. */
 type Candidates = AsyncIterable<{ entry?: Entry | undefined; bytes: number }>
 
 interface Parts {
@@ -137,7 +137,7 @@ async function* rangesToSearch(
 async function* everything(store: Store, from: number, end: number): Candidates {
   for await (const [key, value] of store.range(journalPrefix, { from: padded(from), before: padded(end) })) {
     const { entry, sharedWith } = readEntry(positionIn(key), value)
-    // The message that holds the shared payload came before.
+    // Of messages that share a payload, the search checks only the first, which holds it.
     yield { entry: sharedWith === undefined ? entry : undefined, bytes: value.length }
   }
 }

@@ -129,8 +129,9 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     },
 
     /**
-     * Returns the newest events that any node decided after a position, in order. `leftOut`: how many more there were,
-     * null if unknown. `next`: the `after` of the next call, never below this one.
+     * Returns the newest events that any node decided after position `after`, in order. `leftOut`: how many more such
+     * events there were, null if unknown. `next`: the `after` of the next call. `next` is never below the `after` of
+     * this call.
      */
     async since(after = journal.head()): Promise<Since> {
       const next = Math.max(after, journal.head())

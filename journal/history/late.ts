@@ -7,7 +7,10 @@ import { indexesOf, newestFirst } from './newest.ts'
 
 /** Clocks of nodes differ: two times prove an order only if they are further apart than this, milliseconds. */
 const toleranceMs = 60_000
-/** A retained event time at most this far ahead of the clock certainly blocks older event times, milliseconds. */
+/**
+ * How far a retained event time may be ahead of the clock, milliseconds. Up to this limit, messages with older event
+ * times certainly do not replace the value.
+ */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */
 const maxLookedAt = 100
@@ -16,11 +19,15 @@ const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * A late message is never retained: a message with a newer event time came before. Finds the newer message. The proof
- * comes from the store alone, so all nodes answer alike. After the newer message was stored,
- * - the journal must have kept all messages,
- * - all event times of the topic must have been at most `defendedMs` ahead of the clock,
- * - no operator may have cleared the topic, and no node's clock may have been set back.
+ * A late message comes after a message of its topic with a newer event time. Late messages are never retained. For a
+ * late message, the search finds the newer message.
+ *
+ * The search proves from the store alone that the message is late. So all nodes answer alike. The proof needs four
+ * facts about the time since the newer message was stored:
+ * - The journal has kept all messages.
+ * - All event times of the topic were at most `defendedMs` ahead of the clock.
+ * - No operator has cleared the topic.
+ * - No node's clock was set back.
  */
 export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
   /** Finds the newer message for each message of an event. Undefined: not late, or no proof. */
@@ -33,8 +40,8 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states are left out, because they end by themselves. So are messages of the former release (no
-    // `institutionId`): their positions prove no order.
+    // Control states are left out, because they end by themselves. Messages of the former release (no `institutionId`)
+    // are left out too. The positions of such messages prove no order.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined
     let newest: { position: number; time: number } | undefined

@@ -9,7 +9,10 @@ export interface Member {
   node: string
   /** The name of the node for operators. */
   name: string
-  /** How often the node has joined. By this number, Redis refuses commits of an earlier membership. */
+  /**
+   * How often the node has joined. This number makes the stored value of each membership different. So Redis can refuse
+   * commits of an earlier membership.
+   */
   number: number
 }
 

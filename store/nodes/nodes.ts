@@ -18,7 +18,9 @@ export interface Nodes {
   nameOf(node: string): string
   /** Whether this node is the leader: one living node does the work that only one node must do. */
   isLeader(): boolean
-  /** Calls back when another node, or the former id of this node, is gone. */
+  /**
+   * Calls back with the id of a node that is gone. This id can also be the one that this node had before its restart.
+   */
   onGone(listener: (node: string) => void): void
   /** Calls back when nodes have joined, or are gone. */
   onChange(listener: () => void): void

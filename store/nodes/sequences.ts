@@ -6,9 +6,9 @@ const perNode = 64
 export type Sequences = ReturnType<typeof createSequences>
 
 /**
- * Makes sequences. A sequence is one number, made of the milliseconds since the epoch, a counter and the slot of the
- * node. It is greater than all that the node has made or heard: docs/decisions.md, "Later entries sort behind, whatever
- * the clocks say".
+ * Makes sequences. A sequence is one number: milliseconds since the epoch, a counter and the node's slot. A new
+ * sequence is greater than every sequence that this node has made or heard: docs/decisions.md, "Later entries sort
+ * behind, whatever the clocks say".
  */
 export function createSequences(clock: () => number, nodes: NumberedNode) {
   let last = 0

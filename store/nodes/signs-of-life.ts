@@ -7,13 +7,13 @@ import type { createOwnSlot } from './own-slot.ts'
 /** Time between two signs of life, milliseconds. */
 const usualIntervalMs = 1_000
 /**
- * Another node is gone if it stays silent for more than this many signs of this node. If the limit were a time, an
- * unreachable store or a wrong clock would make nodes look dead.
+ * Maximum number of own signs that this node counts since another node's last sign. With one more, the other node is
+ * gone. The limit is not a time. Otherwise an unreachable store or a wrong clock would make nodes look dead.
  */
 const patience = 5
 /**
- * Maximum number of signs without an answer. A node that reads the log slowly gets answers late, but must go on giving
- * signs.
+ * Maximum number of this node's signs that have no answer yet. The limit is high: a node that reads the log slowly gets
+ * its answers late. Such a node must still go on giving signs.
  */
 const maxUnderway = 30
 
@@ -30,7 +30,7 @@ export function createSignsOfLife(parts: {
   intervalMs: number | undefined
 }) {
   const { store, members, self, own, removed, log, intervalMs = usualIntervalMs } = parts
-  /** By node: signs that this node has committed since the last sign of that node. */
+  /** By id of another node: the signs of this node that counted since the other node's last sign. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   /** How many signs of this node the store has not answered yet. */
@@ -61,7 +61,8 @@ export function createSignsOfLife(parts: {
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
-      // Signs that are answered together count once: the signs of other nodes may be late like these answers.
+      // At most one sign counts per interval. Several answers at once were late. The signs of other nodes may be late
+      // too.
       if (hasCounted || isRemoving) return
       hasCounted = true
       for (const [, { node }] of members.all()) {
@@ -90,7 +91,8 @@ export function createSignsOfLife(parts: {
       }
     } finally {
       isRemoving = false
-      // Not in the loop: until its end, the leader could be a silent node, and nobody would clean up.
+      // Calls `removed` only after the loop. Before the loop ends, a silent node may still be the leader. Nobody would
+      // then clean up after the removed nodes.
       if (gone.length > 0) removed(gone)
     }
   }

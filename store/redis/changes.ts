@@ -3,21 +3,26 @@ import type { Change, Condition, StoredRecord, Told } from '../store.ts'
 import { timeOf } from '../stored-value.ts'
 
 /*
- * How a group of commits is encoded. The changes are one sequence of bytes, which the commit script appends unchanged
- * to the log. The conditions are a second sequence, which only the script reads. Numbers are big endian; the brackets
- * say how many bytes:
+ * How a group of commits is encoded. The changes are one sequence of bytes. The commit script appends this sequence
+ * unchanged to the log. The conditions are a second sequence, which only the script reads. Lengths, counts, indexes and
+ * times are big endian. In this list, brackets give the size of a field in bytes:
  *
  * - a change: kind (1) · length of the key (4) · length of the value (4) · horizon (8) · key · event time (8) · value
- * - a commit with conditions: index of its first change in the group, from 1 (4) · how many changes (4) · how many
- *   conditions (4) · conditions
+ * - a commit with conditions: index of the commit's first change, counted from 1 over the group (4) · how many changes
+ *   (4) · how many conditions (4) · conditions
  * - a condition: kind (1) · length of the key (4) · length of the value (4) · event time (8) · key · value
  *
- * Horizon and event time are NaN if the change has no order. Redis stores event time and value together as one value.
- * In place of a number (`Numbered`), the key or value has an offset of 16 digits. The script and each reader of the log
- * add the first number of the group.
+ * If a change has no order, its horizon and its event time are NaN. Redis stores event time and value together as one
+ * value.
+ *
+ * The sender does not know numbers (`Numbered`) yet. Instead, the key, the value or both hold an offset of 16 digits.
+ * The script and each reader of the log add the group's first number.
  */
 
-/** `key`, `value`, `both`: a put with a number there (`Numbered`). */
+/**
+ * The kinds of changes. `key`, `value` and `both` are puts with a number. Their names say where the number stands
+ * (`Numbered`).
+ */
 export const kinds = { put: 1, del: 2, tell: 3, key: 4, value: 5, both: 6 }
 export const conditionKinds = { absent: 1, present: 2, value: 3, time: 4, notNewerThan: 5 }
 

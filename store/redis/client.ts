@@ -17,7 +17,10 @@ export interface RedisServer {
   sentinelPassword?: string
   /** Uses TLS even if the URL does not ask for it. */
   tls?: boolean
-  /** Path of the PEM file of a CA to trust instead of those that Node.js knows; implies `tls`. */
+  /**
+   * Path of a PEM file with a CA. The client trusts this CA instead of those that Node.js knows. With `ca`, the client
+   * uses TLS, whatever `tls` says.
+   */
   ca?: string
 }
 
@@ -48,7 +51,8 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
     disableClientInfo: true,
-    // After a failover, the old master may still be reachable, as a replica.
+    // Connects again after an error READONLY. After a failover, the old master may still answer, but as a read-only
+    // replica.
     reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
   }
 

@@ -38,7 +38,10 @@ export function createCommitting(parts: {
   let fence: Membership | undefined
   /** Redis may have lost data that this node knows: all commits are refused. */
   let isLost = false
-  /** This node is no longer a member: commits are refused until `enter` has resolved. */
+  /**
+   * True after a `Fenced`, or after a further call of `enter`. All commits but that of `enter` are refused until
+   * `enter` has resolved.
+   */
   let isFenced = false
 
   return {
@@ -127,8 +130,9 @@ export function createCommitting(parts: {
 }
 
 /**
- * Returns the commits of a refused group that are sent again. If Redis is out of memory, these are the commits that
- * only delete, to make room. Returns none if the whole group only deletes: Redis has refused exactly these commits.
+ * Returns the commits that the node sends again after Redis has refused their group. If Redis is out of memory, these
+ * are the commits that only delete: they make room. If the whole group only deletes, returns none, because Redis has
+ * just refused these commits. After any other error, returns none.
  */
 function commitsToRetry(group: readonly TimedPending[], error: unknown): readonly TimedPending[] {
   const shrinking = isOutOfMemory(error) ? group.filter(({ changes }) => changes.every(isDeletion)) : []

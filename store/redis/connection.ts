@@ -68,8 +68,9 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
       ),
 
     /**
-     * Repeats `attempt` until Redis answers, as long as the problem may pass by itself. A repetition must do no harm:
-     * Redis may have carried out the earlier attempt.
+     * Calls `attempt`. After an error that may pass by itself, calls `attempt` again. Rejects after any other error, or
+     * if Redis does not answer in time. The caller must make sure that a repetition does no harm: Redis may have
+     * carried out the earlier attempt.
      */
     ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
       inTime(timeoutMs, async (deadline) => {

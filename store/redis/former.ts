@@ -12,9 +12,9 @@ const watchMs = 7_000
 const timeoutMs = 5_000
 
 /**
- * Moves the store of the former release to the keys of this release, in one atomic step. False: there is no store to
- * move. Rejects if nodes of the former release run: their signs of life make the log grow. Leaves `notice`, so that
- * these nodes cannot start any more.
+ * Moves the store of the former release to the keys of this release. The move is one atomic step. Resolves with false
+ * if there is no store to move. Rejects if nodes of the former release run. Their signs of life make the log grow,
+ * which this function notices. Stores `notice` at a former key: nodes of the former release can then no longer start.
  */
 export async function moveFormerStore(of: {
   server: RedisServer
@@ -29,7 +29,12 @@ export async function moveFormerStore(of: {
   const connection = createConnection(connect('hub-former'), { timeoutMs, quietMs: timeoutMs })
   const ask = (command: string, args: string[]) => connection.ask((send) => send(command, args))
   const keys = [former.values, former.keys, former.head, former.log, former.marks, own.values, own.keys]
-  /** Moves the store if its log ends at `id`. Answers `nothing` (to move), `moved`, or `changed` and the last id. */
+  /**
+   * Moves the store if the last entry of its log is `id`. Resolves with one of these answers:
+   * - `nothing`: there is no store to move
+   * - `moved`
+   * - `changed` and the id of the log's last entry, if this is not `id`
+   */
   const move = async (id: string) =>
     String(await connection.ask((send) => moveScript(send, keys, [id, notice]))).split(' ')
   try {
@@ -68,8 +73,8 @@ function running(server: RedisServer, names: readonly string[]): string {
 }
 
 /**
- * Replaces a hash that a node of the former release reads first. Redis refuses to read a string as a hash, and such a
- * node ends.
+ * This string replaces a hash under one former key. A node of the former release reads that hash first. Redis refuses
+ * to read a string as a hash, so that node ends.
  */
 const notice = 'a newer release has taken over this store'
 

@@ -12,8 +12,9 @@ const batchSize = 32
 const unreadMs = 3_000
 
 /**
- * Settles a commit of this node. If the commit was given up (`TimedPending.isGivenUp`), returns the indexes of its
- * changes in the group, from 1. The reader then hands these changes to `listener`.
+ * Settles a commit of this node, and returns undefined. A commit that was given up (`TimedPending.isGivenUp`) is
+ * settled already. Then returns the range of the commit's changes in the group, counted from 1. The reader then hands
+ * these changes to `listener`.
  */
 export type EndCommit = () => Range | undefined
 
@@ -35,7 +36,7 @@ export interface Outcome {
 /** The newest entry of the log whose changes this node may know. */
 export interface Known {
   id: () => string
-  /** Notes the log entry up to which an answer of Redis may show changes. */
+  /** Notes the log entry that an answer of Redis has named. The answer may show all changes up to this entry. */
   saw: (id: string) => void
 }
 
@@ -88,7 +89,7 @@ export function followLog(parts: Following) {
 
     progress,
 
-    /** Makes the reader leap, because Redis has lost a commit of this node. */
+    /** Makes the reader leap to the end of the log. Called when Redis may have lost data that this node knows. */
     mustLeap(reason: Error): void {
       gap ??= reason
     },
@@ -115,7 +116,8 @@ export function followLog(parts: Following) {
         const entries = newEntriesOf(await connection.send('xread', options))
         progress.answered(entries.length)
         await take(entries)
-        // Signs of life always make new entries. If none arrives, Redis may have lost the log.
+        // Signs of life make new entries all the time. If no entry arrives, Redis may have lost the log. The reader
+        // then checks its position.
         isContinuous = entries.length > 0
       } catch (error) {
         // After an error, the reader tries again from `position` on.
@@ -171,7 +173,7 @@ export function followLog(parts: Following) {
     gap = undefined
     passing.leapTo(position)
     await nextTurn()
-    // The reading loop would take an error of `onGap` for a failure of reading.
+    // Calls `onGap` outside of the reading loop. The loop would take an error of `onGap` for a failure of reading.
     queueMicrotask(() => onGap(reason))
   }
 }
@@ -223,7 +225,8 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // `end` has just settled a commit. Its caller goes on in a later microtask, so after this `tell`.
+      // `end` has just settled a commit. `tell` now reports the given-up commits that came before this commit. Whoever
+      // awaits the settled commit goes on later, in a microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

@@ -11,7 +11,7 @@ const pageBytes = 1024 * 1024
 /** Maximum number of entries of the log in one answer. */
 const logEntries = 32
 
-/** The reading methods of a store. Reading a range or a number rejects if Redis has lost the entry `known`. */
+/** The methods that read a store. All but `get` reject if Redis has lost the log entry that `known` names. */
 export function createReading(
   ask: Connection['ask'],
   keys: Keys,
@@ -49,8 +49,8 @@ export function createReading(
     },
 
     /**
-     * Yields the store as it is when the last page has been read. After each page come the changes that the log has got
-     * meanwhile.
+     * Yields all pages of the store. After each page, yields the changes that the log has got since the page before.
+     * Applied in this order, the records give the store at the time of the last page.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }

@@ -98,7 +98,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
         onLost() {
-          // The newest entry is lost: the reader must not look for this entry.
+          // Redis may have lost the entry `seen`. The reader must no longer look for this entry.
           seen = start
           committing.onLost()
         },

@@ -15,8 +15,8 @@ export function keysOf(space: string) {
 }
 
 /**
- * The Redis keys of the former release. A later release that moves the keys again must leave its own format
- * (`formatKey`) at the keys of this release (`keysOf`): this release then refuses to start.
+ * The Redis keys of the former release. A later release may move the keys again. It must then store its own format
+ * (`formatKey`) at the keys of this release (`keysOf`). This release finds a newer format there, and refuses to start.
  */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)
@@ -31,7 +31,12 @@ function keysBelow(prefix: string) {
     keys: below('keys'),
     /** Stream: the log of changes. */
     log: below('log'),
-    /** Hash: `id` (last log entry), `size` (log bytes after the newest mark), `number` (last that a commit took). */
+    /**
+     * Hash with three fields:
+     * - `id`: the id of the last log entry
+     * - `size`: bytes of the log after the newest mark
+     * - `number`: the last number that a commit took
+     */
     head: below('log-head'),
     /** List of marks: ids of log entries, about `markEvery` bytes apart. The script cuts the log at the oldest mark. */
     marks: below('log-marks'),
@@ -59,17 +64,18 @@ end
 export const logMarks = 16
 
 /**
- * Applies a group of commits. Redis does not roll back a failed script: all is decided before the first write, and no
- * write can fail. If a group stores no new value, the first write is a deletion: Redis then allows the other writes
- * even when its memory is full.
+ * Applies a group of commits. Redis does not roll back a script that fails. So the script decides everything before its
+ * first write, and no write can fail. If a group stores no new value, the first write is a deletion. Redis then allows
+ * the other writes even when its memory is full.
  *
- * The answer is like `ID 3,5 17`: the id of the group's log entry, the indexes (from 1) of the failed conditions, and
- * the first number taken, if any. A group without effect has no log entry: the answer begins with `=` and the id of the
- * last log entry. A node that has read the log up to this id knows why conditions failed.
+ * The answer is like `ID 3,5 17`. `ID` is the id of the group's log entry. `3,5` are the indexes of the failed
+ * conditions, counted from 1. `17` is the first number taken, if any. A group without effect has no log entry. Its
+ * answer begins with `=` and the id of the last log entry. A node that has read the log up to this id knows why
+ * conditions failed.
  *
- * A group that is sent again gets the same answer. The node may send it over a new connection, and WAIT covers only
- * writes of the connection that asks: the script therefore writes again (EXPIRE). A group with a lower number than the
- * last group of its node was given up, and is refused.
+ * A group that is sent again gets the same answer as before. The node may send the group over a new connection. WAIT
+ * covers only writes of the connection that asks. So the script writes something again (EXPIRE). A group with a lower
+ * number than the last group of its node is refused. The node has given up such a group.
  */
 const commitLua = `${refuseLua}
 local values, keys, log, head, marks, writer = unpack(KEYS)

@@ -27,8 +27,9 @@ export function createSending(parts: {
     waitsForReplicas: replicas > 0,
 
     /**
-     * Sends a group until Redis answers (`commitLua`). `take` returns the commits, as soon as there is a connection. At
-     * each attempt, `read` returns the id of the newest log entry that this node knows.
+     * Sends a group, if necessary several times, until Redis answers (see `commitLua`). Calls `take` once, when there
+     * is a connection, to get the commits. Calls `read` at each attempt. `read` returns the id of the newest log entry
+     * that this node knows.
      */
     async send(
       number: number,

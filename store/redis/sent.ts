@@ -22,7 +22,9 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 
   return {
     /**
-     * For `Patience`. Before Redis answers the commit, every answer is progress; after that, every read of log entries.
+     * When this commit last came nearer to its end (`Patience.progressAt`). Until Redis has answered the commit, each
+     * answer to a group is progress. A group that the reader reaches is progress too. After the answer, each reading of
+     * log entries is progress.
      */
     progressAt: (pending: TimedPending): number =>
       pending.answeredAt === undefined
@@ -44,7 +46,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
       if (sent) sent.outcome = outcome
       for (const pending of sent?.commits ?? []) pending.answeredAt = answeredAt
       const reader = log()
-      // If a logged group is still unsettled when `id` has passed, the log lacks the entry of the group.
+      // The callback runs when the reader has passed the entry `id`. If a logged group is still unsettled then, the log
+      // lacks the group's entry.
       if (reader)
         reader.whenPassed(id, () =>
           outcome.isLogged && unsettled.has(number) ? onLost() : settleUpTo(number),
@@ -60,8 +63,11 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 
     /**
      * Call it when the reader has reached a group. If Redis has not answered the group yet, first waits for `writing`:
-     * too few replicas may have the group. Then settles its commits, and resolves with none. If one of them was given
-     * up, settles none of them, and resolves with all, for the reader to end in order.
+     * too few replicas may have the group. Then settles all earlier groups and this group, and resolves with an empty
+     * list.
+     *
+     * If a commit of this group was given up, this group stays unsettled. Resolves with functions that end the commits
+     * of this group. The reader must call these functions in order.
      */
     async reached(
       number: number,

@@ -169,7 +169,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return null
   }
 
-  /** Uses a feed that another node has stored. A file is read here again: it may differ between nodes. */
+  /** Uses a feed that another node has stored. Reads a source that is a file again: the nodes' files may differ. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === state.inUse?.text) return

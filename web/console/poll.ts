@@ -17,8 +17,11 @@ export interface CommandAnswer<Result> {
 const againMs = 2_000
 
 /**
- * Asks for a command's answer every `everyMs` milliseconds while component and page are visible. `everyMs` 0: once.
- * `args` null: never.
+ * Asks for the answer of a command every `everyMs` milliseconds. Stops when the component is removed, and pauses while
+ * the page is hidden.
+ *
+ * - `everyMs` 0: asks once, and again only after a failure.
+ * - `args` null: never asks.
  */
 export function useCommandAnswer<Name extends OperationName>(
   name: Name,
@@ -47,9 +50,10 @@ export function useCommandAnswer<Name extends OperationName>(
 }
 
 /**
- * Calls `ask` at once and then repeatedly, until the function that `repeat` returns is called. `ask` resolves with a
- * function that shows the outcome, and returns the milliseconds until the next call (0: none). `handle.current` calls
- * `ask` at once.
+ * Calls `ask` at once, and then repeatedly. `ask` resolves with a function that shows the outcome. That function
+ * returns the milliseconds until the next call (0: no further call). `handle.current` calls `ask` at once.
+ *
+ * `repeat` returns a function that ends the calls.
  */
 export function repeat(
   ask: () => Promise<() => number>,

@@ -6,15 +6,17 @@ import { type Credential, forgetCredential, takeCredential } from './credential.
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
 
 /**
- * A page renews its credential this long before the end, milliseconds. A random time between the two spreads the
- * requests of many pages.
+ * A page renews its credential at a random time between these two. Both are milliseconds before the credential expires.
+ * The random time spreads the requests of many pages.
  */
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
 /**
- * Interval, milliseconds. After two silent ones, a visible page pings the hub; after a third, the page ends the
- * connection. The keep alive of MQTT must be longer: browsers slow down the timers of hidden pages.
+ * Length of an interval, milliseconds. If nothing arrives for two intervals, a visible page pings the hub. After a
+ * third such interval, the page ends the connection.
+ *
+ * The keep alive of MQTT must be longer. Browsers slow down the timers of hidden pages, so pings of MQTT may come late.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */

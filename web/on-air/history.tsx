@@ -18,7 +18,10 @@ export function History({ livestream }: { livestream: Livestream }) {
   const isRead = useSignal(false)
   /** Whether the newest page must be read: at first, and after the connection was lost. */
   const isStale = useRef(true)
-  /** All titles up to this time are here. Undefined: none was read. */
+  /**
+   * The time of the newest title when the connection was lost. Up to this time, the list has no gap. Undefined: at that
+   * moment, no title had been read.
+   */
   const covered = useRef<number | undefined>(undefined)
   const mayRead = user.value?.permissions.includes('subscribe') ?? false
   const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
@@ -64,7 +67,8 @@ export function History({ livestream }: { livestream: Livestream }) {
       if (isJoined || next.value === null) break
     }
     isBusy.value = false
-    // The connection came back during the last request.
+    // The connection was lost and came back during the last request. Titles may be missing, so the newest page is read
+    // again.
     if (isStale.current && problem.value === '' && connection.peek().state === 'live') void load()
   }
 

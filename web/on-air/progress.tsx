@@ -37,5 +37,8 @@ export function Progress({ track }: { track: Track }) {
   )
 }
 
-/** A title is over this long after its end, milliseconds: its length is an estimate. */
+/**
+ * A title counts as over only this long after its estimated end, milliseconds. The length is an estimate, so the title
+ * may still play.
+ */
 const overMs = 60_000

@@ -23,8 +23,9 @@ export function linksTo(isOurs: (path: string) => boolean) {
 }
 
 /**
- * A text as a part of a path. Replaces lone surrogates, which any publisher may send but no URL can contain. Puts `%00`
- * before `.` and `..`, which browsers take for steps even as `%2E`; no name has `%00`.
+ * Makes a text a part of a path. Replaces lone surrogates: any publisher may send them, but no URL can contain them.
+ * Puts `%00` before `.` and `..`. Browsers take these two for steps, even as `%2E`. No name has `%00`, so `textOf` can
+ * remove it again.
  */
 export function pathPart(text: string): string {
   const isStep = text === '.' || text === '..'

@@ -34,7 +34,8 @@ const resumeSeconds = 2
 export async function resume(): Promise<void> {
   for (;;) {
     const answer = isMarked() ? await renew() : undefined
-    // After a failure that passes, the log-in may still be valid: tries again.
+    // The loop ends here, except after a failure that may pass. Such a failure has status 0, 429, or 500 and above. The
+    // log-in may then still be valid, so the loop tries again.
     if (answer === undefined || (answer.status !== 0 && answer.status !== 429 && answer.status < 500)) break
     resumeProblem.value = `${reasonOf(answer)} Trying again…`
     await new Promise((resolve) => setTimeout(resolve, (answer.retryAfter ?? resumeSeconds) * 1000))

@@ -40,7 +40,10 @@ t.test('nor one that was read from the journal', async (t) => {
   t.same(await client.topics(), topics.slice(0, maxInFlight + 2))
 })
 
-/** A client of a persistent session. Bytes reach the client only after `take`, and until `hold`. */
+/**
+ * A client of a persistent session. At first, its network takes no bytes. It takes bytes after `take`, and none after
+ * `hold`.
+ */
 function heldClient({ broker }: PlainBroker) {
   const packets: Packet[] = []
   const parse = parser()

@@ -71,7 +71,10 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     },
   }
 
-  /** Only a new message moves the journal's window. No filter matches this one. */
+  /**
+   * Trims the journal of a node by one batch. Only a new message moves the journal's window, so the node gets one. No
+   * filter matches the topic of this message.
+   */
   async function trimOn({ distribute, retained, trimming }: PlainBroker['broker']): Promise<void> {
     await distribute([{ topic: '$behind', payload: Buffer.from(''), qos: 0, queue: { keep: 'every' } }])
     await retained.sweep()

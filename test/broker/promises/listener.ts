@@ -5,7 +5,10 @@ export type Listener = ReturnType<typeof createListener>
 
 /** Callbacks for a client's packets, in their order. */
 export interface Heard {
-  /** `isRepeated`: the QoS 2 identifier is not released yet, so the application gets nothing. */
+  /**
+   * `isRepeated`: a QoS 2 message with this identifier came before, and no PUBREL since. The application then does not
+   * get the packet.
+   */
   publish(packet: IPublishPacket, isRepeated: boolean): void
   /** The client sends PUBACK or PUBREC. */
   answered(packetId: number): void
@@ -39,8 +42,8 @@ export function createListener(clientId: string, heard: Heard) {
     },
 
     /**
-     * The client reads from a previous connection until the CONNACK on `wire`. It calls `onIn` before it reads what
-     * follows.
+     * Connects the client over `wire`. Until the CONNACK comes there, the client also reads from its previous
+     * connection. The client calls `onIn` before it reads the packets after the CONNACK.
      */
     async connect(
       wire: Duplex,

@@ -71,7 +71,7 @@ interface Session {
   raced: Set<number>
   /** When the session came back last, it came back after a crash. */
   isAfterCrash: boolean
-  /** The in-flight window was perhaps full, and has not been half free since. */
+  /** The in-flight window was perhaps full. Since then, less than half of the window has been free. */
   isBehind: boolean
   /** How many messages the session has lost. A crash hides the number. */
   dropped: { min: number; max: number }
@@ -177,7 +177,10 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     if (waits) await trimming
   }
 
-  /** The journal can lose events that no rule keeps. Call this before, during and after trimming. */
+  /**
+   * Notes that the journal can lose the events that no rule keeps. The caller calls it before, during and after
+   * trimming.
+   */
   function noteTrimmed(): void {
     if (bounds.windowBytes > 1) return
     for (const event of events) {
@@ -187,8 +190,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // Messages are dropped if the session has fallen behind, which the test cannot know. `isUnsent: false` makes
-      // every drop uncertain.
+      // The hub drops messages only if the session has fallen behind. The test cannot know that. So it sets `isUnsent`
+      // to false: no message then counts as certainly dropped.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -203,7 +206,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
-    // Events accepted during the log-in can come before or after the choice.
+    // During the log-in, the hub chooses messages. It can accept these events before or after that choice.
     const underway = new Set(events.filter(({ accepted }) => accepted !== 'yes'))
     const asChosenFrom = (event: Event): Event =>
       underway.has(event) ? { ...event, accepted: 'perhaps' } : event
@@ -362,14 +365,18 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )
       session.dropped = { min: 0, max: Infinity }
-      // After a crash, owed and new messages come in one common order.
+      // After a crash, owed messages need not come before new ones. With `Infinity`, `isOutOfOrder` does not demand
+      // that.
       session.leftAt = Infinity
       keepBrought(session)
     }
     await restarted
   }
 
-  /** Events on their way can be accepted before or after the change. */
+  /**
+   * Gives all events their new standings for a session (`to`), and calls `apply`. The hub can accept an event on its
+   * way before or after this change. The standing of that event then allows for both.
+   */
   function change(session: Session, to: (copy: Copy, event: Event) => Standing, apply: () => void): void {
     for (const event of events) {
       const copy = copyOf(session, event.number)
@@ -406,7 +413,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       const answered = session.copies.map(({ standing }) => standing)
       await session.listener.settled()
       for (const standing of answered) if (standing.is === 'acknowledged') standing.isKnown = true
-      // A missing message is noted once, and then has `may`. A message behind a full window keeps `must`.
+      // The test notes a missing message only once: the message then gets the standing `may`. A message that waits
+      // behind a full window is not missing, and keeps `must`.
       const isWaiting = isFull(session)
       for (const copy of session.copies) {
         const { standing } = copy
@@ -435,7 +443,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
-    // Several nodes ask each other through the store, which takes time.
+    // With several nodes, this check is left out. A node asks another node through the store, so its number can be
+    // late.
     if (sequence.nodes > 1) return
     const dropped = await hub.droppedOf(session.node, session.name)
     const { min, max } = session.dropped

@@ -41,13 +41,19 @@ export interface Filter {
   qos: 0 | 1 | 2
   /** Number of the first event that the filter certainly counts for. */
   since: number
-  /** Events from here to `since` were on their way when the hub granted the filter. */
+  /**
+   * Number of the first event that the filter perhaps counts for. Events from here to `since` were on their way when
+   * the hub granted the filter.
+   */
   perhapsSince: number
 }
 
 /** Whether a session must get, may get or has got a message. */
 export type Standing =
-  /** Must not come. `wasChosen`: the hub chose the message at a return, and its filter then ended. */
+  /**
+   * The message must not come. `wasChosen`: the hub chose the message at a return. Then the filter ended before the
+   * message came.
+   */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
   /**
    * The session is away.
@@ -139,8 +145,9 @@ export function whenLeft(standing: Standing): Standing {
 }
 
 /**
- * The session gets what it is owed, and the hub chooses from what waited. `wasQos2`: the hub can send the message again
- * without the journal.
+ * The session comes back. The hub sends the messages that it owes. It chooses from the messages that waited. `wasQos2`:
+ * the session got the message at QoS 2. The hub stores QoS 2 messages itself. It can send them again without the
+ * journal.
  */
 export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
@@ -154,14 +161,16 @@ export function whenReturned(standing: Standing, event: Event, moment: Moment, w
   if (standing.is === 'sent') {
     if (!standing.isOwed) return comesPerhaps(standing)
     if (wasQos2) return { is: 'must', before: standing }
-    // After a crash, a trimmed journal brings only the newest value of a topic again.
+    // After a crash, the hub repeats messages from the journal. If the journal was trimmed, the hub chooses from them.
+    // Of a track or data topic, it then repeats only the newest value.
     const isLeftOut = standing.isRead && !event.isWhole && !isAsked(event, moment)
     return event.isKept && !isLeftOut ? { is: 'must', before: standing } : comesPerhaps(standing)
   }
   if (standing.choice === 'perhaps' || !event.isKept) return comesPerhaps(standing)
   const isEach = event.keep === 'every' || (standing.choice === 'all' && event.isWhole)
   const newest = isEach ? 'yes' : isNewest(event, moment)
-  // An event accepted after the log-in comes even if it is superseded.
+  // `perhaps`: the hub accepted the event before or after its choice, or not at all. An event accepted after the choice
+  // comes even if it is superseded.
   if (event.accepted === 'perhaps') return comesPerhaps(standing)
   if (newest === 'yes' && standing.choice === 'all') return { is: 'must', before: standing }
   if (newest === 'yes') {
@@ -179,8 +188,9 @@ export interface Limited {
 }
 
 /**
- * Of too many waiting messages, the hub drops the oldest that were never sent. Sent messages are dropped only if the
- * journal was trimmed. `before`: the former standings.
+ * Applies the limits. If too many messages wait, the hub drops the oldest of those never sent. It drops sent messages
+ * only if the journal was trimmed. `before`: the standings before the session came back or left, or before the
+ * trimming.
  */
 export function withinLimit(
   before: readonly Standing[],
@@ -208,7 +218,8 @@ export function withinLimit(
   const waiting = possible.filter(({ sent }) => sent !== 'yes')
   const certainlyWaiting = certain.filter(({ sent }) => sent === 'no')
   const roomFor = (sent: number) => Math.max(0, Math.min(queueLimit, maxOwed - sent))
-  // A QoS 2 message is in flight until the node has read its PUBCOMP.
+  // The client has got PUBREL for these QoS 2 messages. Perhaps the node has not read PUBCOMP yet. Until then, the
+  // message is in flight and takes room.
   const completed = before.filter((standing) => standing.is === 'acknowledged' && standing.at === -Infinity)
   const room = {
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
@@ -225,7 +236,8 @@ export function withinLimit(
       const isInGap = isRead(before[number]) && !events[number]?.isWhole
       if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
       if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
-      // When a session leaves, unread messages in the journal are not dropped yet.
+      // The standing `waits` means: the session leaves. The hub has perhaps not read this message from the journal yet.
+      // Then the hub does not drop it now.
       if (standing.is === 'waits') return waitsPerhaps(standing)
       const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
       if (isDropped) return { is: 'never', why: 'over the limit' }
@@ -247,8 +259,8 @@ export function whenTrimmed(standing: Standing): Standing {
 }
 
 /**
- * The window is full, and nothing is on its way. If a message must still come, the hub sent it before a crash, or
- * never.
+ * The in-flight window is full, and nothing is on its way. So the hub has not sent the message in this connection.
+ * `isUnsent`: the hub cannot have sent it in an earlier connection either.
  */
 export function whenWindowFull(standing: Standing): Standing {
   if (standing.is !== 'must') return standing
@@ -261,7 +273,10 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
   return !standing.isBehind || isAsked(event, moment)
 }
 
-/** Filters were removed or lowered to QoS 0: unsent messages do not come. A crash hides which messages are unsent. */
+/**
+ * The session removed filters, or lowered them to QoS 0. Messages that the hub has not sent then do not come. A crash
+ * hides from the test which messages were sent. These messages may come.
+ */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   const counting = counts(event, filters)
   if (standing.is !== 'must' || counting === 'yes') return standing
@@ -271,9 +286,10 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 }
 
 /**
- * The node crashes before it has certainly stored the end of the connection. All messages of the connection come again
- * if a filter still counts for them, even superseded ones. `isRecent`: the node has perhaps not stored an
- * acknowledgement of the time `at`.
+ * The node crashes while the session is connected, or soon after the session left. The node has perhaps not stored the
+ * end of the connection. Messages of that connection without a stored acknowledgement come again, even superseded ones.
+ * Each needs a filter that still counts for it. `isRecent`: whether an acknowledgement sent at the time `at` is perhaps
+ * not stored.
  */
 export function whenCrashed(
   standing: Standing,
@@ -294,7 +310,8 @@ export function whenCrashed(
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      // The node can send messages until it has stored the end of the connection.
+      // The client left before the crash. If the node had not stored that, it perhaps sent this message. The message
+      // may then come again.
       return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
@@ -308,8 +325,8 @@ export function whenCrashed(
       if (standing.wasChosen) return { is: 'waits', choice: 'perhaps' }
       // The hub promises nothing about events that came before a filter was raised above QoS 0.
       if (standing.why === 'QoS 0') return { is: 'waits', choice: 'perhaps' }
-      // After a crash, the node repeats messages, and then chooses. A second crash before the choice can still bring
-      // this message.
+      // After an earlier crash, the node first repeats messages, and then chooses new ones. This crash perhaps came
+      // before that choice. The node can then still choose this message.
       return session.isAfterCrash && ['superseded', 'over the limit'].includes(standing.why)
         ? { is: 'waits', choice: 'perhaps' }
         : standing
@@ -317,8 +334,8 @@ export function whenCrashed(
 }
 
 /**
- * Whether a SUBSCRIBE brings a retained value. A value in flight does not come again. A QoS 2 message can be in flight
- * until its PUBCOMP is stored.
+ * Whether a SUBSCRIBE brings a retained value. It does not bring a value that is in flight to the session. A QoS 2
+ * message can be in flight until its PUBCOMP is stored. So a SUBSCRIBE may bring such a value, but need not.
  */
 export function broughtBySubscribe(
   event: Event,
@@ -329,7 +346,10 @@ export function broughtBySubscribe(
   }: {
     standing: Standing
     qos: number
-    /** An earlier SUBSCRIBE brought the value, and the message itself is still to come. */
+    /**
+     * An earlier SUBSCRIBE brought the event as a retained value. The event is still to come as an ordinary message,
+     * too.
+     */
     isDueBesides: boolean
   },
   granted: ReadonlyMap<string, 0 | 1 | 2>,
@@ -372,7 +392,10 @@ export function wrongWith(
     packetId: number | undefined
     packetIdElsewhere: number | undefined
     isBroughtBySubscribe: boolean
-    /** A SUBSCRIBE brought the value while the message itself was still to come. */
+    /**
+     * A SUBSCRIBE brought the event as a retained value. The event was still to come as an ordinary message, and so
+     * comes once more.
+     */
     isDueBesides: boolean
     /** The hub accepted the message after the log-in of this connection. */
     isNew: boolean
@@ -411,10 +434,12 @@ export interface Arrival {
 }
 
 /**
- * Whether a message comes in the wrong place. Owed messages come first, then chosen ones, then new ones. Each group has
- * the order of acceptance. Among new messages, each QoS has its own order [MQTT-4.6.0-6].
+ * Whether a message comes in the wrong place. Owed messages come first, then chosen ones, then new ones. Owed and
+ * chosen messages come in the order of acceptance. New messages have this order only among messages of the same QoS
+ * [MQTT-4.6.0-6].
  * - `before`: earlier messages of the connection
- * - `leftAt`, `cameAt`: number of events when the session left and came back
+ * - `leftAt`: how many events there were when the session left
+ * - `cameAt`: how many events there were when the session came back
  */
 export function isOutOfOrder(
   event: Arrival,

@@ -19,7 +19,7 @@ import {
   wrongWith,
 } from './promises.ts'
 
-/* Rules that find no fault would let every sequence pass. */
+/* Tests of the rules themselves. If the rules found no fault, every sequence would pass. */
 
 const every: Event = {
   number: 5,

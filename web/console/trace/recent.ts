@@ -10,8 +10,8 @@ const everyMs = 5_000
 /** Maximum number of pages that are read at first. An empty page may have a next page. */
 const mostPages = 10
 /**
- * A request asks for the events after the newest shown one. If none is shown, it asks for those since this long before
- * the last request, milliseconds.
+ * A request asks for the events after the newest event on the page. If the page shows no event, the request names a
+ * time instead. That time is this long before the last successful request began, milliseconds.
  */
 const overlapMs = 60_000
 
@@ -49,7 +49,8 @@ export function useRecent(
         askedAt = startedAt
         const { events: newer, next } = answer.result
         if (isFirst) isCut.value = next !== null
-        // An incomplete answer leaves a gap after the earlier events: drop the earlier events.
+        // If the answer is incomplete, events are missing between the earlier and the newer ones. The page then drops
+        // the earlier events.
         const earlier = next === null || newer.length === 0 ? (events.peek() ?? []) : []
         if (newer.length > 0 || events.peek() === undefined)
           events.value = [...newer, ...earlier].slice(0, most)

@@ -56,7 +56,8 @@ export function Trace() {
     // The person has gone to another view meanwhile.
     if (isLeft.current) return
     nth.value++
-    // The node reads a short number as a position, but a playlistItemId may look the same.
+    // The node reads a short number as a position. The person may mean a playlistItemId that looks the same. So the
+    // event is shown at once only if its id is `name`.
     const isId = shown !== undefined && 'result' in shown && shown.result.id === name
     if (isId) return go(`/console/trace/${encodeURIComponent(name)}`)
     go(searchAt(looked.value))
