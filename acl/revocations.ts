@@ -70,7 +70,7 @@ export function createRevocations(parts: {
 
   async function revoke(username: string, held: Parameters<typeof collection.delete>[1]): Promise<void> {
     if (!isDue(username)) return
-    // This revocation needs no audit entry: the hub also made the temporary credential without an entry.
+    // A temporary credential needs no audit entry for its revocation: the hub made it without an entry, too.
     const isNoted = noted.has(username) || collection.get(username)?.user !== undefined
     if (!isNoted) await noteDue?.(username)
     noted.add(username)

@@ -22,8 +22,8 @@ export function createTail(onDecided: (listener: (row: EventRow) => void) => () 
     let wake = () => {}
     const leave = onDecided((row) => {
       if (!isMeant(row)) return
-      // Once an event is left out, all further events are left out too. This ends when the client has read how many are
-      // missing. So this number stands exactly where the events are missing.
+      // Once an event is left out, all further events are left out too, until the client has read the line `leftOut`.
+      // So this line stands exactly where the events are missing.
       if (leftOut > 0 || waiting.length >= maxWaiting) leftOut++
       else waiting.push(row)
       wake()

@@ -197,8 +197,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure, such as a restart of the node. Before the first answer, `--watch` goes on
- * only after no answer or `busy`. After the first answer, only failures of log-in or permission end `--watch`.
+ * Whether `--watch` goes on after a failure, such as a restart of the node. No answer and `busy` never end `--watch`.
+ * Until the first success, any other failure ends it. Later, only failures of log-in or permission end it.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

@@ -14,7 +14,7 @@ export function mask(name: string, value: unknown): unknown {
   return value
 }
 
-// The other words count anywhere in a name. `key` counts only as the whole name: `tlsKey` is the path of a key.
+// `key` counts only as the whole name, because `tlsKey` is the path of a key. All other words count anywhere in a name.
 // `(?<!per)` excludes `maxSessionsPerCredential`, which is a number.
 const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
 

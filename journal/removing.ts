@@ -35,10 +35,11 @@ const maxFreed = 100
 
 /**
  * The oldest messages in a stream's index `latest/`, up to position `upTo`. No rule keeps these messages. `positions`:
- * the messages of this part that are still stored. A queue, a retained value or another message with the same payload
- * needs them.
+ * the messages of this part that are still stored, because a queue, a retained value or another message with the same
+ * payload needs them.
  *
- * A check does not read the entries of messages that a queue names. A dead webhook can hold back thousands of messages.
+ * A dead webhook can hold back thousands of messages. So a check does not read the index entries of messages that a
+ * queue names.
  */
 interface OldestPart {
   upTo: number

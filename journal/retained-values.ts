@@ -22,8 +22,8 @@ export const retainedPrefix = 'retained/'
 const first = { nth: 0, at: 'value' } as const
 
 /**
- * Under this key, the store has the first position of a commit. The node's clock was then far behind the time of the
- * newest message (`clockToleranceMs`). The last commit of this kind counts.
+ * Under this key, the store has the first position of the last commit that a node made with its clock behind: far
+ * behind the time of the newest message (`clockToleranceMs`).
  */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */
@@ -246,8 +246,8 @@ export function createRetaining(values: RetainedValues) {
 }
 
 /**
- * For some topics, returning sessions get only the newest value (`keep` is `latest`). This value becomes the newest of
- * such a topic.
+ * Notes a value that the store has now. If returning sessions get only the newest value of its topic (`keep` is
+ * `latest`), the noted value becomes that newest value.
  */
 function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
   if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })

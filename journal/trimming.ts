@@ -121,8 +121,8 @@ export async function openTrimming(parts: {
 
   async function remove(before: State): Promise<State> {
     let state = before
-    // Another node may have stored a later floor than this node has received (`journal.floor()`). Above its own floor,
-    // this node may not know yet which messages are retained. This node could then remove retained messages.
+    // Another node may have stored a later floor than this node has received (`journal.floor()`). Above the received
+    // floor, this node may not know all retained messages yet. With the stored floor, it could remove some of them.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

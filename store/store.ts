@@ -87,8 +87,8 @@ export type SharedStore = Store & {
    * Makes this node a member: commits `changes`, which must store `membership.value` under `membership.key`. All later
    * commits of this node are fenced: they apply only while the key has this value. Each membership needs a new value.
    *
-   * After a `Fenced`, the driver refuses all commits until a call of `enter` resolves. A further call of `enter` has
-   * the same effect. When `enter` resolves, this node has received all earlier commits of other nodes.
+   * After a `Fenced`, or when `enter` is called again, the driver refuses all other commits until `enter` resolves.
+   * When `enter` resolves, this node has received all earlier commits of other nodes.
    */
   readonly enter: (changes: readonly Change[], membership: { key: string; value: string }) => Promise<void>
   /** Resolves when this node has received all commits before the call. Rejects if Redis does not answer in time. */

@@ -13,9 +13,8 @@ const forgottenAtOnce = 2
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * The end of the key of an event's second mark. This mark says that the event is not published for at least one
- * service. In this place, a mark for work has a livestream id or a queue name. No livestream and no queue is called `in
- * part`.
+ * The end of the key of an event's second mark. This mark says that at least one service of the event was left out. The
+ * key of a mark for work ends in a livestream id or a queue name. No livestream and no queue is called `in part`.
  */
 const inPart = 'in part'
 

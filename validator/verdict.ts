@@ -67,7 +67,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
 
   if (!isOwnPublisher) return wrongPublisher([])
   // A made-up external id may lead to the id of a listed or former livestream. This can happen with every service type,
-  // so the hub tries all of them. The service is then blocked.
+  // so the hub tries all of them. If one leads to such a livestream, the hub blocks the service.
   const derived = serviceTypes.map((type) => deriveLivestreamId(type, externalId))
   if (derived.some((id) => by.feed.byId.get(id) ?? by.former.byId.get(id)))
     return ambiguous('.externalId', quote(externalId))

@@ -138,9 +138,9 @@ const pageOfRetained = `
   return page`
 
 /**
- * A read-only connection for the package, with a limit on the size of each answer. `lrem` does nothing: the package
- * would remove a message that it cannot find. With `window`, the package sees only the message at place `at` of the
- * list. `isThere` then says whether the list has that place.
+ * A read-only connection for the package, with a limit on the size of each answer. `lrem` does nothing: if a message is
+ * missing, the package would remove its entry from the list. With `window`, the package sees only the message at place
+ * `at` of the list. `isThere` then says whether the list has that place.
  */
 function readingConnection(ask: Ask, maxFilters: number, window?: { at: number; isThere: boolean }): object {
   return {

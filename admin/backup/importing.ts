@@ -82,8 +82,8 @@ export async function importWaiting(
 
 /**
  * Stores the mark of this start of the node, and resolves with the mark. If an import of an earlier start still runs,
- * the new mark makes its commits fail. Throws `UnusableFile` if the store has no mark, but data or other nodes. Also
- * throws `UnusableFile` if the mark belongs to another file.
+ * the new mark makes its commits fail. Throws `UnusableFile` if the present mark belongs to another file. Without a
+ * mark, throws `UnusableFile` if the store has data, or if other nodes use it.
  */
 async function placeMark(
   store: Store,

@@ -52,8 +52,8 @@ function configOf(env: NodeJS.ProcessEnv, cwd: string): Config {
 }
 
 /**
- * Rejects if the store belongs to another user, or is missing. LevelDB would add files to the store that belong to the
- * present user. The owner's node could not use these files.
+ * Rejects if the store belongs to another user, or is missing. In the store of another user, LevelDB would add files of
+ * the present user. The owner's node could not use these files.
  */
 async function checkOwner({ dataDir, redisUrl, redis }: Config): Promise<void> {
   if (redisUrl !== undefined || redis !== undefined) return

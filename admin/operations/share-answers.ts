@@ -8,8 +8,8 @@ const maxQuestion = 500
 
 /**
  * Callers that send the same request within a second share one answer. Twenty consoles then cost little more than one
- * console. Commands that only read do not ask `isStillAllowed`, because it concerns one caller only. A command that
- * changes something discards the shared answers.
+ * console. A shared answer must not depend on one caller, so commands that only read do not ask `isStillAllowed`. A
+ * command that changes something discards the shared answers.
  */
 export function shareAnswers(perform: Perform): Perform {
   const answers = new Map<string, Promise<Performed>>()

@@ -68,7 +68,7 @@ async function serve(
   const before = await peer.usage({ collected: true })
   const watch = watchMemory(peer.pids[0] ?? 0)
   await crowd.ask('begin', { room: count })
-  // The messages of a client that the node refuses count as `missing` below.
+  // If the node refuses a client, the client's messages count as `missing` below.
   const comeBack = { resume: false, atOnce: single(options, 'atonce'), subscribes }
   void crowd.ask('comeBack', comeBack).catch((error) => say(String(error)))
   const { received, ms } = await crowd.ask('finish', { count, seconds: single(options, 'bound') })

@@ -10,8 +10,8 @@ import { type Hub, openHub } from './hub.ts'
 /** Maximum number of events in flight at the same time. */
 const atOnce = 100
 /**
- * Number of events between two removals of expired data: half a minute at ten a second. If a time were set instead,
- * removals would be most of the work at a lower rate.
+ * Number of events between two removals of expired data: half a minute at ten events a second. Not a time: at fewer
+ * events a second, a removal every half minute would be most of the work.
  */
 const sweepEvery = 300
 /** Interval on the hub's clock between two calls of `tidy`, milliseconds. */

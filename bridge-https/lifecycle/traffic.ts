@@ -40,8 +40,8 @@ export async function createTraffic(parts: {
   /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // Another node may have had this slot, and was wrongly taken for dead. Counters that this node writes may still
-    // come in. The larger count is right.
+    // Another node may have had this slot, and was wrongly taken for dead. It may still write its counters under the
+    // same keys. The larger count is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })

@@ -37,8 +37,8 @@ export interface PubsubParts {
 }
 
 /**
- * Largest body of plugin work, bytes. There is room for an event and a plugin entry, both in base64. The rest has 64
- * KiB. The plugin entry may be nearly as large as the event.
+ * Largest body of plugin work, bytes. There is room for an event and a plugin entry, both in base64. The plugin entry
+ * may be nearly as large as the event. All other fields together have 64 KiB.
  */
 const workBytes = Math.ceil((2 * maxPayloadBytes * 4) / 3 / 1024) * 1024 + 65_536
 

@@ -21,8 +21,8 @@ const servedInARow = 3
 /**
  * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately.
  *
- * In a full queue, a new client can take the last place of the busiest address. Then the new client's address must have
- * at least two places fewer.
+ * In a full queue, a new client takes the last place of the busiest address, if its own address has at least two places
+ * fewer than that address.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

@@ -301,7 +301,7 @@ export class MqttConnection extends Duplex {
     else this.#wait(frame.bytes, take)
   }
 
-  /** Keeps a packet until the broker calls `#resumeWaiting`. `part`: those of its bytes that stay in memory. */
+  /** Keeps a packet until the broker calls `#resumeWaiting`. `part`: the bytes of the packet that stay in memory. */
   #wait(part: Buffer, take: () => void): void {
     const end = () => this.cut('overload', 'its packet waited for longer than all others')
     const { grow, free } = this.#events.countBytes(end)

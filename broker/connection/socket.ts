@@ -11,8 +11,8 @@ const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
 const maxPaceBytes = 16 * 1024
 /**
- * Bytes of memory that a write takes besides its content. The limit counts these bytes for each packet shorter than
- * `writeCostBytes`. Otherwise millions of tiny answers could fill memory.
+ * Bytes of memory that a write takes besides its content. The limit also counts these bytes for tiny packets: millions
+ * of tiny answers could fill memory. A packet with fewer bytes than this number is tiny.
  */
 const writeCostBytes = 64
 const pubackBytes = 4

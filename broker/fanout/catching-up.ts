@@ -43,8 +43,8 @@ export function createCatchingUp(parts: {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // No `await` from here to the `return`: a message could end `isLive`, and its call of `read` would do nothing,
-        // because `currentRead` is still set. The session would miss messages.
+        // No `await` from here to the `return`. During an `await`, the session could fall behind. The call of `read` in
+        // `fallBehind` would do nothing, because `currentRead` is still set. The session would miss messages.
         session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
         if (session.isLive) return
         const isGoing =

@@ -226,7 +226,7 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more calls than this wait, a queue only breaks to save buffers, because breaks delay messages. */
+/** If more calls than this wait, a queue makes no breaks except to save buffers: breaks delay messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */
@@ -237,8 +237,8 @@ export interface Delivery {
 }
 
 /**
- * Returns a function that makes deliveries in the order of its calls, calls `made`, and then resolves. It makes breaks,
- * because the buffers of fast readers would overflow: docs/decisions.md, "An event for many goes out in several turns".
+ * Returns a function that makes deliveries, call by call in order. Each call then runs `made`, and resolves. Breaks
+ * keep the buffers of fast readers from overflowing: docs/decisions.md, "An event for many goes out in several turns".
  */
 export function createDeliveryQueue() {
   /** The last unfinished call. Undefined: all calls have ended. */

@@ -91,9 +91,9 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Moves the place of a session forward to position `floor`. The journal may lack messages up to there. Chooses from
-   * the messages that it passes, as for an ordinary return. Each message that is chosen here gets DUP, because it may
-   * have been sent before.
+   * Moves the place of a session forward to position `floor`, because the journal may lack messages up to there.
+   * Chooses from the messages between the old place and `floor`, as for an ordinary return. Each message chosen here
+   * gets DUP, because it may have been sent before.
    */
   function moveToFloor(
     filters: readonly string[],

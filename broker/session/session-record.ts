@@ -173,8 +173,8 @@ export function createRecords(parts: {
   }
 
   /**
-   * Returns a version between `before` and the version of the next stored progress. The later version is the greater
-   * one, even if the clocks of nodes disagree.
+   * Returns a version above `before`, even if the clocks of nodes disagree. Progress that this node stores later gets a
+   * higher version still.
    */
   function versionAfter(before = 0): number {
     sequences.heard(before)

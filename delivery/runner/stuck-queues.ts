@@ -7,8 +7,8 @@ const lookMs = 10_000
 const patienceMs = 30_000
 
 /**
- * Watches for stuck queues. A fault of the hub makes a queue stuck. This node could deliver from such a queue, but does
- * not. Logs and counts a stuck queue, and picks it up. Returns a function that ends the watch.
+ * Watches for stuck queues: this node could deliver from them but, because of a fault of the hub, does not. Logs,
+ * counts and picks up each of them. Returns a function that ends the watch.
  */
 export function watchStuckQueues(parts: {
   /** Returns the queues from which this node could deliver now but does not. */

@@ -115,10 +115,10 @@ export function createBeginnings(parts: {
   }
 
   /**
-   * Resolves when all other nodes know the subscription. They then put new events into its queue.
+   * Asks all other nodes. Resolves when all of them know the subscription, and put new events into its queue.
    *
    * Before that, a node may have decided events without items for this subscription. Each node stores these events
-   * before it answers. So this node has received them when this function resolves.
+   * before it answers the question. So this node has received these events when this function resolves.
    *
    * Rejects if a node is silent, or does not know the subscription yet.
    */

@@ -3,8 +3,8 @@ import { type Slots, slots } from '../queue/limits.ts'
 /** Maximum number of test messages under way at once. Each holds a connection. */
 const tests = 64
 /**
- * Maximum number of idle connections of one HTTP client. As many other connections of the client may still get the rest
- * of an answer.
+ * Maximum number of idle connections of one HTTP client. Also the maximum number of its connections that still get the
+ * rest of an answer.
  */
 const maxIdle = 64
 /**

@@ -61,8 +61,8 @@ export function createSignsOfLife(parts: {
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
-      // At most one sign counts per interval. Several answers at once were late. The signs of other nodes may be late
-      // too.
+      // At most one sign counts per interval. If several answers arrive at once, they are late, and the signs of other
+      // nodes may be late too.
       if (hasCounted || isRemoving) return
       hasCounted = true
       for (const [, { node }] of members.all()) {

@@ -13,8 +13,8 @@ const unreadMs = 3_000
 
 /**
  * Settles a commit of this node, and returns undefined. A commit that was given up (`TimedPending.isGivenUp`) is
- * settled already. Then returns the range of the commit's changes in the group, counted from 1. The reader then hands
- * these changes to `listener`.
+ * settled already. For such a commit, returns the range of its changes in the group, counted from 1. The reader then
+ * hands these changes to `listener`.
  */
 export type EndCommit = () => Range | undefined
 

@@ -63,11 +63,10 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 
     /**
      * Call it when the reader has reached a group. If Redis has not answered the group yet, first waits for `writing`:
-     * too few replicas may have the group. Then settles all earlier groups and this group, and resolves with an empty
-     * list.
+     * too few replicas may have the group. Then settles all earlier groups.
      *
-     * If a commit of this group was given up, this group stays unsettled. Resolves with functions that end the commits
-     * of this group. The reader must call these functions in order.
+     * If no commit of this group was given up, also settles this group, and resolves with an empty list. Otherwise
+     * resolves with functions that end the commits of this group. The reader must call these functions in order.
      */
     async reached(
       number: number,

@@ -153,7 +153,8 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const wrong = await send('POST', '/pubsub', { token: own, body: pushed({ ...item, event: 1 }) })
   t.equal(wrong.status, 400)
   t.match(wrong.json.errors, [{ path: '.body.message.data.event', errorCode: 'type.openapi.validation' }])
-  // Almost all of the largest event is one `plugins` entry, which the message has twice.
+  // The largest event is little more than one `plugins` entry. The message has this entry twice: in `event` and as
+  // `plugin`.
   const plugin = { type: 'dts', note: 'x'.repeat(409_000) }
   const largest = pushed({ ...item, event: { plugins: [plugin] }, plugin })
   t.equal((await send('POST', '/pubsub', { token: own, body: largest })).status, 201)

@@ -83,8 +83,8 @@ t.test('an upgrade that is not there is refused as such, not as a path that is n
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {
-  // The bound also holds for HTTPS connections, so it must not be 1. The connection of the previous upgrade can still
-  // be closing. HTTPS would then refuse the next upgrade.
+  // The bound also counts HTTPS connections. When the next upgrade connects, the connection of the previous one can
+  // still be closing. With a bound of 1, HTTPS would refuse the new connection.
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '5' })
   const login = await hub.subscriber('radio/#')
   await Promise.all(Array.from({ length: 5 }, () => connect(t, hub, login)))

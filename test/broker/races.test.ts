@@ -182,8 +182,8 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
   const second = await rawClient(t, broker.port)
   second.send(connect('c', { ...login, clean: true }))
   while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
-  // The held store does not hold up a clean log-in by itself. The clean log-in must wait for the first log-in, which
-  // the store holds up.
+  // The held store alone would not delay a clean log-in. The clean log-in must wait for the first log-in, which the
+  // store delays.
   await new Promise((resolve) => setImmediate(resolve))
   store.release()
   t.match(await second.next('connack'), { returnCode: 0, sessionPresent: false })

@@ -339,7 +339,7 @@ t.test('a value that this node had given up does not replace a later one of its 
   t.equal(retained.current(kept.topic)?.payload.toString(), 'later')
   t.same(await retained.missed(0), ['radio/x/control later'])
 
-  // Here the given-up value has the newer event time. It then wins over the later value, in the store and on the node.
+  // Here the value `given up` has the newer event time, so it wins over `later`, in the store and on the node.
   await retained.clear(kept.topic)
   await retained.publish({ ...kept, retained: { slot: '', time: now + 1 } })
   const newer = await store.get(key)

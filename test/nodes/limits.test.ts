@@ -21,8 +21,8 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
 }
 
 /**
- * Returns a function that says whether counts of another node have come in on this channel. Open the limit before this
- * call. Then the limit has added the counts before the function says so.
+ * Returns a function that tells whether counts of another node have come in on this channel. Create the limit before
+ * this call. Then the limit has added these counts when the function returns true.
  */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false

@@ -225,7 +225,7 @@ function breakSync(directory: string): { keepWritten(): void } {
   if (!log) throw new Error('LevelDB has no log open')
   const own = openSync(fifo, 'r+')
   closeSync(log.fd)
-  // The system gives out the lowest free descriptor: one of these files gets the log's.
+  // The system gives out the lowest free descriptor. Open the FIFO until it gets the descriptor of the log.
   const opened: number[] = []
   while (opened.at(-1) !== log.fd) opened.push(openSync(fifo, 'r+'))
   for (const fd of opened.slice(0, -1)) closeSync(fd)

@@ -20,7 +20,7 @@ async function makeStore(t: Test) {
   return { directory, values }
 }
 
-/** Overwrites a table from `value` to `until`, and at least 4 bytes. */
+/** Overwrites a table from the place of `value` to the place of `until`, but at least 4 bytes. */
 function damage(directory: string, value: Buffer, until = value): void {
   for (const name of readdirSync(directory).filter((name) => name.endsWith('.ldb'))) {
     const path = join(directory, name)
@@ -45,7 +45,7 @@ t.test('the look for damage leaves out what lies in the journal, and nothing els
   ] as const) {
     const { directory, values } = await makeStore(t)
     const [from, until] = [values.get(`${place}/115`), values.get(`${place}/125`)]
-    // Damages whole blocks with their type bytes, so that LevelDB fails to read them.
+    // Damages whole blocks, including their type bytes, so that LevelDB fails to read them.
     damage(directory, from ?? Buffer.alloc(0), until)
     const damages: Damage[] = []
     const store = await openEmbeddedStore(directory, (damage) => damages.push(damage))

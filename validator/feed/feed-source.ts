@@ -169,7 +169,10 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return null
   }
 
-  /** Uses a feed that another node has stored. Reads a source that is a file again: the nodes' files may differ. */
+  /**
+   * Uses a feed that another node has stored. If the source is a file, reads this node's file instead: the nodes' files
+   * may differ.
+   */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === state.inUse?.text) return

@@ -16,7 +16,8 @@ const waitMs = { first: 500, longest: 20_000 }
  * Length of an interval, milliseconds. If nothing arrives for two intervals, a visible page pings the hub. After a
  * third such interval, the page ends the connection.
  *
- * The keep alive of MQTT must be longer. Browsers slow down the timers of hidden pages, so pings of MQTT may come late.
+ * The keep alive of MQTT must be longer than such an interval, because browsers slow down the timers of hidden pages:
+ * their pings of MQTT may come late.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */

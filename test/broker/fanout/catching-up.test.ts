@@ -7,7 +7,7 @@ import type { PlainBroker } from '../../plain-broker.ts'
 import { leave, message, persistent } from '../session/crashing-hub.ts'
 
 const topics = Array.from({ length: 10 }, (_, n) => `e/${n}`)
-/** Two of these messages fill a buffer so far that the next one waits. */
+/** After two of these messages, a buffer is so full that the next one waits. */
 const events = topics.map((topic) => message(topic, 'x'.repeat(10_000)))
 
 t.test('after UNSUBACK no message comes that was chosen when the session came back', async (t) => {

@@ -374,8 +374,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   /**
-   * Gives all events their new standings for a session (`to`), and calls `apply`. The hub can accept an event on its
-   * way before or after this change. The standing of that event then allows for both.
+   * Gives each event the standing that `to` returns for the session, and calls `apply`. Some events are still on their
+   * way: the hub can accept them before or after this change. Their standings then allow for both.
    */
   function change(session: Session, to: (copy: Copy, event: Event) => Standing, apply: () => void): void {
     for (const event of events) {

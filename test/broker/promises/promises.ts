@@ -236,8 +236,8 @@ export function withinLimit(
       const isInGap = isRead(before[number]) && !events[number]?.isWhole
       if (standing.is === 'must' && isInGap && isCrowded) return { is: 'may' }
       if (sent === 'yes' || !isPossible(standing) || behind(number, waiting) < room.min) return standing
-      // The standing `waits` means: the session leaves. The hub has perhaps not read this message from the journal yet.
-      // Then the hub does not drop it now.
+      // Here `waits` means that the session has just left. If the hub has not read this message from the journal yet,
+      // the hub does not drop the message now.
       if (standing.is === 'waits') return waitsPerhaps(standing)
       const isDropped = sent === 'no' && behind(number, certainlyWaiting) >= room.max
       if (isDropped) return { is: 'never', why: 'over the limit' }
@@ -274,8 +274,8 @@ export function isDue(standing: Standing, event: Event, moment: Moment): boolean
 }
 
 /**
- * The session removed filters, or lowered them to QoS 0. Messages that the hub has not sent then do not come. A crash
- * hides from the test which messages were sent. These messages may come.
+ * The session removed filters, or lowered them to QoS 0. A message that the hub had not sent by that time does not
+ * come. After a crash, the test does not know whether the hub had sent a message: the message may come.
  */
 export function whenFiltersChanged(standing: Standing, event: Event, filters: Filters): Standing {
   const counting = counts(event, filters)
@@ -310,8 +310,8 @@ export function whenCrashed(
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      // The client left before the crash. If the node had not stored that, it perhaps sent this message. The message
-      // may then come again.
+      // The client left before the crash. Until a node has stored that, it can still send messages. It perhaps sent
+      // this one, which may then come again.
       return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }

@@ -38,8 +38,8 @@ t.test('requests whose answers are not read wait outside', async (t) => {
   const requests = get('/nothing').repeat(1000)
   const flooded = new Promise((resolve) => socket.once('close', resolve))
   for (let written = 0; written < sent; written += 1000) socket.write(requests)
-  // The hub also serves other clients while it handles the requests for `/nothing`. It stops handling them when their
-  // connection takes no more answers. Then their number no longer grows.
+  // The hub handles the requests for `/nothing` until their connection takes no more answers. Then the number of
+  // handled requests no longer grows. Meanwhile the hub also serves other clients.
   let before = -1
   while (requestsFor(hub, '/nothing') !== before) {
     before = requestsFor(hub, '/nothing')

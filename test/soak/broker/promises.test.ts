@@ -40,8 +40,8 @@ t.test(
 )
 
 /**
- * Adds a pause before the first crash. In this pause, the node stores the acknowledgements. The crash becomes one of
- * node 0. A sequence without a crash gets one at its end.
+ * Replaces the first crash by a pause and a crash of node 0. In the pause, the node stores the acknowledgements. A
+ * sequence without a crash gets both at its end.
  */
 function withPauses({ steps, ...rest }: Sequence): Sequence {
   const pause: Step = { act: 'pause' }

@@ -107,8 +107,8 @@ interface Visit {
   from: number
   until: number
   /**
-   * The session must get the events that were accepted between `from` and this time. It is `until`, or `servedMs`
-   * earlier if the client leaves by itself: the hub needs that time to send.
+   * The session must get the events accepted between `from` and `begun`. If the client leaves by itself, `begun` is
+   * `servedMs` before `until`, because the hub needs that time to send. Otherwise `begun` is `until`.
    */
   begun: number
 }
@@ -124,7 +124,8 @@ interface Visited {
  * Acknowledged events that a session of QoS 1 or 2 misses. Of the events after its SUBSCRIBE, the hub owes the session:
  * - all control events
  * - all events that were accepted during a visit
- * - at each log-in, the newest event of each topic or a later one. Visits of at most `servedMs` do not count here.
+ * - for each visit longer than `servedMs`: of each topic, the newest event acknowledged before the log-in, or one sent
+ *   after that event
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []

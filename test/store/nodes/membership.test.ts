@@ -196,8 +196,7 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // `other` acts for a restarted `b`, and removes the former `b`. At that moment, `c` has removed `a`, but not yet
-    // `b`.
+    // When `c` has removed `a`, but not yet `b`: `other` removes `b`, as a restarted `b` removes its former self.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

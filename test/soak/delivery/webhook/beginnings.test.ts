@@ -177,7 +177,7 @@ onStore('embedded', 'a repetition makes no event newer than it is', async (t, st
   const { receiver, publish, subscribe } = await start(t, store)
   const same = { start: new Date().toISOString() }
   await publish('old', same)
-  // The test repeats `old` after `from`. The repetition would count if `old` was first accepted up to a second before
+  // The test repeats `old` after `from`. The webhook would get `old` if the hub first accepted it up to a second before
   // `from`.
   await setTimeout(1_100)
   const from = new Date().toISOString()
