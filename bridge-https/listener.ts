@@ -123,7 +123,8 @@ export async function listenHttps(parts: {
   })
   const server: Server = app.server
   const roundRobin = createRoundRobin(server)
-  // The MQTT port has 2 turns. Here, 2 turns doubled the memory of bodies in tiny pieces (`npm run bench -- attacks`).
+  // The MQTT port has `turnsPerHandshake` 2. Here, 2 doubled the memory of bodies in tiny pieces (`npm run bench --
+  // attacks`).
   const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
   const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })

@@ -135,7 +135,7 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    // For Aedes, a session is present if it has a subscription. The inert emitter ignores this subscription.
+    // For Aedes, a session is present if it has a subscription. The inert emitter ignores the one made up here.
     subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
@@ -144,9 +144,9 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // Aedes calls this for a QoS 2 PUBLISH, when `authorizePublish` has noted the packet identifier. So Aedes takes the
-    // PUBLISH for a repetition. It sends PUBREC, and publishes nothing. On PUBREL, Aedes also calls this, before the
-    // identifier is released.
+    // Aedes calls this for a QoS 2 PUBLISH after `authorizePublish` has noted the packet identifier. So Aedes finds the
+    // identifier, takes the PUBLISH for a repetition, sends PUBREC, and publishes nothing. On PUBREL, Aedes also calls
+    // this, before the identifier is released.
     async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
       if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
       return packet

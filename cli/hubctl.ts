@@ -197,8 +197,8 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure, such as a restart of the node. No answer and `busy` never end `--watch`.
- * Until the first success, any other failure ends it. Later, only failures of log-in or permission end it.
+ * Whether `--watch` goes on after a failure, such as a restart of the node. An unreachable, silent or busy node never
+ * ends `--watch`. Until the first success, any other failure does. Later, only failures of log-in or permission do.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true

@@ -60,8 +60,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // A plugin target gets only some events. A webhook newer than the event may have got the event by a replay. For
-    // both, a delivery is listed only if the hub still knows its state.
+    // A plugin target gets only some events. A webhook gets an event older than itself only by a replay. So these two
+    // may never have got the event: their delivery is listed only if the hub still knows its state.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

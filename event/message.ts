@@ -21,7 +21,7 @@ export interface Message {
   isRepetition?: true
   /** The message is a report that lists errors. */
   hasErrors?: true | undefined
-  /** Part of a reported event that was not fully published, for the history. No client gets this part. */
+  /** For the history: part of the reported event, if the event was not fully published. No client gets this part. */
   refused?: Excerpt | undefined
 }
 

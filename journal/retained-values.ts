@@ -22,8 +22,8 @@ export const retainedPrefix = 'retained/'
 const first = { nth: 0, at: 'value' } as const
 
 /**
- * Under this key, the store has the first position of the last commit that a node made with its clock behind: far
- * behind the time of the newest message (`clockToleranceMs`).
+ * A node's clock counts as behind if the newest message is more than `clockToleranceMs` ahead of the clock. Under this
+ * key, the store has the first position of the last commit that a node made while its clock was behind.
  */
 export const clockBehindKey = 'clock-behind'
 /** The clocks of nodes differ by no more than this, milliseconds. */

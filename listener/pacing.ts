@@ -52,7 +52,7 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   }
 }
 
-/** Returns a function: within `turns` turns of the event loop it answers true to `most` calls, and then false. */
+/** Returns a function: in `turns` turns of the event loop, its first `most` calls return true, the rest false. */
 export function countPerTurn(most: number, turns = 1): () => boolean {
   let first = -turns
   let count = 0

@@ -13,8 +13,8 @@ const forgottenAtOnce = 2
 const maxDecisions = 3
 const prefix = 'work-seen/'
 /**
- * The end of the key of an event's second mark. This mark says that at least one service of the event was left out. The
- * key of a mark for work ends in a livestream id or a queue name. No livestream and no queue is called `in part`.
+ * If at least one service of an event was left out, the event has a second mark. The key of this mark ends in `in
+ * part`. The key of a mark for work ends in a livestream id or a queue name, and none of these is called `in part`.
  */
 const inPart = 'in part'
 

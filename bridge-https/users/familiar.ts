@@ -20,7 +20,7 @@ const dayMs = 86_400_000
 const keepMs = 90 * dayMs
 
 /**
- * Stores from which addresses accounts have logged in. `account` in all functions: a key without a space.
+ * Stores the addresses from which accounts have logged in. `account` in all functions: a key without a space.
  *
  * Log-ins from strange networks are served last, and have limits of their own. So attackers who guess passwords do not
  * lock out the owners of the accounts.

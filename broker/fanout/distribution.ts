@@ -165,7 +165,7 @@ function createLiveDeliveries({ retained, routes, mayReceive, metrics }: Deliver
     async deliver(messages: readonly ToSend[]): Promise<void> {
       const toPages: Delivery[] = []
       const toOthers = messages.map((message) => deliveryOf(message, toPages))
-      // In the same turn, so that messages reach both queues in the same order.
+      // The callback runs in the turn that ends the delivery to the others, so both queues have the same order.
       await deliverToOthers(toOthers, () => void deliverToPages(toPages))
       await deliverToPages([])
     },
@@ -226,7 +226,7 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more calls than this wait, a queue makes no breaks except to save buffers: breaks delay messages. */
+/** If more calls than this wait, a queue breaks only to keep buffers from overflowing: breaks delay messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */

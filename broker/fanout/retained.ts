@@ -135,8 +135,8 @@ export function createRetainedSending(parts: {
         underway.push(topic)
         continue
       }
-      // This is the second pass. The value was published after the first pass looked at the topic. This node is still
-      // sending the value live.
+      // True only in the second pass: the value was published after the first pass looked at the topic, and this node
+      // is still sending it live.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
       bytes += value.payload.length

@@ -73,8 +73,8 @@ export function createBacklogs(parts: {
   }
 
   /**
-   * Drops owed messages that the session no longer gets: they must take no room from others. Does nothing if there is
-   * certainly room for all: only otherwise must the node read the journal.
+   * Drops owed messages that the session no longer gets: they must take no room from others. If there is certainly room
+   * for all, does nothing: this saves reading the journal.
    */
   async function dropUnwanted(
     filters: readonly string[],
@@ -164,8 +164,9 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // A session that reads the journal gets data of any age. So the time is `-Infinity`: no message counts as expired.
-  // `wanted` then also has expired control events. These are dropped too, which is right: no session gets them.
+  // The session reads `wanted` from the journal later, so these messages leave the backlog. From the journal a session
+  // gets data of any age: with the time `-Infinity`, no data counts as expired. Expired control events also leave the
+  // backlog, because no session gets them.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

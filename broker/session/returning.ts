@@ -77,8 +77,8 @@ export function createReturning(parts: {
   }
 
   /**
-   * Fills in filters, messages and place. `mostAgain`: length of the backlog above which messages to repeat stay in the
-   * journal.
+   * Fills in filters, messages and place. `mostAgain`: if the backlog has this many messages, further messages to
+   * repeat stay in the journal.
    */
   async function fillIn(
     session: Session,

@@ -7,8 +7,8 @@ import type { PushSubscriptions } from './subscriptions.ts'
 export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
- * Informs the contact of a disabled subscription, once however many nodes there are. `toldBy` names the node that has
- * to do so: docs/decisions.md, "The contact hears of it once".
+ * Informs a subscription's contact that the hub has disabled the subscription. Of all nodes, only the one that `toldBy`
+ * names does so: docs/decisions.md, "The contact hears of it once".
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>

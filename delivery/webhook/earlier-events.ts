@@ -4,8 +4,8 @@ import type { EarlierMessage } from '../queue/work-item.ts'
 import { pushedKinds } from './subscription.ts'
 
 /**
- * Returns a function that finds the newest `most` events of a livestream since a time: only events of kinds that
- * webhooks get, in the order of the journal.
+ * Returns a function that finds the newest events of a livestream since a time: at most `most` events, only of kinds
+ * that webhooks get, in the order of the journal.
  */
 export function createEarlierEvents(
   journal: {

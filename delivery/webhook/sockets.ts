@@ -8,7 +8,8 @@ const tests = 64
  */
 const maxIdle = 64
 /**
- * There are two clients: for webhooks, and for plugin targets. Each has two kinds of such connections: see `maxIdle`.
+ * Two clients (for webhooks, for plugin targets) can each have `maxIdle` idle connections, and as many that still get
+ * the rest of an answer.
  */
 const maxIdleInAll = 4 * maxIdle
 

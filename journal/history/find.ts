@@ -113,7 +113,7 @@ export function createFind({ store, journal }: Parts) {
       const message = isOther ? undefined : await journal.get(position)
       if (message && isAbout(message, id)) messages.push(message)
     }
-    // Messages before the last `count` are of an earlier publication of the event.
+    // If there are more than `count` messages, the first ones are of an earlier publication of the event.
     return { report, messages: messages.slice(-count) }
   }
 }

@@ -8,8 +8,8 @@ import { indexesOf, newestFirst } from './newest.ts'
 /** Clocks of nodes differ: two times prove an order only if they are further apart than this, milliseconds. */
 const toleranceMs = 60_000
 /**
- * How far the event time of a retained value may be ahead of the clock, milliseconds. Up to this limit, messages with
- * older event times certainly do not replace that value.
+ * If the event time of a retained value is at most this far ahead of the clock (milliseconds), messages with older
+ * event times certainly do not replace the value.
  */
 const defendedMs = farFutureMs - 2 * toleranceMs
 /** For one message, the search checks at most this many earlier messages. */

@@ -4,8 +4,8 @@ import type { Store } from '../store.ts'
 const batchMs = 100
 
 /**
- * Makes a function that sends a count to the other nodes. Each of them passes the count to the argument `onOthers` of
- * its own call. The function does not wait for the store. If the commit fails, the counts are lost.
+ * Makes a function that sends a count to the other nodes. Each other node calls the `onOthers` that it passed with the
+ * same `name`. The made function does not wait for the store. If the commit fails, the counts are lost.
  */
 export function createAddedCounts(
   store: Store | undefined,

@@ -74,7 +74,7 @@ function running(server: RedisServer, names: readonly string[]): string {
 
 /**
  * This string replaces a hash under one former key. A node of the former release reads that hash first. Redis refuses
- * to read a string as a hash, so that node ends.
+ * to read a string as a hash, and the node ends.
  */
 const notice = 'a newer release has taken over this store'
 

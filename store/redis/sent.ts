@@ -91,8 +91,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
   }
 
   /**
-   * Settles all groups up to the number `last`; `except` stays unsettled. `lastOutcome` is for a group that Redis has
-   * not answered yet.
+   * Settles all groups up to the number `last`, but not `except`. A group that Redis has not answered yet settles with
+   * `lastOutcome`.
    */
   function settleUpTo(
     last: number,

@@ -169,7 +169,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return null
   }
 
-  /** Uses a feed that another node has stored. A file is read from this node's disk: the nodes' files may differ. */
+  /** Uses a feed that another node has stored. For a file, reads this node's copy instead: the copies may differ. */
   function takeOver(stored: Buffer): void {
     const next = parseStored(stored)
     if (next?.source !== source || next.text === state.inUse?.text) return

@@ -13,11 +13,11 @@ const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
 /**
- * Length of an interval, milliseconds. If nothing arrives for two intervals, a visible page pings the hub. After a
- * third such interval, the page ends the connection.
+ * Length of an interval, milliseconds. If nothing arrives for two intervals, a visible page pings the hub. If nothing
+ * arrives for a third interval either, the page ends the connection.
  *
- * The keep alive of MQTT must be longer than such an interval, because browsers slow down the timers of hidden pages:
- * their pings of MQTT may come late.
+ * The keep alive of MQTT must be longer than one interval. Browsers slow down the timers of hidden pages, so the MQTT
+ * pings of such a page may come late.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */

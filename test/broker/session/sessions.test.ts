@@ -70,15 +70,20 @@ t.test('a session whose time has run out is not resumed, swept up or not', async
 t.test('of sessions that run out together, a node removes a part at a time', async (t) => {
   const { pass, sources } = clocks()
   let underway = 0
+  let removing = 0
   let most = 0
   const counting = (store: Store): Store => ({
     ...store,
     async commit(changes, begun) {
-      most = Math.max(most, ++underway)
+      // The node also stores other changes from time to time, such as its hub time.
+      const removes = changes.some((change) => 'del' in change)
+      underway++
+      if (removes) most = Math.max(most, ++removing)
       try {
         return await store.commit(changes, begun)
       } finally {
         underway--
+        if (removes) removing--
       }
     },
   })
@@ -92,7 +97,7 @@ t.test('of sessions that run out together, a node removes a part at a time', asy
   most = 0
   t.equal(await broker.broker.sessions.sweep(), count)
   t.equal(broker.broker.sessionCounts().away, 0)
-  t.ok(most <= 100, `${most} at once`)
+  t.ok(most > 1 && most <= 100, `${most} at once`)
 })
 
 t.test('a client id whose session has run out is free for others', async (t) => {

@@ -29,7 +29,7 @@ export function CommandForm<Name extends OperationName>(props: {
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const form = useRef<HTMLFormElement>(null)
-  // A button opened a form with `cancelled`. The button may be far down, so the form scrolls into view.
+  // With `cancelled`, a button has opened this form. The button may be far down, so the form scrolls into view.
   useLayoutEffect(() => {
     if (!props.cancelled) return
     const opener = document.activeElement
