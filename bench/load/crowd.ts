@@ -220,7 +220,7 @@ function acknowledge(member: Member, high: number, low: number): void {
   if (!isWaiting) setImmediate(acknowledgeInQuiet)
   isWaiting = true
   member.owed.push(0x40, 2, high, low)
-  // 8 bytes are two PUBACKs: the member writes both at once.
+  // 8 bytes are two PUBACKs. The member then waits no longer, and writes them together.
   if (owing.has(member) && member.owed.length === 8) queueMicrotask(() => writeOwed(member))
   owing.add(member)
 }

@@ -64,7 +64,7 @@ export const pages: Scenario = {
       for (let run = 1; run <= single(options, 'runs'); run++) {
         for (const name of ['alone', 'beside pages']) {
           if (name !== 'alone') await browsers.ask('open', { door, token, ...wanted })
-          // The subscribers come after the pages. If they came first, they could get events early for that reason.
+          // The subscribers come after the pages. Otherwise they could get events early only because they came first.
           await enterCrowd(act, { count: subscribers, qos: 0 })
           await deliver(act, { events: 5 * rate, rate, subscribers })
           const events = single(options, 'seconds') * rate

@@ -252,7 +252,7 @@ async function isOffline({ broker, store }: Node, clientId: string): Promise<voi
   await settled(store)
 }
 
-/** Resolves when the log-in of the newest of `connections` clients waits for the store. */
+/** Resolves when the node has `connections` clients, and the log-in of the newest waits for the store. */
 async function logsIn({ broker }: Node, connections: number): Promise<void> {
   await until(() => broker.connectionCount() === connections)
   for (let turns = 0; turns < 50; turns++) await nextTurn()

@@ -28,7 +28,7 @@ const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
 const former: Livestreams = feedOf(
   ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
   ...[17, 18].map((id) => item(id, 1, { publisher: gone, externalId: 'crid://example/dropped twin' })),
-  // The feed now lists these under other external ids, and livestream 3 for another institution.
+  // These had other external ids than in today's feed. Livestream 3 also had another institution.
   item(2, 1, { externalId: 'crid://example/before' }),
   item(3, 1, { externalId: 'crid://example/before it moved' }),
 )

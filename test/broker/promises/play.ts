@@ -69,7 +69,7 @@ interface Session {
   order: Arrival[]
   /** Events that raced with a SUBSCRIBE or UNSUBSCRIBE. Old and new filters can count. */
   raced: Set<number>
-  /** When the session came back last, it came back after a crash. */
+  /** The last return of the session followed a crash. */
   isAfterCrash: boolean
   /** The in-flight window was perhaps full. Since then, less than half of the window has been free. */
   isBehind: boolean
@@ -365,8 +365,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
         () => Object.assign(session, { isConnected: false, isStored: true }),
       )
       session.dropped = { min: 0, max: Infinity }
-      // After a crash, owed messages need not come before new ones. With `Infinity`, `isOutOfOrder` does not demand
-      // that.
+      // After a crash, owed messages may come after new ones. With `Infinity`, `isOutOfOrder` allows that.
       session.leftAt = Infinity
       keepBrought(session)
     }

@@ -146,8 +146,8 @@ export function whenLeft(standing: Standing): Standing {
 
 /**
  * The session comes back. The hub sends the messages that it owes. It chooses from the messages that waited. `wasQos2`:
- * the session got the message at QoS 2. The hub stores QoS 2 messages itself. It can send them again without the
- * journal.
+ * the session got the message at QoS 2. The store has a copy of each such message, so the hub can send it again without
+ * the journal.
  */
 export function whenReturned(standing: Standing, event: Event, moment: Moment, wasQos2: boolean): Standing {
   if (standing.is === 'acknowledged') {
@@ -310,8 +310,8 @@ export function whenCrashed(
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      // The client left before the crash. Until a node has stored that, it can still send messages. It perhaps sent
-      // this one, which may then come again.
+      // The client left before the crash. Until the node has stored that, the node can still send messages. It perhaps
+      // sent this one, which may then come again.
       return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
@@ -497,7 +497,7 @@ function waitsPerhaps(before: Standing): Standing {
   return { is: 'waits', choice: 'perhaps', ...(isSentAgain(before) && { isAgain: true }) }
 }
 
-/** Whether a crash brings the message again: its position is after the stored progress. */
+/** Whether the message comes again after a crash, because the message's position is after the stored progress. */
 function isRead(standing: Standing | undefined): boolean {
   if (standing?.is === 'must') return isRead(standing.before)
   if (standing?.is === 'waits') return standing.choice === 'all'

@@ -19,7 +19,7 @@ export function createPublisher(parts: {
   livestreams: readonly [Livestream, ...Livestream[]]
   nodes: readonly [Door, ...Door[]]
   random: Random
-  /** All publishers add the events that they send to this list. */
+  /** The list to which all publishers add the events that they send. */
   sent: Sent[]
 }) {
   const { name, qos, login, livestreams, nodes, random, sent } = parts

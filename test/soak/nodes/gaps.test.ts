@@ -66,7 +66,7 @@ t.test(
       await until(() => times(node, 'the node lost track') >= round)
       await redis.kill()
     }
-    // After five failures, a pause and an attempt take so long that SIGTERM must interrupt them.
+    // Wait for five failures: from then on, one pause and one attempt take so long that SIGTERM must interrupt them.
     await until(() => times(node, 'the node cannot start again yet') >= 5)
     const hanging = createServer((socket) => socket.on('error', () => {})).listen(redis.port, '127.0.0.1')
     t.teardown(() => hanging.close())

@@ -191,7 +191,7 @@ async function patiently<Result>(ask: () => Promise<Result>): Promise<Result> {
   }
 }
 
-/** Resolves when the log of a node has a matching line, which may come after the effects. */
+/** Resolves when the log of a node has a matching line. A node may log a fault after clients have noticed it. */
 function says(node: FleetNode, message: RegExp): Promise<void> {
   return until(() => node.messages().some((line) => message.test(line)))
 }

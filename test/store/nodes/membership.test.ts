@@ -196,7 +196,7 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // When `c` has removed `a`, but not yet `b`: `other` removes `b`, as a restarted `b` removes its former self.
+    // Between `c`'s removals of `a` and `b`, `other` removes `b`. A restarted `b` removes its former self like this.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

@@ -24,7 +24,7 @@ interface Step {
     | 'trim'
   queue: Name
   /**
-   * What true means depends on `act`:
+   * `act` decides what `true` means:
    *
    * - `append` appends to both queues.
    * - `postpone` sets a refused item aside.

@@ -177,8 +177,8 @@ onStore('embedded', 'a repetition makes no event newer than it is', async (t, st
   const { receiver, publish, subscribe } = await start(t, store)
   const same = { start: new Date().toISOString() }
   await publish('old', same)
-  // The test repeats `old` after `from`. The webhook would get `old` if the hub first accepted it up to a second before
-  // `from`.
+  // The test repeats `old` after `from`. If the first `old` came within the last second before `from`, the webhook
+  // would get `old`.
   await setTimeout(1_100)
   const from = new Date().toISOString()
   for (const title of ['old', 'new']) await publish(title, same)
