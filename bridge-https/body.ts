@@ -8,7 +8,8 @@ import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
 /**
- * The schemas of a route's bodies. The first schema that has any field of the body applies, else the first in the list.
+ * The schemas of a route's bodies. A body is checked by the first schema that has at least one field of the body. If no
+ * schema has one, the first schema in the list checks it.
  */
 export type BodySchemas = readonly [TSchema, ...TSchema[]]
 

@@ -16,7 +16,7 @@ export interface Denial {
 
 /**
  * Maximum number of filters of a session with a temporary credential. The number is low: thousands of strangers can
- * have such sessions. A page that asks for such a credential can name as many filters at most.
+ * have such sessions. A page that asks for such a credential cannot name more filters than this.
  */
 const maxOfPages = 20
 

@@ -123,8 +123,8 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
 
   return {
     /**
-     * Adds changes that must be in one commit. The caller counts `nth` from 0 in each call. The commit may also have
-     * the changes of earlier calls: `add` raises each `nth` by the count of the numbers that those calls take.
+     * Adds changes that must be in one commit. In each call, `nth` starts at 0. The changes of several calls can come
+     * into one commit, so `add` continues the count of the call before.
      */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {

@@ -62,7 +62,7 @@ export async function ensureDevelopmentCertificates(
   return files
 }
 
-/** The server's certificate and its CA, if all three files fit together. */
+/** The server's certificate and that of the CA, if both and the server's key fit together. */
 async function readServer(files: DevelopmentCertificates) {
   const [cert, key, ca] = await Promise.all([files.cert, files.key, files.ca].map(readIfThere))
   try {

@@ -197,8 +197,9 @@ function showLine(command: Command, answer: Answer): number {
 }
 
 /**
- * Whether `--watch` goes on after a failure, such as a restart of the node. An unreachable, silent or busy node never
- * ends `--watch`. Until the first success, any other failure does. Later, only failures of log-in or permission do.
+ * Whether `--watch` continues after a failure. A node that is unreachable, silent or busy may be restarting, so
+ * `--watch` continues. All other failures end `--watch` before its first result. After the first result, only failures
+ * of log-in or permission end `--watch`.
  */
 function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true
@@ -214,7 +215,7 @@ const maxSocketPathBytes = 107
 /** Moves the cursor to the top left, and clears the screen (ECMA-48). */
 const clearScreen = '\u001b[H\u001b[2J'
 
-/** Prints an error: the one JSON value on stdout, or for people on stderr. */
+/** Prints an error. With `--json`, it is the only value on stdout. For people, it goes to stderr. */
 function fail(error: CallFailure, json: boolean): void {
   if (json) console.log(toJson({ error }))
   else console.error(createPrinter(process.stderr).failure(error.message))

@@ -52,16 +52,17 @@ export function createEventDeliveries(parts: {
       const of = { target: url, contact, held: heldBy(subscription) }
       return {
         delivery: await deliveryTo(name, of, event),
+        // A webhook gets older events only by a replay.
         isOwed: Date.parse(from ?? createdAt) <= event.at,
       }
     })
     const toTargets = plugins.queues.map(async ({ name, target }) => {
       const of = { target: target.url ?? target.driver ?? null, contact: null, held: null }
+      // A plugin target gets only some events.
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // A plugin target gets only some events. A webhook gets an event older than itself only by a replay. So these two
-    // may never have got the event: their delivery is listed only if the hub still knows its state.
+    // Without `isOwed`, there may never have been a delivery: it is listed only if the hub still knows its state.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -90,8 +90,8 @@ export function filterMatches(filter: string, topic: string): boolean {
  */
 export function filterContains(permitted: string, requested: string): boolean {
   if (checkTopicFilter(permitted) !== undefined || checkTopicFilter(requested) !== undefined) return false
-  // `x/#` also matches `x`, so `+/#` matches topics of one level too. No topic is empty. So `#` and `/#` match the same
-  // topics as `+/#` and `/+/#`.
+  // `x/#` also matches `x`. So `#` matches the same topics as `+/#`, and `/#` the same as `/+/#`: only the empty topic
+  // would make a difference, and no topic is empty.
   const inner = requested === '#' || requested === '/#' ? requested.replace('#', '+/#') : requested
   if (isWildcard(permitted[0]) && inner.startsWith('$')) return false // [MQTT-4.7.2-1]
 

@@ -38,8 +38,8 @@ const maxFreed = 100
  * the messages of this part that are still stored, because a queue, a retained value or another message with the same
  * payload needs them.
  *
- * A dead webhook can hold back thousands of messages. So a check does not read the index entries of messages that a
- * queue names.
+ * A dead webhook can hold back thousands of messages. So the node remembers this part for the next check. That check
+ * does not read the index entries of messages in this part that a queue still names.
  */
 interface OldestPart {
   upTo: number

@@ -88,8 +88,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // The store may not answer a commit of this node in time. The store may then report the commit late, after a newer
-    // commit. In this case event times decide, as in the store.
+    // If the store did not answer a commit of this node in time, its change can arrive here late, after that of a newer
+    // commit. Then event times decide, as in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)
@@ -170,7 +170,8 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     let isStored = false
     try {
       await store.commit([...deletions, ...alongside], begin)
-      // The driver may have left out `begin`. Commits resolve in order, so this call keeps the order.
+      // The driver need not call `begin`. If it did not, this call comes in the order of the commits too, because
+      // commits resolve in order.
       begin()
       isStored = true
     } finally {

@@ -31,8 +31,8 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
 export const counterKey = 'number'
 
 /**
- * The keys below `prefix`, which ends in `/`: from `prefix + from` to before `prefix + before`. `0` is the next byte
- * after `/`.
+ * The range of the keys below `prefix`, which ends in `/`. It begins at `prefix + from`, and ends before `prefix +
+ * before`. Without `before`, it ends behind all keys below `prefix`: `0` is the next byte after `/`.
  */
 export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): { gte: string; lt: string } {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }

@@ -70,8 +70,8 @@ export async function createTopics(store: Store) {
       const codes = [crc64(externalId), crc64(foldExternalId(externalId))]
       const topics = [find(livestreamId), ...codes.map((code) => find(owned.get(code)))]
       const owners = topics.flatMap((topic) => (topic ? [topic.institutionId ?? 'unknown'] : []))
-      // An owner other than `asker` wins. It is easy to make up an external id with the same checksum. The topic of
-      // such an id must not make `asker` the owner.
+      // An owner other than `asker` wins. Anybody can make up an external id with the same CRC-64 as `externalId`. If
+      // `asker` owns the topic of such an id, that topic must not make `asker` the owner.
       return owners.find((owner) => owner !== asker) ?? owners[0]
     },
 

@@ -58,8 +58,8 @@ export function operateRoutes({
         const given = isRecord(call.body) && call.body
         const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
         const isChanged = effect !== 'none' && 'result' in performed
-        // A user that was removed during the command gets 403. A successful change is the exception, and gets its own
-        // answer. That change may have removed this very user.
+        // A user that was removed during the command gets 403. But after a successful change, the user always gets the
+        // answer of the command: the change may have removed this very user.
         const isForUser = isChanged || (await call.isStillUser())
         const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
         return { answer, bytes: String(answer.body).length }

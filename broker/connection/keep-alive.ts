@@ -2,8 +2,8 @@
  * Calls `silent` when the hub has heard nothing for one and a half keep alives [MQTT-3.1.2-24]. `seconds`: one keep
  * alive; 0: no watch. Returns a function that ends the watch.
  *
- * `lastHeard` returns when the hub last heard something (`performance.now()`). Undefined: the hub does not read now, so
- * the silence does not count.
+ * `lastHeard` returns the time at which the hub last heard something (`performance.now()`). Undefined: the hub does not
+ * read now, so the silence does not count.
  */
 export function watchKeepAlive(
   seconds: number,

@@ -4,8 +4,8 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * Milliseconds. After a buffer was more than half full, it must fall to `paceBytes` in this time. `paced` allows this
- * time for each `paceBytes` bytes in the buffer.
+ * Milliseconds. A buffer that gets more than half full must fall to `paceBytes` within this time. The limit in `paced`
+ * grows with the buffer: a buffer with three times `paceBytes` gets three times as long.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */
@@ -18,11 +18,11 @@ const writeCostBytes = 64
 const pubackBytes = 4
 
 /**
- * The bounded buffer of the bytes for one peer. `write` never waits. Calls `stuck` with a reason if the peer has
- * stopped reading.
+ * The bounded buffer of the bytes for one peer. Calls `stuck` with a reason if the peer has stopped reading. `write`
+ * never waits.
  *
- * Does not use `drain`, which depends on a high-water mark. The mark differs between Node versions and kinds of
- * streams.
+ * The buffer does not use `drain`, which depends on a high-water mark. The mark differs between Node versions and kinds
+ * of streams.
  *
  * A class, because the fields of an object lie together in memory. One message uses thousands of buffers.
  */

@@ -226,7 +226,7 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more calls than this wait, a queue breaks only to keep buffers from overflowing: breaks delay messages. */
+/** If more than this number of calls wait, breaks are made only for buffers, because each break delays messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */

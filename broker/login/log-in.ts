@@ -135,7 +135,7 @@ export function createLogIn(parts: {
     connection.sessionPresent = resumed
     const { will } = connection.request ?? {}
     if (will) {
-      // The client gets the key before the will is stored. If the commit fails, the store may still apply it.
+      // `willKey` is set before the will is stored. If the commit fails, the store may still apply the commit.
       // `connectionEnd.end` needs the key to remove that will.
       client.willKey = wills.newKey(clientId)
       await wills.store(client.willKey, session, will)

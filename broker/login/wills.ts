@@ -210,8 +210,8 @@ function createStoredWills(store: Store, nodes: Nodes) {
 
     /** Whether a will is still stored. A node that took this node for dead may have published the will. */
     async isDue(key: string): Promise<boolean> {
-      // The store may not have answered an earlier commit. It can apply that commit before this one, but not later. So
-      // the `get` below sees its outcome.
+      // An earlier commit may have got no answer. The store applies such a commit before this `tell`, or never. So the
+      // `get` below sees the outcome of the earlier commit.
       await store.commit([{ tell: 'settled', value: '' }])
       return (await store.get(key)) !== undefined
     },

@@ -164,9 +164,9 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // The session reads `wanted` from the journal later, so these messages leave the backlog. From the journal a session
-  // gets data of any age: with the time `-Infinity`, no data counts as expired. Expired control events also leave the
-  // backlog, because no session gets them.
+  // The session reads `wanted` from the journal later, so these messages leave the backlog. From the journal, sessions
+  // get data of any age. So no data may count as expired here: the time is `-Infinity`. Expired control events leave
+  // the backlog too. No session gets them.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -22,8 +22,8 @@ export interface Owed {
 }
 
 /**
- * A message in flight. A clean session has a word for the packet that comes next: `qos1` for PUBACK, `qos2` for PUBREC,
- * `released` for PUBCOMP.
+ * A message in flight. For a clean session, it is only a word, which names the packet that must come next: `qos1`
+ * PUBACK, `qos2` PUBREC, `released` PUBCOMP.
  */
 export type Flight = Owed | 'qos1' | 'qos2' | 'released'
 

@@ -32,8 +32,8 @@ export function createBeginning(parts: {
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))
     const positions = new Set(messages.map(({ position }) => position))
-    // These items wait already: the hub made them when it accepted their messages. The other messages were accepted by
-    // nodes that did not know the queue yet. To order the items of both, each gets its journal position as sequence.
+    // These items wait already: the hub made them when it accepted their messages. Like the new items below, they get
+    // their journal positions as sequences. So all are in the order of the journal.
     const unplaced = inOrder.filter(({ position }) => positions.has(position) && !isPlaced.has(position))
     const waitingAt = new Map(unplaced.map((item) => [item.position, item]))
     const later = inOrder.filter((item) => !isOlderThanQueue(item) && !waitingAt.has(item.position))

@@ -14,8 +14,8 @@ import {
 } from './work-records.ts'
 
 /**
- * Maximum number of tries: for each portion of items to give up, and for each whole replay. A try fails if another node
- * has removed an item or letter.
+ * Maximum number of tries to store one portion of given-up items, or to carry out one whole replay. A try fails if
+ * another node has removed an item or letter.
  */
 const maxTries = 3
 

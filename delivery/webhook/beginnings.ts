@@ -117,8 +117,9 @@ export function createBeginnings(parts: {
   /**
    * Asks all other nodes. Resolves when all of them know the subscription, and put new events into its queue.
    *
-   * Before that, a node may have decided events without items for this subscription. Each node stores these events
-   * before it answers the question. So this node has received these events when this function resolves.
+   * A node that did not know the subscription yet may have decided events without items for it. That node stores these
+   * events before it answers. So this node has received them when this function resolves, and can add the missing
+   * items.
    *
    * Rejects if a node is silent, or does not know the subscription yet.
    */

@@ -63,7 +63,8 @@ export async function createMembership(parts: {
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()
-      // After `take`: only the leader cleans up after the former id, and `take` may make this node the leader.
+      // Call `tellGone` only after `take`, which may make this node the leader: only the leader removes what the former
+      // id left.
       if (former) tellGone(former[1].node)
       changed()
       await writeFile(idFile, self, { mode: 0o600 })

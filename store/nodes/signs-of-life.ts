@@ -30,7 +30,7 @@ export function createSignsOfLife(parts: {
   intervalMs: number | undefined
 }) {
   const { store, members, self, own, removed, log, intervalMs = usualIntervalMs } = parts
-  /** By id of another node: the signs of this node that counted since the other node's last sign. */
+  /** How many signs of this node have counted since another node's last sign, by the id of that other node. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
   /** How many signs of this node the store has not answered yet. */

@@ -15,8 +15,8 @@ export function keysOf(space: string) {
 }
 
 /**
- * The Redis keys of the former release. A later release may move the keys again. It must then store its own format
- * (`formatKey`) at the keys of this release (`keysOf`). This release finds a newer format there, and refuses to start.
+ * The Redis keys of the former release. A later release that moves the keys again must store its format (`formatKey`)
+ * at the keys of this release (`keysOf`). A node of this release then finds that format, and refuses to start.
  */
 export function formerKeysOf(space: string) {
   return keysBelow(`{${space}}:`)

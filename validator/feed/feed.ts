@@ -137,8 +137,8 @@ function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
 }
 
 /**
- * The livestreams with `text` as the id of their institution, or in the name of the livestream, its publisher or its
- * institution.
+ * The livestreams whose institution has the id `text`, and those with `text` in the name of the livestream, its
+ * publisher or its institution.
  */
 export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
   const sought = foldName(text)

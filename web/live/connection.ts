@@ -16,8 +16,8 @@ const waitMs = { first: 500, longest: 20_000 }
  * Length of an interval, milliseconds. If nothing arrives for two intervals, a visible page pings the hub. If nothing
  * arrives for a third interval either, the page ends the connection.
  *
- * The keep alive of MQTT must be longer than one interval. Browsers slow down the timers of hidden pages, so the MQTT
- * pings of such a page may come late.
+ * A hidden page relies on the keep alive of MQTT. Browsers slow down the timers of hidden pages, so its MQTT pings may
+ * come late. The keep alive must therefore be longer than one interval.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */

@@ -76,7 +76,7 @@ export function keptForUser<Value>(): Signal<Value | undefined> {
   return kept
 }
 
-/** A panel with something that is shown once. The button may be far down, so the panel scrolls into view. */
+/** A panel with something that is shown once. The panel scrolls into view: the pressed button may be far down. */
 export function ShownOnce(props: {
   name: string
   title: string
