@@ -52,11 +52,16 @@ export const offline: Part = async (system, options, say) => {
   })
 }
 
-/** Measures the cost of an event for each act. Short alternate rounds let a busy moment of the machine hit all acts. */
+/**
+ * Measures the cost of an event for each act. Short alternate rounds let a busy moment of the machine hit all acts. If an
+ * act falls behind, the round is the last.
+ */
 async function costsOf(acts: readonly Act[], options: Options) {
-  const all = acts.map((act) => ({ act, total: { events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 } }))
-  // The first round does not count. A round in which a node falls behind always counts, and is the last.
-  for (let turn = 0; turn <= turns; turn++) {
+  const all = acts.map((act) => ({ act, total: none() }))
+  let isBehind = false
+  for (let turn = 0; turn <= turns && !isBehind; turn++) {
+    // The first round does not count, because the systems still compile their code.
+    if (turn === 1) for (const each of all) each.total = none()
     for (const { act, total } of all) {
       const before = await usageOf(act)
       const { sent, acknowledged } = await act.publishers.ask('flood', {
@@ -66,9 +71,7 @@ async function costsOf(acts: readonly Act[], options: Options) {
         within: single(options, 'seconds') * 3,
       })
       const after = await usageOf(act)
-      const isLast = acknowledged < sent
-      if (isLast) turn = turns
-      else if (turn === 0) continue
+      if (acknowledged < sent) isBehind = true
       total.events += acknowledged
       for (const name of names) total[name] += after[name] - before[name]
     }
@@ -78,6 +81,8 @@ async function costsOf(acts: readonly Act[], options: Options) {
     return { cpu: cpu ?? NaN, ...(act.peer.redis && ofRedis) }
   })
 }
+
+const none = () => ({ events: 0, cpu: 0, redisCpu: 0, commands: 0, bytes: 0 })
 
 /** Usage of the node and its Redis. CPU time is in microseconds. */
 async function usageOf({ peer }: Act) {
