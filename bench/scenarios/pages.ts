@@ -55,7 +55,8 @@ export const pages: Scenario = {
         consoles: single(options, 'consoles'),
         livestreams: hub.publishers.flatMap(({ livestreams }) => livestreams.map(({ id }) => id)),
       }
-      // Otherwise the first runs would measure how the node compiles what it does for pages and consoles.
+      // A warm-up with pages and consoles. Without it, the first runs would measure how the node compiles its code for
+      // them.
       await browsers.ask('open', { door, token, ...wanted })
       await enterCrowd(act, { count: subscribers, qos: 0 })
       await deliver(act, { events: warmBesidePages, rate: 50, subscribers })

@@ -83,8 +83,9 @@ t.test('an upgrade that is not there is refused as such, not as a path that is n
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {
-  // The bound also counts HTTPS connections. When the next upgrade connects, the connection of the previous one can
-  // still be closing. With a bound of 1, HTTPS would refuse the new connection.
+  // Each upgrade begins as an HTTPS connection, which this bound also limits. The connection of a refused upgrade can
+  // still be closing when the next one comes. With a bound of 1, the node would refuse that connection before it could
+  // answer 503.
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '5' })
   const login = await hub.subscriber('radio/#')
   await Promise.all(Array.from({ length: 5 }, () => connect(t, hub, login)))

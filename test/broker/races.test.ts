@@ -182,8 +182,8 @@ t.test('a clean log-in waits for the one in front of it, also where that client 
   const second = await rawClient(t, broker.port)
   second.send(connect('c', { ...login, clean: true }))
   while (authenticated < 2) await new Promise((resolve) => setImmediate(resolve))
-  // The held store alone would not delay a clean log-in. The clean log-in must wait for the first log-in, which the
-  // store delays.
+  // By itself, the clean log-in would not wait for the store. It must wait for the first log-in, which waits for the
+  // store.
   await new Promise((resolve) => setImmediate(resolve))
   store.release()
   t.match(await second.next('connack'), { returnCode: 0, sessionPresent: false })

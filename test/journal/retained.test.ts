@@ -61,7 +61,7 @@ async function open(store: Store, clock = () => now) {
   }
 }
 
-/** A store that calls back at once. The test decides for each commit, in order, whether the store applies it. */
+/** A store that calls `callBack` at once. The test decides for each commit, in order, whether the store applies it. */
 async function createUndecided(store: Store) {
   let lastNumber = await store.lastNumber()
   const underway: ((isStored: boolean) => Promise<void>)[] = []

@@ -22,7 +22,7 @@ function openNodes<Part>(t: Test, create: (store: Store) => Part): { a: Part; b:
 
 /**
  * Returns a function that tells whether counts of another node have come in on this channel. Create the limit before
- * this call. Then the limit has added these counts when the function returns true.
+ * this call: the limit then hears of the counts first, and has added them when the function returns true.
  */
 function hear(store: Store, channel: string): () => boolean {
   let isTold = false

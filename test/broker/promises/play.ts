@@ -190,8 +190,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // The hub drops messages only if the session has fallen behind. The test cannot know that. So it sets `isUnsent`
-      // to false: no message then counts as certainly dropped.
+      // The hub drops messages only if the session has fallen behind, and the test cannot know whether it has. With
+      // `isUnsent: false`, no message counts as certainly dropped.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -442,7 +442,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   async function checkDropped(session: Session, isWaiting: boolean): Promise<void> {
-    // With several nodes, this check is left out. A node asks another node through the store, so its number can be
+    // With several nodes, this check is left out: a node asks another one through the store, and the answer can be
     // late.
     if (sequence.nodes > 1) return
     const dropped = await hub.droppedOf(session.node, session.name)

@@ -51,7 +51,7 @@ export interface Filter {
 /** Whether a session must get, may get or has got a message. */
 export type Standing =
   /**
-   * The message must not come. `wasChosen`: the hub chose the message at a return. Then the filter ended before the
+   * The message must not come. `wasChosen`: the hub chose the message at a return, but the filter ended before the
    * message came.
    */
   | { is: 'never'; why: Reason; wasChosen?: boolean }
@@ -334,8 +334,9 @@ export function whenCrashed(
 }
 
 /**
- * Whether a SUBSCRIBE brings a retained value. It does not bring a value that is in flight to the session. A QoS 2
- * message can be in flight until its PUBCOMP is stored. So a SUBSCRIBE may bring such a value, but need not.
+ * Whether a SUBSCRIBE brings a retained value. It does not bring a value that is in flight to the session. At QoS 2, a
+ * value is in flight until its PUBCOMP is stored, and the test does not know when that is. So once the client has sent
+ * PUBREC, a SUBSCRIBE may bring the value, but need not.
  */
 export function broughtBySubscribe(
   event: Event,

@@ -44,7 +44,7 @@ async function openNode(t: Test, url: string, name: string) {
   const idFile = join(t.testdir({}), name)
   const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
   const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
-  // This node keeps its lease when another node asks, like a busy runner.
+  // Like a busy runner, this node keeps its lease when another node asks for it.
   leases.onFreed(
     () => {},
     () => {},

@@ -228,7 +228,7 @@ function replaced(value: unknown, other: unknown, at: number): unknown {
     : { ...value, [key]: changed }
 }
 
-/** The value of a JSON text, or `parsed` if the text is not JSON. */
+/** The value of a JSON text. If the text is not JSON: `parsed`, what the API client made of it. */
 function jsonOf(text: string, parsed: Json): unknown {
   try {
     return JSON.parse(text)

@@ -170,8 +170,8 @@ t.test(
     const payload = event('sent twice')
     t.equal((await atA.api.call('POST', path, { token: atA.token, body: payload })).status, 500)
     const again = atB.publish(payload)
-    // Within this time, node b usually decides before it hears of node a's commit. If node b hears of the commit first,
-    // the test must pass, too.
+    // Usually node b decides in these 200 ms, before Redis goes on and b hears of node a's commit. If b hears of the
+    // commit first, the test must pass, too.
     await delay(200)
     redis.resume()
     const { id } = await again

@@ -65,8 +65,8 @@ export function createHopper(parts: {
     },
 
     /**
-     * Connects the client to this node, and leaves it connected. Throws if that takes longer than 60 s. The session
-     * then has `ownFilter`, which the client never removes.
+     * Connects the client to this node, and leaves it connected. The session then has `ownFilter`, which the client
+     * never removes. Throws if all this takes longer than 60 s.
      */
     async visit(node: ClusterNode): Promise<void> {
       await until(async () => {

@@ -1,4 +1,4 @@
 import { testCrashes } from './crashes.ts'
 
-// The same test on Redis. It has fewer kills, because each start takes longer.
+// The test of `crash.test.ts` on Redis. It has fewer kills, because each start takes longer.
 testCrashes('redis', 15)

@@ -124,8 +124,8 @@ interface Visited {
  * Acknowledged events that a session of QoS 1 or 2 misses. Of the events after its SUBSCRIBE, the hub owes the session:
  * - all control events
  * - all events that were accepted during a visit
- * - for each visit longer than `servedMs`, of each topic, the newest event acknowledged before the log-in. Instead of
- *   this event, the session may get a later event of the topic.
+ * - for each visit longer than `servedMs`: the newest event of each topic that was acknowledged before the log-in, or a
+ *   later event of that topic
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []

@@ -196,7 +196,8 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // Between `c`'s removals of `a` and `b`, `other` removes `b`. A restarted `b` removes its former self like this.
+    // `other` acts as the restarted `b`: it removes `b`'s former id after `c` has removed `a`, and before `c` removes
+    // `b`.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])
