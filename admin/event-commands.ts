@@ -163,9 +163,9 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * `retained`: whether the message is the retained value of its topic. `newer`: another message, which kept the hub from
- * ever retaining this one. It came earlier on the same topic, with a newer event time. Null: `retained` is true, or no
- * such message is known.
+ * `retained`: whether the message is the retained value of its topic. `newer`: an earlier message of the same topic
+ * with a newer event time. Because of that message, the hub never retained this one. `newer` is null if `retained` is
+ * true, or if no such message is known.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

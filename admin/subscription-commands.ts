@@ -97,7 +97,7 @@ export function createSubscriptionCommands(
     },
   }
 
-  /** The ids of the livestreams with this external id or title. Undefined: an id or nothing was given. */
+  /** The ids of the livestreams with this external id or title. Undefined: `name` is missing, or is itself an id. */
   function livestreamsNamed(name: unknown): string[] | undefined {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
     const found = events.livestreams(name)

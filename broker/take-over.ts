@@ -123,8 +123,8 @@ function createPortions(commit: (changes: readonly Change[]) => Promise<number>,
 
   return {
     /**
-     * Adds changes that must be in one commit. In each call, `nth` starts at 0. The changes of several calls can come
-     * into one commit, so `add` continues the count of the call before.
+     * Adds changes that must be in one commit. In each call, the caller counts `nth` from 0. If the changes of several
+     * calls come into one commit, `add` raises `nth` by the numbers that the earlier calls take.
      */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {

@@ -62,7 +62,8 @@ export function createEventDeliveries(parts: {
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
     const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
-    // Without `isOwed`, there may never have been a delivery: it is listed only if the hub still knows its state.
+    // If `isOwed` is false, the queue may never have had the event. Such a delivery is listed only if the hub still
+    // knows its state.
     return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
   }
 

@@ -38,8 +38,8 @@ const maxFreed = 100
  * the messages of this part that are still stored, because a queue, a retained value or another message with the same
  * payload needs them.
  *
- * A dead webhook can hold back thousands of messages. So the node remembers this part for the next check. That check
- * does not read the index entries of messages in this part that a queue still names.
+ * A dead webhook can hold back thousands of messages. So the node remembers this part for the next check. Of this part,
+ * that check reads only the index entries of messages that no queue names.
  */
 interface OldestPart {
   upTo: number

@@ -88,8 +88,8 @@ function take(
     const value = entry && toValue(entry, position)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
-    // If the store did not answer a commit of this node in time, its change can arrive here late, after that of a newer
-    // commit. Then event times decide, as in the store.
+    // If the store does not answer a commit of this node in time, the change of that commit can arrive here late: after
+    // the change of a newer commit. Then event times decide, as in the store.
     const isLater = shown !== undefined && shown.position > position
     if (isLater && !keepsStored(value.time, orderAt(shown.time, now))) return
     values.put(value)
@@ -170,8 +170,8 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     let isStored = false
     try {
       await store.commit([...deletions, ...alongside], begin)
-      // The driver need not call `begin`. If it did not, this call comes in the order of the commits too, because
-      // commits resolve in order.
+      // The driver need not call `begin`. This line then does so, still in the order of the commits, because commits
+      // resolve in that order.
       begin()
       isStored = true
     } finally {

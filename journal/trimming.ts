@@ -122,7 +122,8 @@ export async function openTrimming(parts: {
   async function remove(before: State): Promise<State> {
     let state = before
     // Another node may have stored a later floor than this node has received (`journal.floor()`). Above the received
-    // floor, this node may not know all retained messages yet. With the stored floor, it could remove some of them.
+    // floor, this node may not know all retained messages yet, and could remove some. So trim only below the received
+    // floor.
     const floor = Math.min(state.floor, journal.floor())
     while (state.passed < floor && state.passed < before.passed + maxPassed && !isClosed) {
       state = await trimNextPage(state, floor)

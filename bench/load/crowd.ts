@@ -52,7 +52,7 @@ let joined: Joining | undefined
 const members: Member[] = []
 /** Members with unsent PUBACKs. The member that waits longest is the first. */
 const owing = new Set<Member>()
-/** Number of received messages that need a PUBACK: now, and at the last `acknowledgeInQuiet`. */
+/** Number of all messages above QoS 0 received so far, and the same number at the last `acknowledgeInQuiet`. */
 let arrived = 0
 let arrivedBefore = 0
 let isWaiting = false

@@ -4,8 +4,8 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * Milliseconds. A buffer that gets more than half full must fall to `paceBytes` within this time. The limit in `paced`
- * grows with the buffer: a buffer with three times `paceBytes` gets three times as long.
+ * Milliseconds. A buffer that gets more than half full must fall to `paceBytes` within this time. `paced` allows this
+ * time for every `paceBytes` in the buffer: three times as many waiting bytes get three times as long.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

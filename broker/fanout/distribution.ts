@@ -226,7 +226,7 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 
 /** Maximum number of bytes that the node sends to each subscriber without a break. */
 const maxAtOnce = 256 * 1024
-/** If more than this number of calls wait, breaks are made only for buffers, because each break delays messages. */
+/** If more than this number of calls wait, only breaks that protect buffers are made: each break delays messages. */
 const maxWaiting = 8
 
 /** The delivery of one message to all its recipients. */

@@ -64,9 +64,9 @@ export function createReading(parts: {
     },
 
     /**
-     * Adds retained values for new filters to the backlog. The backlog may already have an older value of the same
-     * topic. The new value replaces an older one that only a SUBSCRIBE has brought. Without this, repeated SUBSCRIBEs
-     * could fill the backlog without end.
+     * Adds retained values for new filters to the backlog. If the backlog has an older value of the same topic, and has
+     * it only because of a SUBSCRIBE, the new value replaces that older value. Otherwise repeated SUBSCRIBEs could fill
+     * the backlog without end.
      */
     owe(session: Session, owed: readonly Owed[]): void {
       const newest = new Map(owed.map(({ topic, position }) => [topic, position]))

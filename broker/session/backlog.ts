@@ -164,9 +164,9 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // The session reads `wanted` from the journal later, so these messages leave the backlog. From the journal, sessions
-  // get data of any age. So no data may count as expired here: the time is `-Infinity`. Expired control events leave
-  // the backlog too. No session gets them.
+  // The session reads data of any age from the journal. So no message may count as expired here: the time is
+  // `-Infinity`. All messages of `wanted` leave the backlog, because the session comes to them in the journal later.
+  // There it skips expired control events.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

@@ -49,8 +49,8 @@ export interface Session {
   /** Owed messages that were not yet sent on this connection, in order of sending. */
   backlog: Owed[]
   /**
-   * Set if a crash left more messages to repeat than the backlog may hold. Up to `upTo`, the messages of the journal
-   * are sent again. From there to `head` (the end at log-in), messages are chosen as on any return.
+   * Set if a crash left more messages to repeat than the backlog may hold. Up to `replay.upTo`, the messages of the
+   * journal are sent again. From there to `head` (the end at log-in), messages are chosen as on any return.
    */
   replay: { upTo: number; head: number } | undefined
   /** True only in tests: the hub publishes at QoS 1. */

@@ -101,7 +101,7 @@ ${next.map(({ words, ...typed }) => `    ${patternOf(typed)}) compadd -- ${words
 if [[ \${funcstack[1]} == _hubctl ]]; then _hubctl; else compdef _hubctl hubctl; fi`
 }
 
-/** End of the loop for bash and zsh: collects the typed words, without options and their values. */
+/** The end of a shell loop, for bash and zsh. The loop collects the typed words, without options and their values. */
 function typedSoFar(valued: readonly string[]): string {
   return `    if [[ $word == -* ]]; then
       [[ " ${valued.join(' ')} " == *" $word "* ]] && ((index++))

@@ -85,8 +85,8 @@ export interface NewWork {
 export interface WorkGroup {
   scope: string
   /**
-   * Where the payload of the items is. `nth`: in this message of the same commit, counted from 0. `payload`: here, as
-   * bytes.
+   * Where the payload of the items is. `nth`: in the message with this number, counted from 0, in the same commit.
+   * `payload`: here, as bytes.
    */
   content: { nth: number } | { payload: Buffer }
   /** At least one item. */

@@ -21,8 +21,8 @@ export const goneMs = 3_600_000
  */
 const pausedReason = 'paused by the operator'
 /**
- * Each further 410 adds at most this many milliseconds to `gone.ms`. That is the longest pause after a 410 (600 s) plus
- * an answer. Without this bound, a jump of the clock could disable a webhook. So could a stop of the hub.
+ * Each further 410 adds at most this many milliseconds to `gone.ms`: enough for the longest pause after a 410 (600 s)
+ * and the attempt that follows. Without this bound, a jump of the clock or a stop of the hub could disable a webhook.
  */
 const maxStepMs = 11 * 60_000
 

@@ -4,9 +4,9 @@ import type { Store } from '../store.ts'
 const batchMs = 100
 
 /**
- * Makes a function that sends a count to the other nodes, without waiting for the store. Each of them has called
- * `createAddedCounts` with the same `name`, and passes the count to the `onOthers` of that call. If the commit fails,
- * the counts are lost.
+ * Makes a function that sends a count to the other nodes, without waiting for the store. All nodes call
+ * `createAddedCounts` with the same `name`. `onOthers` is called with each count that another node sends. If the commit
+ * fails, the counts are lost.
  */
 export function createAddedCounts(
   store: Store | undefined,

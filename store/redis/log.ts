@@ -225,8 +225,8 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // `end` has just settled a commit. `tell` now reports the given-up commits that came before this commit. Whoever
-      // awaits the settled commit goes on later, in a microtask.
+      // `end` has just settled a commit. The given-up commits before this commit must be told before its caller goes
+      // on. That is so here, because the caller goes on only in a later microtask.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

@@ -49,8 +49,8 @@ export function createReading(
     },
 
     /**
-     * Yields all pages of the store. After each page, yields the changes that the log has got since the page before.
-     * Applied in this order, the records give the store at the time of the last page.
+     * Yields all pages of the store. After each page, yields the changes since the last look at the log. Applied in
+     * this order, the records give the store at the time of the last page.
      */
     async *dump() {
       const position = { read: await ask((send) => readPosition({ send }, keys)) }

@@ -36,7 +36,7 @@ interface LastGood extends ReadFeed {
   loadedAt: string
 }
 
-/** When a source was last found good without change, milliseconds since the epoch. */
+/** When an unchanged feed of a source was last found good, milliseconds since the epoch. */
 interface Confirmed {
   source: string
   at: number

@@ -17,7 +17,7 @@ const waitMs = { first: 500, longest: 20_000 }
  * arrives for a third interval either, the page ends the connection.
  *
  * A hidden page relies on the keep alive of MQTT. Browsers slow down the timers of hidden pages, so its MQTT pings may
- * come late. The keep alive must therefore be longer than one interval.
+ * come late. With a keep alive as short as one interval, the hub would then end the connection.
  */
 const quietMs = 10_000
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */

@@ -11,8 +11,8 @@ import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 
 /*
- * For each client, `packet` writes the packet identifier into the same bytes. On a slow network, a client could get the
- * packet identifier of another client.
+ * For each client, `packet` writes the packet identifier into the same bytes. If the socket kept these bytes without
+ * copying them, a client on a slow network could get the packet identifier of another client.
  */
 const count = 4_000
 const payload = Buffer.alloc(900, 'x')

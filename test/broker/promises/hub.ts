@@ -49,7 +49,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       return (await nodeAt(index).broker.session(clientId))?.dropped
     },
 
-    /** Resolves when `connections` clients are left, and the ends of all others are stored. */
+    /** Resolves when only `connections` clients are connected, and the node has stored that all others left. */
     async rests(index: number, connections: number): Promise<void> {
       const node = nodeAt(index)
       while (node.broker.connectionCount() > connections + 1) await nextTurn()

@@ -218,8 +218,8 @@ export function withinLimit(
   const waiting = possible.filter(({ sent }) => sent !== 'yes')
   const certainlyWaiting = certain.filter(({ sent }) => sent === 'no')
   const roomFor = (sent: number) => Math.max(0, Math.min(queueLimit, maxOwed - sent))
-  // The client has got PUBREL for these QoS 2 messages. Perhaps the node has not read PUBCOMP yet. Until then, the
-  // message is in flight and takes room.
+  // The client has got PUBREL for these QoS 2 messages. They are in flight and take room until the node has read
+  // PUBCOMP. Perhaps the node has not read it yet.
   const completed = before.filter((standing) => standing.is === 'acknowledged' && standing.at === -Infinity)
   const room = {
     min: roomFor(possible.filter(({ sent }) => sent !== 'no').length + completed.length),
@@ -310,8 +310,8 @@ export function whenCrashed(
         ? { is: 'never', why: 'QoS 0' }
         : { is: 'waits', choice: 'perhaps', isAgain: true }
     case 'waits':
-      // The client left before the crash. Until the node has stored that, the node can still send messages. It perhaps
-      // sent this one, which may then come again.
+      // The client left before the crash. Until the node has stored that the client left, the node can still send
+      // messages. Perhaps it sent this message, which may then come again.
       return session.wasConnected || standing.choice === 'all' || standing.choice === 'perhaps'
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }

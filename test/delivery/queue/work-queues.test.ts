@@ -346,7 +346,7 @@ t.test('a clock that is set back does not mix old with new', async (t) => {
   t.same(await found.drain('a'), ['2', '3'])
   t.ok(found.letter('a').sequence < sequence)
 
-  // Sets the clock to the time in the dead letter's sequence: message `4` must not get the same sequence.
+  // Set the clock to the time that the sequence of the dead letter encodes. Message `4` must not get the same sequence.
   const again = await one.reopen()
   const letter = again.letter('a')
   again.time.now = Math.floor(letter.sequence / 4096)

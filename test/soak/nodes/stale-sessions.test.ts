@@ -161,8 +161,8 @@ async function start(t: Test): Promise<Hub> {
 }
 
 /**
- * Publishes through both nodes for four seconds. A node that is back may store old changes for a second. Returns the
- * markers.
+ * Publishes through both nodes for four seconds: a node may still store old changes a second after it is back. Returns
+ * the markers.
  */
 async function publishForAWhile({ nodes, publisher }: Hub): Promise<string[]> {
   const markers: string[] = []

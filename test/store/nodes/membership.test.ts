@@ -196,8 +196,8 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // `other` acts as the restarted `b`: it removes `b`'s former id after `c` has removed `a`, and before `c` removes
-    // `b`.
+    // `c` removes `a`, and would then remove `b`. Between the two, `other` acts as the restarted `b`: it removes the
+    // former id of `b`.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await other.commit([{ del: 'member/01' }])

@@ -10,8 +10,8 @@ const everyMs = 5_000
 /** Maximum number of pages that are read at first. An empty page may have a next page. */
 const mostPages = 10
 /**
- * A request asks for the events after the newest event on the page. If the page shows no event, the request names a
- * time instead. That time is this long before the last successful request began, milliseconds.
+ * A request asks for the events after the newest event on the page. If the page shows no event, the request asks for
+ * the events since the last successful request began, and for those of the `overlapMs` milliseconds before that.
  */
 const overlapMs = 60_000
 

@@ -24,11 +24,11 @@ interface Step {
     | 'trim'
   queue: Name
   /**
-   * `act` decides what `true` means:
+   * What `true` means depends on `act`:
    *
-   * - `append` appends to both queues.
-   * - `postpone` sets a refused item aside.
-   * - `tidy` finds every item busy.
+   * - `append`: the step appends to both queues.
+   * - `postpone`: the item was refused, and is set aside.
+   * - `tidy`: every item is busy.
    */
   both: boolean
   which: 'head' | 'second' | 'due'
