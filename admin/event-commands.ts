@@ -163,9 +163,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * `retained`: whether the message is the retained value of its topic. `newer`: an earlier message of the same topic
- * with a newer event time. Because of that message, the hub never retained this one. `newer` is null if `retained` is
- * true, or if no such message is known.
+ * `retained`: whether the message is the retained value of its topic. If it never was: `newer` is the message with a
+ * newer event time that came before. Else, or if that message is not known, `newer` is null.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -17,7 +17,7 @@ export async function sendLines(response: ServerResponse, lines: Lines, closing:
     void lines.return?.()
     goOn()
   }
-  // One listener serves all waits for `drain`. A wait that ends early would leave a listener of its own behind.
+  // All waits for `drain` share one listener. A listener for each wait would stay behind if the wait ended early.
   response.on('drain', () => goOn())
   response.once('close', end)
   closing.addEventListener('abort', end, { once: true })

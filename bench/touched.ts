@@ -46,7 +46,7 @@ try {
   await delay(idleMs)
   await node.counting.take()
   await sendOne(eventsBefore)
-  // A function counts only if it runs for both events. A timer may run during one of them.
+  // A function counts only if it runs for this event and for the next one: a timer may run during one of them.
   const ranBefore = runIn(await node.counting.take())
   await sendOne(eventsBefore + 1)
   const root = dirname(await compiledServer())

@@ -135,7 +135,7 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
-    // For Aedes, a session is present if it has a subscription. The inert emitter ignores the one made up here.
+    // For Aedes, a session is present if it has a subscription. The inert emitter ignores this made-up subscription.
     subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,

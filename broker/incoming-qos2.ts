@@ -22,8 +22,8 @@ export function createIncoming(parts: {
     window,
 
     /**
-     * Whether the hub accepts the PUBLISH that came earlier with this packet identifier and waits for PUBREL. A
-     * promise: the commit of that PUBLISH is under way. Undefined: no such PUBLISH waits.
+     * Whether the hub accepts an earlier PUBLISH with this packet identifier that still waits for PUBREL. A promise:
+     * the commit of that PUBLISH is under way. Undefined: no such PUBLISH waits.
      */
     find({ incoming, processing }: Session, packetId: number): true | Promise<boolean> | undefined {
       return incoming.has(packetId) ? true : processing.get(packetId)

@@ -119,13 +119,11 @@ type Portions = ReturnType<typeof createPortions>
 function createPortions(commit: (changes: readonly Change[]) => Promise<number>, size: PortionSize) {
   let changes: Change[] = []
   let bytes = 0
+  /** How many numbers `changes` take. */
   let numbers = 0
 
   return {
-    /**
-     * Adds changes that must be in one commit. In each call, the caller counts `nth` from 0. If the changes of several
-     * calls come into one commit, `add` raises `nth` by the numbers that the earlier calls take.
-     */
+    /** Adds changes that must be in one commit. Their `nth` begins at 0 in each call. */
     async add(together: readonly Change[]): Promise<void> {
       for (const change of together) {
         const numbered = 'numbered' in change && change.numbered

@@ -16,7 +16,8 @@ export function createPrinter(output: { isTTY?: boolean }) {
 
   return {
     /**
-     * A table, or the text `nothing` for an empty list. The text must be true even if a filter has hidden all elements.
+     * A table. For an empty list: the caller's text `nothing`, which must be true even if a filter has hidden all
+     * elements.
      */
     list(rows: unknown, columns: readonly Column[], nothing: string): string {
       const elements = Array.isArray(rows) ? rows : []

@@ -9,7 +9,7 @@ export function jsonFault(text: string): string | undefined {
 const token =
   /[ \t\r\n]*([{}[\],:]|"(?:[ !#-[\]-\uffff]|\\(?:["\\/bfnrt]|u[\dA-Fa-f]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|)/y
 
-/** Where the text stops being JSON, or undefined. `JSON.parse` does not always say so. */
+/** Where the text stops being JSON, or undefined. The errors of `JSON.parse` do not always name the place. */
 function firstFault(text: string): number | undefined {
   const open: string[] = []
   let expected: 'value' | 'value or end' | 'key' | 'key or end' | 'colon' | 'next' = 'value'

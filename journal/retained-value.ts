@@ -46,7 +46,7 @@ const maxSlots = 100
 /** Maximum number of bytes of all payloads on one topic. The latest value always stays. */
 const maxSlotBytes = 512 * 1024
 
-/** Returns the oldest values that must go to bring the others within the bounds. */
+/** Returns the oldest values that must be removed, so that the others are within the bounds. */
 export function beyondBounds<Value extends RetainedValue>(settled: readonly Value[]): readonly Value[] {
   let bytes = settled.reduce((sum, { payload }) => sum + payload.length, 0)
   let count = 0

@@ -170,7 +170,7 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     let isStored = false
     try {
       await store.commit([...deletions, ...alongside], begin)
-      // The driver need not call `begin`. This line then does so, still in the order of the commits, because commits
+      // If the driver has not called `begin`, this line does. The order is still that of the commits, because commits
       // resolve in that order.
       begin()
       isStored = true

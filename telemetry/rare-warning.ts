@@ -7,8 +7,8 @@ const maxSubjects = 100
 
 /**
  * Logs a frequent warning. Each `subject` gets at most one line a minute. All subjects together get at most 100 lines a
- * minute. `times` counts the warnings about the subject since its last line, with the present one. `leftOut` counts
- * warnings that got no line and are in no `times`.
+ * minute. `times` counts the warnings about the subject since its last line, including the present warning. `leftOut`
+ * counts the warnings that got no line and that no `times` counts.
  */
 export function createRareWarning(
   log: Pick<Log, 'warn'>,

@@ -35,8 +35,7 @@ export async function connect(t: Test, broker: Broker, login: Issued, options: I
     connectTimeout: 10_000,
     ...options,
   }
-  // The third argument is false if the client does not reconnect. With true, `connectAsync` would not reject when the
-  // connection ends before its CONNACK, and the test would hang.
+  // Without reconnects, it rejects if the connection ends before its CONNACK. Otherwise the test would hang.
   const client = await connectAsync(
     `mqtts://localhost:${broker.mqttPort}`,
     settings,

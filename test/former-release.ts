@@ -20,8 +20,8 @@ import type { Driver } from './stores.ts'
  * - `twice`: an event at QoS 2 with packet identifier 7. The node has received the event, but the client has not
  *   released it.
  *
- * The webhook records come from a node of commit 9c1e16f. They have the form of the release before the journal. The
- * node had two webhooks for the livestream, and the plugin target `dts`:
+ * Only the webhook records come from another node, of commit 9c1e16f. They have the same form as the rest. That node
+ * had two webhooks for the livestream, and the plugin target `dts`:
  * - Every delivery of the events `given up 1`, `given up 2`, `waiting 1` and `waiting 2` failed.
  * - The target answered 410 to the two events `given up`. Then `given up 2` was replayed to the target.
  */

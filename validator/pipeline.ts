@@ -52,7 +52,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
       return { livestreams, institutions, arrival, way, event: { decision, submission } }
     },
 
-    /** Dry run over MQTT: the institution gets the report of a real publish. Nothing is published. */
+    /** Dry run over MQTT: the institution gets the report that a real publish would have. Nothing is published. */
     dryRun(submission: Submission, arrival: Arrival): Decided {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)

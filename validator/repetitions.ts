@@ -172,8 +172,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
    */
   function forget(count: number, fingerprint: string): Mark[] {
     if (count === 0) return []
-    // If the event of a mark came again, the key may have a newer mark. The newer mark must stay, so its key is not
-    // removed.
+    // If the event came again, a newer mark may have replaced an unremoved one under the same key. The newer mark must
+    // stay, so this key is not removed.
     const again = unremovedMarks.filter((mark) => marks.has(mark) && !pending.has(mark.key))
     unremovedMarks = []
     return [...again, ...marks.take(count - again.length, fingerprint)]
@@ -202,7 +202,7 @@ export async function decideWithRetries<Result>(
  * Two events have the same fingerprint if institution, kind and bytes are equal. The kind counts: over HTTPS, the kind
  * may be only in the URL. A next track and a playing track can then have equal bytes.
  *
- * The part before the slash stands for the institution (`institutionOf`).
+ * In a fingerprint, the part before the slash stands for the institution (`institutionOf`).
  */
 export function fingerprintOf(kind: string, institutionId: string, payload: Buffer): string {
   const institution = hash('sha256', institutionId, 'base64url').slice(0, institutionLength)

@@ -53,8 +53,8 @@ export function createEventImport(parts: {
     },
 
     /**
-     * Publishes an event. In a dry run, it only notes the event time. `here`: in each slot, the hub already has an
-     * event of this event time. Rejects with `LeftOut` if the event is not imported.
+     * Publishes an event. A dry run only notes the event time. Resolves with `here` if the hub already has an event of
+     * this event time in each slot. Rejects with `LeftOut` if the event is not imported.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
       const { decided, decision } = decide(payload)

@@ -37,7 +37,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.of(bytes.length >> 8, bytes.length & 0xff), bytes])
 }
 
-/** Gets a packet in `bytes`: fixed header from `start`, rest from `body` to `end`. */
+/** Called with each packet. In `bytes` its fixed header begins at `start`, and the rest goes from `body` to `end`. */
 export type OnPacket = (bytes: Buffer, start: number, body: number, end: number) => void
 
 /** Returns a function that finds the packets in the chunks of a stream. The caller can overwrite a chunk afterwards. */

@@ -9,7 +9,7 @@ const mebibyte = 1024 * 1024
  * bytes.
  */
 const measure = { p99: budgetMs, growth: 150 * mebibyte, push: 1_000 }
-/** If the pair's process stands still for longer than this, the machine is the cause. Milliseconds. */
+/** If the pair's process stands still for longer than this, the machine disturbed the run. Milliseconds. */
 const disturbedMs = 50
 const tries = 3
 

@@ -15,14 +15,14 @@ interface Waiting {
 
 /** Ranks of clients, the best known first. */
 const ranks: readonly Familiarity[] = ['address', 'network', 'strange']
-/** Number of passwords of the best known clients in a row. Then a less known client gets a turn. */
+/** After this many passwords of the best known clients, a less known client gets a turn. */
 const servedInARow = 3
 
 /**
  * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately.
  *
- * In a full queue, a new client takes the last place of the busiest address, if its own address has at least two places
- * fewer than that address.
+ * In a full queue, a new client replaces the last client of the busiest address. The new client is refused if the
+ * busiest address has at most one client more in the queue than the new client's address.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

@@ -18,7 +18,7 @@ const windowSeconds = 60
 /**
  * Maximum number of mails for an account in an hour. A network is known if the account has logged in from there.
  *
- * - `perPlace`: the limit of each known network. All strange networks together count as one more network.
+ * - `perPlace`: the limit of each known network, and of all strange networks together.
  * - `known`: the limit of all known networks together.
  */
 const mailsPerHour = { perPlace: 3, known: 10 }

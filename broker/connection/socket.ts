@@ -4,8 +4,8 @@ import { replacePush } from '../../listener/node-internals.ts'
 import { packetType } from './protocol.ts'
 
 /**
- * Milliseconds. A buffer that gets more than half full must fall to `paceBytes` within this time. `paced` allows this
- * time for every `paceBytes` in the buffer: three times as many waiting bytes get three times as long.
+ * Milliseconds in which a buffer that gets more than half full must fall to `paceBytes`. While `paced` waits, a slow
+ * peer gets more time: this many milliseconds for every `paceBytes` in the buffer.
  */
 const frozenMs = 10_000
 /** Retained and queued messages wait while more bytes than this are in the buffer. */

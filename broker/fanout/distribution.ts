@@ -101,7 +101,7 @@ export function createDistribution(
 
     sending: live.sending,
 
-    /** Resolves when all deliveries that have begun or wait at this moment have ended. */
+    /** Resolves when the deliveries that run or wait now have all ended. */
     sent: async (): Promise<void> => {
       await live.deliver([])
       await deliverToPersistent([], [])
@@ -175,7 +175,7 @@ function createLiveDeliveries({ retained, routes, mayReceive, metrics }: Deliver
       sending.filter((each) => each.topic === topic).map(({ position }) => position),
   }
 
-  /** The delivery to all but pages. Adds the delivery to pages to `toPages`. */
+  /** Returns the delivery to all but pages. `toPages` gets the delivery for pages. */
   function deliveryOf([message, publish = preparePublish(message), position]: ToSend, toPages: Delivery[]) {
     const { topic, payload, qos } = message
     const own = { topic, position }
@@ -237,8 +237,9 @@ export interface Delivery {
 }
 
 /**
- * Returns a function that makes deliveries, call by call in order. Each call then runs `made`, and resolves. Breaks
- * keep the buffers of fast readers from overflowing: docs/decisions.md, "An event for many goes out in several turns".
+ * Returns a function that carries out deliveries. Its calls run one after the other. After its last delivery, a call
+ * runs `made`, and resolves. Breaks keep the buffers of fast readers from overflowing: docs/decisions.md, "An event for
+ * many goes out in several turns".
  */
 export function createDeliveryQueue() {
   /** The last unfinished call. Undefined: all calls have ended. */

@@ -53,7 +53,7 @@ export function createBacklogs(parts: {
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = moveToFloor(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
-      // Whether messages to repeat are left, after `first.upTo`. The session reads them later.
+      // Whether the journal has further messages to repeat, after `first.upTo`. The session reads them later.
       const isCut = first.upTo < replay
       const again = isCut ? await dropReadLater(journal, first, terms) : first
       const since = isCut ? [] : returnable.since(again.upTo, filters)
@@ -164,9 +164,7 @@ async function dropReadLater(
 ): Promise<OwedPlace> {
   const behind = owed.filter(({ position }) => position > upTo)
   const asRead = behind.map((each) => ({ ...each, retain: false, dup: false }))
-  // The session reads data of any age from the journal. So no message may count as expired here: the time is
-  // `-Infinity`. All messages of `wanted` leave the backlog, because the session comes to them in the journal later.
-  // There it skips expired control events.
+  // `-Infinity`: a session that reads the journal gets data of any age.
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }

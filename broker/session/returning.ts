@@ -46,7 +46,7 @@ export function createReturning(parts: {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
       const session = createSession({ ...login, createdAt, receiving })
-      // Until `bringBack` ends, the stored progress must be the place of the record.
+      // The place in the record must stay as it is until `bringBack` ends.
       session.upTo = record?.upTo ?? journal.head()
       session.backlog = (record?.owed ?? []).map(fromStored)
       return session

@@ -118,9 +118,9 @@ export function createBeginnings(parts: {
    * Asks all other nodes. Resolves when all of them know the subscription, and put new events into its queue. Rejects
    * if a node is silent, or does not know the subscription yet.
    *
-   * Before a node knew the subscription, the node may have decided events without items for the subscription. The node
-   * stores these events before it answers. So when this function resolves, the asking node has received them, and can
-   * add the missing items.
+   * Before a node knew the subscription, it may have accepted events and made no items of the subscription for them.
+   * The node stores these events before it answers. So when this function resolves, the asking node has received these
+   * events, and can add the missing items.
    */
   async function untilKnown(name: string, ifUnchanged: Change): Promise<void> {
     await store.commit([ifUnchanged])

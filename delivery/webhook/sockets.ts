@@ -8,8 +8,8 @@ const tests = 64
  */
 const maxIdle = 64
 /**
- * Two clients (for webhooks, for plugin targets) can each have `maxIdle` idle connections, and as many that still get
- * the rest of an answer.
+ * There are two clients: one for webhooks, one for plugin targets. Each can have `maxIdle` idle connections, and
+ * `maxIdle` further connections that still get the rest of an answer.
  */
 const maxIdleInAll = 4 * maxIdle
 

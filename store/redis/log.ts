@@ -225,8 +225,7 @@ async function endInOrder(ends: readonly EndCommit[], tell: (givenUp: Range) => 
         givenUp = { from: givenUp?.from ?? next.from, upTo: next.upTo }
         continue
       }
-      // `end` has just settled a commit. The given-up commits before this commit must be told before its caller goes
-      // on. That is so here, because the caller goes on only in a later microtask.
+      // A commit was settled just now. Its caller goes on in a later microtask, so this comes first.
       if (givenUp) tell(givenUp)
       givenUp = undefined
       await nextTurn()

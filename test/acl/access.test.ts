@@ -62,7 +62,7 @@ const publishing: Row[] = [
   ['pub A control+data', `inbox/${A}/track`, 'topic.denied publisher.permitted-class'],
   ['pub A track', `inbox/${B}/track`, 'topic.denied publisher.own-institution'],
   ['pub A track', `inbox/${B}/control`, 'topic.denied publisher.own-institution'],
-  // Checks need no permitted class. Inboxes of other institutions are denied.
+  // Dry runs (`check`) need no permitted class. Inboxes of other institutions are denied.
   ['pub A', `inbox/${A}/check`, 'allow publisher.own-inbox'],
   ['pub A track', `inbox/${A}/check`, 'allow publisher.own-inbox'],
   ['pub A', `inbox/${B}/check`, 'topic.denied publisher.own-institution'],

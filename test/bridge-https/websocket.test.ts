@@ -83,9 +83,9 @@ t.test('an upgrade that is not there is refused as such, not as a path that is n
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {
-  // Each upgrade begins as an HTTPS connection, and this bound also limits HTTPS connections. When an upgrade comes,
-  // the connection of a refused one can still be closing. With a bound of 1, the node would then refuse the new
-  // connection, and could not answer the upgrade with 503.
+  // Each upgrade begins as an HTTPS connection, which this bound also limits. After a refused upgrade, its connection
+  // can still be closing when the next upgrade comes. With a bound of 1, the node would then refuse the connection of
+  // the next upgrade, and could not answer with 503.
   const hub = await startTestHub(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '5' })
   const login = await hub.subscriber('radio/#')
   await Promise.all(Array.from({ length: 5 }, () => connect(t, hub, login)))

@@ -177,10 +177,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     if (waits) await trimming
   }
 
-  /**
-   * Notes that the journal can lose the events that no rule keeps. The caller calls it before, during and after
-   * trimming.
-   */
+  /** Notes that the journal can lose the events that no rule keeps. Call this before, during and after trimming. */
   function noteTrimmed(): void {
     if (bounds.windowBytes > 1) return
     for (const event of events) {
@@ -191,7 +188,7 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
       // The hub drops messages only if the session has fallen behind, and the test cannot know whether it has. With
-      // `isUnsent: false`, no message counts as certainly dropped.
+      // `isUnsent: false`, no message is certainly unsent, so `withinLimit` takes none as certainly dropped.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),
@@ -206,7 +203,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
   }
 
   async function comeBack(session: Session, node: number, holds: boolean): Promise<void> {
-    // During the log-in, the hub chooses messages. It can accept these events before or after that choice.
+    // During the log-in, the hub chooses messages. Before or after that choice, it can accept events that are still on
+    // their way.
     const underway = new Set(events.filter(({ accepted }) => accepted !== 'yes'))
     const asChosenFrom = (event: Event): Event =>
       underway.has(event) ? { ...event, accepted: 'perhaps' } : event

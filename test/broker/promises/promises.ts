@@ -287,9 +287,9 @@ export function whenFiltersChanged(standing: Standing, event: Event, filters: Fi
 
 /**
  * The node crashes while the session is connected, or soon after the session left. The node has perhaps not stored the
- * end of the connection. Messages of that connection without a stored acknowledgement come again, even superseded ones.
- * Each needs a filter that still counts for it. `isRecent`: whether an acknowledgement sent at the time `at` is perhaps
- * not stored.
+ * end of the connection. A message of that connection comes again, even a superseded one, if its acknowledgement is not
+ * stored and a filter still counts for it. `isRecent`: whether an acknowledgement sent at the time `at` is perhaps not
+ * stored.
  */
 export function whenCrashed(
   standing: Standing,
@@ -316,7 +316,7 @@ export function whenCrashed(
         ? standing
         : { is: 'waits', choice: 'newest, perhaps all', isAgain: true }
     case 'sent':
-      // If the filter ended with the message on its way, the message need not come again.
+      // If the filter ended while the message was on its way, the message need not come again.
       return { is: 'sent', isOwed: standing.isOwed && (isCounted || !session.isRaced), isRead: true }
     case 'acknowledged':
       return isRecent(standing.at) ? { ...standing, isKnown: false } : standing

@@ -106,7 +106,7 @@ t.test('of more than a session may be owed, values of a SUBSCRIBE go first, and 
   await publisher.next('puback', values.length + events.length - 1)
   const again = await peer(t, broker, 'c', persistent)
   await again.next('publish', 99)
-  // The session is owed `c/` already, so the SUBSCRIBE brings `r/` values only.
+  // The session is owed the messages of `c/` already, so the SUBSCRIBE brings only the values of `r/`.
   subscribe(again, 1, { 'r/#': 1, 'c/#': 1 })
   await again.next('suback')
   again.send({ cmd: 'disconnect' })

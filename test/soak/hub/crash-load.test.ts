@@ -203,7 +203,7 @@ function createRecord() {
       const seen = ids.get(marker) ?? new Set()
       ids.set(marker, seen.add(String(json.id)))
     },
-    /** Whether this track, or a later one of its publisher, arrived. Even without a PUBACK, the later one counts. */
+    /** Whether this track, or a later one of its publisher, arrived. The later one may have no PUBACK. */
     hasSince(marker: string): boolean {
       const [publisher, number] = marker.split('-')
       return [...ids.keys()].some((other) => {

@@ -124,8 +124,7 @@ interface Visited {
  * Acknowledged events that a session of QoS 1 or 2 misses. Of the events after its SUBSCRIBE, the hub owes the session:
  * - all control events
  * - all events that were accepted during a visit
- * - for each visit longer than `servedMs`, one event of each topic: the newest one acknowledged before the log-in, or
- *   instead a later one
+ * - if a visit is longer than `servedMs`: of each topic, the newest event before the visit, or a later one
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []

@@ -189,18 +189,17 @@ t.test('of two that die together both are gone for the one that is told of the f
 
 t.test('of two that die together one starts again: the other one is gone all the same', async (t) => {
   const { space, a, b, c } = await joined(t, 3, { heartbeatMs })
-  const other = space.openFollowed(t)
+  const restarted = space.openFollowed(t)
   let last = c.nodes.living()
   c.nodes.onChange(() => {
     last = c.nodes.living()
   })
   c.travel({
     there: async () => {},
-    // `c` removes `a`, and would then remove `b`. Between the two, `other` acts as the restarted `b`: it removes the
-    // former id of `b`.
+    // When `c` has removed `a`, but not yet `b`: the restarted `b` removes its former id.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
-      await other.commit([{ del: 'member/01' }])
+      await restarted.commit([{ del: 'member/01' }])
     },
   })
   a.store.cut()

@@ -58,8 +58,8 @@ t.test('every command of the table is asked by a view', async (t) => {
 
 /*
  * Each line of `Held` compares a type of the console with the type of a node's answer. If the console expects something
- * else, the line is a type error. The console itself cannot import the types of the node. They need the types of
- * Node.js, which its type check lacks.
+ * else, the line is a type error. The console itself cannot import the types of those answers: they need the types of
+ * Node.js, which the type check of the console lacks.
  */
 type Fits<Shown, Answered extends Shown> = Answered
 export type Held = [

@@ -17,8 +17,7 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, the public URL of the hub is that of the receiver. So this target has the URL of the hub's own
-    // POST /pubsub, which accepts the tokens that the hub signs for this target.
+    // With `isPublic`, the hub takes this URL for that of its own POST /pubsub.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]

@@ -177,8 +177,7 @@ onStore('embedded', 'a repetition makes no event newer than it is', async (t, st
   const { receiver, publish, subscribe } = await start(t, store)
   const same = { start: new Date().toISOString() }
   await publish('old', same)
-  // The repeated `old` keeps the id, and so the time, of the first `old`. Wait until that time is too early for `from`:
-  // the hub also sends events from the last second before `from`, because storing takes up to a second.
+  // The hub also sends events from the last second before `from`. The first `old` must be earlier.
   await setTimeout(1_100)
   const from = new Date().toISOString()
   for (const title of ['old', 'new']) await publish(title, same)

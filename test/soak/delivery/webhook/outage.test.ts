@@ -19,10 +19,7 @@ root.jobs = 2
 const [own = ''] = institutions
 const livestreams = [0, 1, 2, 3].map((index) => station(0, index))
 const outageMs = 8_000
-/**
- * Longest time from the return of the receiver to the first push, ms. The pauses between tries double: the hub tries 0,
- * 1, 3, 7 and 15 s after the outage begins, or later.
- */
+/** Longest time from the return of the receiver to the first push, ms. The pauses between tries double. */
 const longestPauseMs = 16_000
 
 type Hub = Awaited<ReturnType<typeof spawnHub>>
