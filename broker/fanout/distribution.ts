@@ -48,8 +48,8 @@ export function createDistribution(
 
   return {
     /**
-     * Makes a batch, with the changes `alongside`. The caller stores all `changes` of the batch in one commit with the
-     * callback `underway`, then calls `deliver` or `takeBack`.
+     * Makes a batch, with the changes `alongside`. The caller commits all `changes` of the batch at once, with the
+     * callback `underway`: after a wait, times would not rise with positions. Then it calls `deliver` or `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
@@ -153,7 +153,7 @@ interface DeliveryParts {
   metrics: Metrics
 }
 
-/** Delivers messages to live subscribers. Pages get each message last, and nobody else waits for pages. */
+/** Delivers messages to live subscribers, to pages last. Other subscribers do not wait for pages, but publishers do. */
 function createLiveDeliveries({ retained, routes, mayReceive, metrics }: DeliveryParts) {
   const deliverToOthers = createDeliveryQueue()
   const deliverToPages = createDeliveryQueue()
@@ -238,8 +238,8 @@ export interface Delivery {
 
 /**
  * Returns a function that carries out deliveries. Its calls run one after the other. After its last delivery, a call
- * runs `made`, and resolves. Breaks keep the buffers of fast readers from overflowing: docs/decisions.md, "An event for
- * many goes out in several turns".
+ * runs `made`, and resolves. A call without deliveries only waits for earlier calls. Breaks keep the buffers of fast
+ * readers from overflowing: docs/decisions.md, "An event for many goes out in several turns".
  */
 export function createDeliveryQueue() {
   /** The last unfinished call. Undefined: all calls have ended. */

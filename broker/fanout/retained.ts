@@ -109,8 +109,8 @@ export function createRetainedSending(parts: {
 
   /**
    * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are
-   * done. Adds a topic to `underway`, and sends no value, if a live message of the topic is still going out: nobody
-   * knows yet whether the client gets that message.
+   * done. If a live message of a topic is still going out, adds the topic to `underway` and sends no value: nobody
+   * knows yet whether the client gets that message. `underway` undefined: the second pass, for these topics.
    */
   function send(
     session: Session,
