@@ -16,6 +16,8 @@ export interface RetainedValue {
   queue: Message['queue']
   /** The `moment` at which this node last sent the value live. Absent: not sent since the node started. */
   sent?: number
+  /** The same for pages, which get a value later. */
+  sentToPages?: number
 }
 
 /** Identifies a value, without its payload. */

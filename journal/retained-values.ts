@@ -11,6 +11,9 @@ import {
 import type { Returnable } from './returnable.ts'
 import { createTopicTree } from './topic-tree.ts'
 
+/** Live subscribers: pages, which get a message last, or all others. */
+export type Audience = 'pages' | 'others'
+
 /**
  * Limit for event times ahead of the clock, milliseconds. A stored event time beyond this limit blocks no new message
  * (design.md §7).
@@ -231,11 +234,13 @@ export function createRetaining(values: RetainedValues) {
     /** Returns a moment: a number that is higher than all moments before, even if the clock is set back. */
     moment: nextMoment,
 
-    /** Notes the moment at which this node sends the message to clean sessions and QoS 0 subscriptions. */
-    sent(topic: string, position: number): void {
+    /** Notes the moment at which this node sends the message live to an audience. */
+    sent(topic: string, position: number, to: Audience): void {
       const moment = nextMoment()
       for (const value of values.of(topic)) {
-        if (value.position === position) value.sent = moment
+        if (value.position !== position) continue
+        if (to === 'pages') value.sentToPages = moment
+        else value.sent = moment
       }
     },
   }

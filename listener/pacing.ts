@@ -68,6 +68,23 @@ export function countPerTurn(most: number, turns = 1): () => boolean {
   }
 }
 
+/**
+ * Returns a function that adds an amount, and returns true if all amounts of this turn of the event loop are at most
+ * `most` together. The first amount of a turn always fits. An amount that does not fit is not added.
+ */
+export function sumPerTurn(most: number): (amount: number) => boolean {
+  let last = -1
+  let sum = 0
+  return (amount) => {
+    const turn = currentTurn()
+    if (turn !== last) sum = 0
+    last = turn
+    if (sum > 0 && sum + amount > most) return false
+    sum += amount
+    return true
+  }
+}
+
 let turn = 0
 let isCounted = false
 

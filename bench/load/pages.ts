@@ -106,10 +106,15 @@ export const commands = {
 async function openPage({ port, ca }: Door, clientId: string, login: Login): Promise<WebSocket> {
   const page = new WebSocket(`wss://localhost:${port}/mqtt`, 'mqtt', { ca, perMessageDeflate: false })
   await new Promise<void>((resolve, reject) => {
-    const cut = createPacketCutter((bytes, start) => {
+    const cut = createPacketCutter((bytes, start, body) => {
       const type = (bytes[start] ?? 0) >> 4
-      if (type === 2) page.send(subscribePacket(1, 'radio/#', 0))
-      if (type === 3) seen.messages++
+      // The hub's own pages subscribe at QoS 1.
+      if (type === 2) page.send(subscribePacket(1, 'radio/#', 1))
+      if (type === 3) {
+        seen.messages++
+        const idAt = body + 2 + bytes.readUInt16BE(body)
+        if (((bytes[start] ?? 0) & 2) > 0) page.send(Buffer.of(0x40, 2, ...bytes.subarray(idAt, idAt + 2)))
+      }
       if (type === 9) resolve()
     })
     page.on('message', (data: Buffer) => cut(data, data.length))

@@ -3,7 +3,9 @@ import type { Message } from '../../event/message.ts'
 import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
+import type { Audience } from '../../journal/retained-values.ts'
 import type { Returnable } from '../../journal/returnable.ts'
+import { sumPerTurn } from '../../listener/pacing.ts'
 import type { Change } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Batch as BatchToStore } from '../../validator/settlement.ts'
@@ -12,7 +14,7 @@ import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
 import type { Recipient, Routes } from '../session/subscriptions.ts'
-import { persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
+import { pagesOf, persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
 import type { HandedOut, Reading } from './reading.ts'
 
 /** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
@@ -22,8 +24,8 @@ interface Batch extends BatchToStore {
   readonly now: number
   /** Time of acceptance: `now`, but not before the time of the newest message (`journal.timeOf`). */
   readonly at: number
-  /** The first position, if the events were sent before they were stored. */
-  early?: number
+  /** Only if the events went out before they were stored: the first position, and the end of their delivery. */
+  early?: { first: number; sent: Promise<void> }
 }
 
 /**
@@ -35,7 +37,7 @@ export function createDistribution(
 ) {
   const { journal, retained, returnable, clock } = parts
   const live = createLiveDeliveries(parts)
-  const deliverToPersistent = createPersistentDelivery(parts)
+  const persistent = createPersistentDeliveries(parts)
   /** Batches of which no message was sent yet, in the order of their commits. */
   // An array: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
   const waiting: Batch[] = []
@@ -79,11 +81,7 @@ export function createDistribution(
         retained.settle(entry, entry.position, true)
         if (!isOut) rest.push([entry, publishes[nth], entry.position])
       }
-      await Promise.all([
-        // Even with an empty `rest`, this waits until the early messages are sent.
-        live.deliver(rest),
-        deliverToPersistent(entries, publishes),
-      ])
+      await Promise.all([batch.early?.sent, live.deliver(rest), persistent.deliver(entries, publishes)])
     },
 
     /** Call it when the commit has failed, or its outcome is unknown. */
@@ -91,7 +89,7 @@ export function createDistribution(
       removeFrom(waiting, batch)
       if (batch.early === undefined) return
       for (const [nth, message] of batch.messages.entries())
-        retained.settle(message, batch.early + nth, false)
+        retained.settle(message, batch.early.first + nth, false)
     },
 
     /** Sends messages that are not stored. Connected clients get these messages at QoS 0. */
@@ -103,8 +101,7 @@ export function createDistribution(
 
     /** Resolves when the deliveries that run or wait now have all ended. */
     sent: async (): Promise<void> => {
-      await live.deliver([])
-      await deliverToPersistent([], [])
+      for (const { ended } of [...live.queues, persistent]) await ended()
     },
   }
 
@@ -115,14 +112,13 @@ export function createDistribution(
   function deliverEarly(batch: Batch, first: number): void {
     if (waiting[0] !== batch) return
     waiting.shift()
-    batch.early = first
     const early: ToSend[] = []
     for (const [nth, message] of batch.messages.entries()) {
       if (message.isReport) continue
       retained.show(message, batch.now, first + nth)
       early.push([message, batch.publishes[nth], first + nth])
     }
-    void live.deliver(early)
+    batch.early = { first, sent: live.deliver(early) }
   }
 
   /** Delivers to the clients of this node the messages that other nodes have appended. */
@@ -132,7 +128,7 @@ export function createDistribution(
     for (const entry of entries) keepReturnable(entry)
     const publishes = entries.map(preparePublish)
     void live.deliver(entries.map((entry, nth) => [entry, publishes[nth], entry.position]))
-    void deliverToPersistent(entries, publishes)
+    void persistent.deliver(entries, publishes)
   }
 
   function keepReturnable({ position, topic, qos, queue }: Entry): void {
@@ -155,64 +151,65 @@ interface DeliveryParts {
 
 /** Delivers messages to live subscribers, to pages last. Other subscribers do not wait for pages, but publishers do. */
 function createLiveDeliveries({ retained, routes, mayReceive, metrics }: DeliveryParts) {
-  const deliverToOthers = createDeliveryQueue()
-  const deliverToPages = createDeliveryQueue()
+  const others = createDeliveryQueue()
+  const pages = createDeliveryQueue(maxWaitingForPages)
+  const fitsInTurn = sumPerTurn(groupSize)
   /** Messages on their way, oldest first. */
-  const sending: { topic: string; position: number }[] = []
+  const sending: Record<Audience, { topic: string; position: number }[]> = { others: [], pages: [] }
 
   return {
-    /** Resolves when these and all earlier messages are sent. */
+    /** Resolves when the messages are sent. */
     async deliver(messages: readonly ToSend[]): Promise<void> {
-      const toPages: Delivery[] = []
-      const toOthers = messages.map((message) => deliveryOf(message, toPages))
+      const toOthers = messages.map((message) => deliveryOf('others', message))
+      const toPages = messages.map((message) => deliveryOf('pages', message))
+      let paged: Promise<void> | undefined
       // The callback runs in the turn that ends the delivery to the others, so both queues have the same order.
-      await deliverToOthers(toOthers, () => void deliverToPages(toPages))
-      await deliverToPages([])
+      await others.deliver(toOthers, () => {
+        paged = pages.deliver(toPages)
+      })
+      await paged
     },
 
-    /** Positions of a topic's messages on their way, oldest first. */
-    sending: (topic: string): readonly number[] =>
-      sending.filter((each) => each.topic === topic).map(({ position }) => position),
+    queues: [others, pages],
+    /** Positions of a topic's messages on their way to pages, or to others, oldest first. */
+    sending: (topic: string, to: Audience): readonly number[] =>
+      sending[to].filter((each) => each.topic === topic).map(({ position }) => position),
   }
 
-  /** Returns the delivery to all but pages. `toPages` gets the delivery for pages. */
-  function deliveryOf([message, publish = preparePublish(message), position]: ToSend, toPages: Delivery[]) {
+  function deliveryOf(
+    to: Audience,
+    [message, publish = preparePublish(message), position]: ToSend,
+  ): Delivery {
     const { topic, payload, qos } = message
     const own = { topic, position }
-    sending.push(own)
-    return { bytes: payload.length, send }
-
+    sending[to].push(own)
     function* send() {
-      retained.sent(topic, position)
-      const { first, pages } = recipientsOf(message, routes, mayReceive)
-      const count = first.length + pages.length
-      if (count > 0) metrics.deliveries.inc(count)
-      if (position > 0) metrics.latency.sent(position, count)
-      if (pages.length > 0) toPages.push({ bytes: payload.length, send: () => sendToPages(pages) })
-      yield* sendToEach(first, publish, qos)
-      if (pages.length === 0) removeFrom(sending, own)
+      retained.sent(topic, position, to)
+      const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
+      if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
+      if (position > 0) metrics.latency.sent(position, recipients.length)
+      yield* sendToEach(recipients, publish, qos, to === 'pages' ? fitsInTurn : undefined)
+      removeFrom(sending[to], own)
     }
-
-    function* sendToPages(pages: readonly Recipient[]) {
-      yield* sendToEach(pages, publish, qos, 0)
-      removeFrom(sending, own)
-    }
+    return { bytes: payload.length, send }
   }
 }
 
-/** Returns a function that delivers messages to persistent sessions with a matching filter above QoS 0. */
-function createPersistentDelivery({ reading, routes, handedOut, mayReceive, metrics }: DeliveryParts) {
-  const deliver = createDeliveryQueue()
-  return (entries: readonly Entry[], publishes: readonly Publish[]): Promise<void> =>
-    deliver(entries.map((entry, nth) => deliveryOf(entry, publishes[nth])))
+/** Delivers messages to persistent sessions with a matching filter above QoS 0. */
+function createPersistentDeliveries({ reading, routes, handedOut, mayReceive, metrics }: DeliveryParts) {
+  const queue = createDeliveryQueue()
+  return {
+    ...queue,
+    deliver: (entries: readonly Entry[], publishes: readonly Publish[]): Promise<void> =>
+      queue.deliver(entries.map((entry, nth) => deliveryOf(entry, publishes[nth]))),
+  }
 
   function deliveryOf(entry: Entry, publish = preparePublish(entry)): Delivery {
-    const { topic, position } = entry
     const send = () => {
-      handedOut.upTo = Math.max(handedOut.upTo, position)
-      const recipients = persistentRecipientsOf(topic, routes, mayReceive)
+      handedOut.upTo = Math.max(handedOut.upTo, entry.position)
+      const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
       const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
-      if (count > 0) metrics.latency.sent(position, count)
+      if (count > 0) metrics.latency.sent(entry.position, count)
       return []
     }
     return { bytes: entry.payload.length, send }
@@ -228,6 +225,8 @@ function removeFrom<Item>(items: Item[], item: Item): void {
 const maxAtOnce = 256 * 1024
 /** If more than this number of calls wait, only breaks that protect buffers are made: each break delays messages. */
 const maxWaiting = 8
+/** The same for pages. Their breaks delay no other subscriber. */
+const maxWaitingForPages = 1_000
 
 /** The delivery of one message to all its recipients. */
 export interface Delivery {
@@ -237,50 +236,47 @@ export interface Delivery {
 }
 
 /**
- * Returns a function that carries out deliveries. Its calls run one after the other. After its last delivery, a call
- * runs `made`, and resolves. A call without deliveries only waits for earlier calls. Breaks keep the buffers of fast
- * readers from overflowing: docs/decisions.md, "An event for many goes out in several turns".
+ * Carries out deliveries in the order of the calls. Breaks keep the buffers of fast readers from overflowing:
+ * docs/decisions.md, "An event for many goes out in several turns".
  */
-export function createDeliveryQueue() {
-  /** The last unfinished call. Undefined: all calls have ended. */
+export function createDeliveryQueue(most = maxWaiting) {
+  /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
   let last: Promise<void> | undefined
   let waiting = 0
-  /** Bytes of messages since the last break for buffers. */
-  let sent = 0
+  const fitsInTurn = sumPerTurn(maxAtOnce)
 
-  return async (deliveries: readonly Delivery[], made?: () => void): Promise<void> => {
-    if (deliveries.length === 0) return last
-    const steps = stepsOf(deliveries, made)
-    if (!last && steps.next().done) return
-    const own = finish(steps, last)
-    last = own
-    waiting++
-    try {
+  return {
+    /** Calls `made` after the last delivery, in the same turn, and then resolves. */
+    async deliver(deliveries: readonly Delivery[], made?: () => void): Promise<void> {
+      const steps = stepsOf(deliveries, made)
+      if (!last && steps.next().done) return
+      const own = finish(steps, last).finally(() => {
+        waiting--
+        if (last === own) last = undefined
+      })
+      last = own
+      waiting++
       await own
-    } finally {
-      waiting--
-      if (last === own) last = undefined
-    }
+    },
+
+    /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
+    ended: (): Promise<void> | undefined => last,
   }
 
   async function finish(steps: Iterator<boolean>, before: Promise<void> | undefined): Promise<void> {
     await (before ? Promise.allSettled([before]) : nextTurn())
     for (let step = steps.next(); !step.done; step = steps.next()) {
-      if (step.value || waiting <= maxWaiting) await nextTurn()
+      if (step.value || waiting <= most) await nextTurn()
     }
   }
 
-  /**
-   * Makes the deliveries. Yields at each place where a break is possible. Yields true: without this break, buffers may
-   * overflow. Yields false: this break only saves CPU time.
-   */
+  /** Makes the deliveries. Yields for breaks. True: without this break, buffers may overflow. */
   function* stepsOf(deliveries: readonly Delivery[], made?: () => void): Generator<boolean> {
     for (const { bytes, send } of deliveries) {
-      if (sent > 0 && sent + bytes > maxAtOnce) {
+      if (!fitsInTurn(bytes)) {
         yield true
-        sent = 0
+        fitsInTurn(bytes)
       }
-      sent += bytes
       for (const _ of send()) yield false
     }
     made?.()
@@ -289,27 +285,31 @@ export function createDeliveryQueue() {
 
 /** The hub makes this many subscribers ready before it writes to the first of them. */
 const groupSize = 16
-/** This many subscribers other than pages get a message before the first break. */
+/** This many subscribers get a message before the first break. */
 const withoutBreak = 128
 /** Maximum number of messages in flight to a clean session. One more closes the connection. */
 const maxInFlight = 10_000
 
 /**
- * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`.
+ * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. With
+ * `fits`, a break comes before each group that does not fit into the turn.
  *
  * Groups and breaks save CPU time: docs/decisions.md, "An event for many goes out in several turns". The hub makes a
- * whole group ready before it writes to the first subscriber. The processor then fetches the fields of all these
- * sessions together.
+ * whole group ready before it writes to the first subscriber: the processor then fetches the group's fields together.
  */
 export function* sendToEach(
   recipients: readonly Recipient[],
   publish: Publish,
   highest: Qos,
-  beforeBreak = withoutBreak,
+  fits?: (writes: number) => boolean,
 ): Generator<void> {
   for (let start = 0; start < recipients.length; start += groupSize) {
     const group = recipients.slice(start, start + groupSize)
-    if (start >= beforeBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)) yield
+    const isLate = start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)
+    if (fits ? !fits(group.length) : isLate) {
+      yield
+      fits?.(group.length)
+    }
     sendToGroup(group, publish, highest)
   }
 }

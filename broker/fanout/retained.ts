@@ -1,7 +1,9 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { isTemporary } from '../../acl/principal.ts'
 import { filterMatches } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import type { RetainedValue } from '../../journal/retained-value.ts'
+import type { Audience } from '../../journal/retained-values.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { MqttConnection } from '../connection/connection.ts'
@@ -130,7 +132,7 @@ export function createRetainedSending(parts: {
       if (granted === undefined || !value || !mayReceive(session.principal, topic)) continue
       const qos = lowerQos(granted, value.qos)
       if (!session.clean && qos > 0) continue // it comes from the backlog: see `owedFor`
-      const sending = live.sending(topic)
+      const sending = live.sending(topic, audienceOf(session))
       if (underway && sending.length > 0) {
         underway.push(topic)
         continue
@@ -217,7 +219,10 @@ function createGotLive(retained: RetainedMessages) {
     ): boolean {
       const lost = lostOf(session, connection)
       if (filters.some((each) => each.lost !== lost)) return false
-      if (!isRead(session, value)) return filters.every(({ granted }) => (value.sent ?? 0) > granted)
+      if (!isRead(session, value)) {
+        const sent = audienceOf(session) === 'pages' ? value.sentToPages : value.sent
+        return filters.every(({ granted }) => (sent ?? 0) > granted)
+      }
       return filters.every(
         ({ filter }) => value.position > (session.subscriptions.get(filter)?.since ?? Infinity),
       )
@@ -233,6 +238,10 @@ function createGotLive(retained: RetainedMessages) {
 function isRead({ clean, subscriptions }: Session, { topic, qos }: RetainedValue): boolean {
   if (clean || qos === 0) return false
   return [...subscriptions].some(([filter, granted]) => granted.qos > 0 && filterMatches(filter, topic))
+}
+
+function audienceOf({ principal }: Session): Audience {
+  return isTemporary(principal) ? 'pages' : 'others'
 }
 
 function retainedOwed(

@@ -79,29 +79,37 @@ export function createRoutes() {
 /** A session that gets a message. `granted`: the highest QoS of the matching filters. */
 export type Recipient = readonly [session: Session, granted: Qos]
 
-/**
- * The clients that get a message live, each once [MQTT-3.3.5-1]. Pages get the message last: docs/decisions.md, "Pages
- * come after all other subscribers".
- */
+/** The clients other than pages that get a message live, each once [MQTT-3.3.5-1]. */
 export function recipientsOf(
   { topic, qos }: Pick<Message, 'topic' | 'qos'>,
   routes: Routes,
   mayReceive: Access['mayReceive'],
-): { first: Recipient[]; pages: Recipient[] } {
+): Recipient[] {
   const permitted = createPermittedCheck(topic, mayReceive)
   // Compares with undefined: to test truthiness, V8 would have to fetch the object.
   const isMeant = (session: Session) => session.outgoing !== undefined && permitted(session)
   const holders = routes.live.match(topic)
   const persistent = routes.persistent.match(topic)
-  const pages = [...routes.pages.match(topic)].filter(([session]) => isMeant(session))
   // A session that also matches in `persistent` gets the message by `persistentRecipientsOf`.
-  const first = [...holders].filter(
+  const recipients = [...holders].filter(
     ([session]) => isMeant(session) && (qos === 0 || session.clean || !persistent.has(session)),
   )
-  if (qos > 0) return { first, pages }
+  if (qos > 0) return recipients
   // At QoS 0, persistent sessions get the message live too.
-  const others = [...persistent].filter(([session]) => isMeant(session) && !holders.has(session))
-  return { first: [...first, ...others], pages }
+  const others = [...persistent]
+  return [...recipients, ...others.filter(([session]) => isMeant(session) && !holders.has(session))]
+}
+
+/** The pages that get a message, each once. */
+export function pagesOf(
+  { topic }: Pick<Message, 'topic'>,
+  routes: Routes,
+  mayReceive: Access['mayReceive'],
+): Recipient[] {
+  const holders = routes.pages.match(topic)
+  if (holders.size === 0) return []
+  const permitted = createPermittedCheck(topic, mayReceive)
+  return [...holders].filter(([session]) => session.outgoing !== undefined && permitted(session))
 }
 
 /** The permitted persistent sessions with a matching filter above QoS 0. */

@@ -1,9 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createDeliveryQueue, type Delivery } from '../../../broker/fanout/distribution.ts'
+import { preparePublish } from '../../../broker/connection/frames.ts'
+import { createDeliveryQueue, type Delivery, sendToEach } from '../../../broker/fanout/distribution.ts'
+import type { Session } from '../../../broker/session/session.ts'
+import { sumPerTurn } from '../../../listener/pacing.ts'
 
 t.test('deliveries to very many hold up who publishes, where too many of them wait', async (t) => {
-  const deliver = createDeliveryQueue()
+  const { deliver } = createDeliveryQueue()
   const ended: number[] = []
   let waiting = 0
   let most = 0
@@ -26,7 +29,7 @@ t.test('deliveries to very many hold up who publishes, where too many of them wa
 })
 
 t.test('a delivery without a break is over in the turn in which it came', async (t) => {
-  const deliver = createDeliveryQueue()
+  const { deliver } = createDeliveryQueue()
   let sent = 0
   void deliver([
     {
@@ -41,7 +44,7 @@ t.test('a delivery without a break is over in the turn in which it came', async 
 })
 
 t.test('the buffers of fast readers are saved also from many deliveries that wait', async (t) => {
-  const deliver = createDeliveryQueue()
+  const { deliver } = createDeliveryQueue()
   const bytes = 100 * 1024
   let inTurn = 0
   let most = 0
@@ -60,6 +63,31 @@ t.test('the buffers of fast readers are saved also from many deliveries that wai
   clearImmediate(timer)
   t.ok(most > 0 && most <= 256 * 1024, `${most} bytes in one turn`)
 })
+
+for (const qos of [0, 1] as const) {
+  t.test(`pages get at most 16 messages in a turn, over all messages: QoS ${qos}`, async (t) => {
+    const { deliver } = createDeliveryQueue(1_000)
+    const fits = sumPerTurn(16)
+    const publish = preparePublish({ topic: 'a', payload: Buffer.from('x') })
+    const session = { outgoing: undefined } as Session
+    const recipients = (count: number) => Array.from({ length: count }, () => [session, qos] as const)
+    const send = (count: number) => () => sendToEach(recipients(count), publish, 1, fits)
+    const turnsOf = async (deliveries: readonly Delivery[]) => {
+      let turns = 0
+      let timer = setImmediate(function next() {
+        turns++
+        timer = setImmediate(next)
+      })
+      await deliver(deliveries)
+      clearImmediate(timer)
+      return turns
+    }
+    const toMany = await turnsOf([{ bytes: 1, send: send(160) }])
+    t.ok(toMany >= 9 && toMany <= 11, `${toMany} turns for one message to 160 pages`)
+    const toOne = await turnsOf(Array.from({ length: 160 }, () => ({ bytes: 1, send: send(1) })))
+    t.ok(toOne >= 9 && toOne <= 11, `${toOne} turns for 160 messages to one page`)
+  })
+}
 
 function withBreaks(count: number): Delivery {
   return { bytes: 1, send: () => Array.from({ length: count }, () => undefined) }
