@@ -12,7 +12,8 @@ export function createLegacyNames({ stage, project }: { stage: string; project: 
 
     /**
      * The livestream that a topic name stands for. Undefined: no livestream on this stage (`HUB_STAGE`) has that name.
-     * Topic names contain `%3A`, but some clients write `:` instead in a path.
+     * Topic names contain `%3A`. Some clients encode the percent signs once more in a path, others do not. The router
+     * decodes a path once, so `name` has `%3A` or `:` here.
      */
     livestreamOf(name: string): string | undefined {
       if (!name.startsWith(prefix)) return undefined

@@ -54,7 +54,8 @@ export function readPayload(
      * Stops reading. The connection ends with the answer.
      *
      * The HTTP parser may still emit hundreds of pieces in this turn of the event loop. A stream that is paused at once
-     * would keep all these pieces. So the hub discards them, and pauses after this turn.
+     * would keep all these pieces. So the hub discards them. After this turn, the hub pauses the stream and its socket.
+     * Otherwise the parser would emit thousands more.
      */
     function giveUp({ headers, ...answer }: Answer): void {
       stream.off('data', take).on('data', () => undefined)

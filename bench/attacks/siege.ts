@@ -43,8 +43,8 @@ const pairHost = '127.0.0.2'
 const warmSeconds = 2
 
 /**
- * Attacks a fresh node with default settings, while the pair uses the node. Pair and attacker share one half of the
- * cores. `memory`: bound for the node, MiB.
+ * Attacks a fresh node with default settings, while the pair uses the node. `apart` (default: true): the node gets one
+ * half of the cores, pair and attacker share the other half. `memory`: bound for the node, MiB.
  */
 export async function besiege(
   name: AttackName,

@@ -6,7 +6,7 @@ import { answer } from '../answer.ts'
 
 /*
  * The fastest delivery that is possible on this platform. Each message is encoded once, and every TLS socket gets the
- * same bytes. There is no QoS 1, topic matching, access control or store.
+ * same bytes, at QoS 0. Publishers get PUBACK at once. There is no topic matching, access control or store.
  */
 
 /** As many bytes as the hub adds to an event. */

@@ -22,8 +22,9 @@ const keepMs = 90 * dayMs
 /**
  * Stores the addresses from which accounts have logged in. `account` in all functions: a key without a space.
  *
- * Log-ins from strange networks are served last, and have limits of their own. So attackers who guess passwords do not
- * lock out the owners of the accounts.
+ * Log-ins from networks that no account knows are served last (`of`). An account has separate limits for networks from
+ * which this account has never logged in (`knows`). So attackers who guess passwords do not lock out the owners of the
+ * accounts.
  */
 export async function createFamiliar(parts: {
   store: Store

@@ -48,8 +48,8 @@ export function createLogIn(parts: {
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
   /**
-   * Limits the failures of an account from all strange networks together. Otherwise clients in many networks could
-   * guess without end.
+   * Limits the failures of an account from all networks together from which this account has not logged in before.
+   * Log-ins of other accounts from there do not count. Otherwise clients in many networks could guess without end.
    */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)
@@ -81,7 +81,8 @@ export function createLogIn(parts: {
       const retryAfter = await take(asked)
       if (retryAfter !== undefined) return { retryAfter }
       keep(asked)
-      // Strange networks have a limit of their own, so that the owner still gets mails.
+      // Networks from which this account has not logged in before have a limit of their own, so that the owner still
+      // gets mails.
       const account = keyOf(email)
       const counts: Count[] = isKnown(account, origin)
         ? [

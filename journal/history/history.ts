@@ -160,7 +160,10 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     for (const listener of listeners) listener(row)
   }
 
-  /** The row of a new report. Without the published event in memory, title and artist are null. */
+  /**
+   * The row of a new report. Title and artist come from the excerpt in the report (`refused`) if there is one, or else
+   * from the published event. Null: that event is no longer in memory.
+   */
   function recentRow(entry: Entry): EventRow {
     const report = readObject(entry.payload)
     const first = firstMessageOf(entry, report)

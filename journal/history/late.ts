@@ -19,11 +19,12 @@ const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * A late message comes after a message of its topic with a newer event time. Late messages are never retained. For a
- * late message, the search finds the newer message.
+ * Finds out why a message was never retained: an earlier message of its topic with a newer event time kept it out. Such
+ * a message is called late here. The answer is the earlier message.
  *
- * The search proves from the store alone that the message is late. So all nodes answer alike. The proof needs four
- * facts about the time since the newer message was stored:
+ * The search answers only what the store alone proves. So all nodes answer alike. Without the following four facts, a
+ * message with an older event time may have been retained after all. All of them must hold from the moment when the hub
+ * stored the earlier message:
  * - The journal has kept all messages.
  * - All event times of the topic were at most `defendedMs` ahead of the clock.
  * - No operator has cleared the topic.

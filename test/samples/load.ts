@@ -28,7 +28,7 @@ export interface Expectation {
  * and `{{now-60s}}` stand for instants. `generate` makes a large event from `event`:
  * - `services` repeats the first service `count` times, with the index 0, 1, … in place of `{{i}}`.
  * - `size` pads the title until the payload has `bytes` bytes.
- * - `nesting` nests the first service until the event is `depth` levels deep.
+ * - `nesting` adds a field to the first service, so that the event is `depth` levels deep.
  *
  * An expected error with `repeat: n` stands for `n` errors, with the index in place of `{{i}}` in the path.
  */
