@@ -163,8 +163,8 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 }
 
 /**
- * `retained`: whether the message is the retained value of its topic. If it never was: `newer` is the message with a
- * newer event time that came before. Else, or if that message is not known, `newer` is null.
+ * `retained`: whether the message is the retained value of its topic. `newer`: the message that kept this message from
+ * ever being retained. Null: this message is or was retained, or the other message is not known.
  */
 function shownOrNewer(retained: boolean, newer: Entry | undefined) {
   return { retained, newer: retained ? null : summaryOf(newer) }

@@ -38,8 +38,8 @@ const maxFreed = 100
  * the messages of this part that are still stored, because a queue, a retained value or another message with the same
  * payload needs them.
  *
- * A dead webhook can hold back thousands of messages. So the node remembers this part. The next check need not read all
- * index entries of the part again: it reads only those of messages that no queue names any more.
+ * A dead webhook can hold back thousands of messages. So the node remembers this part. The next check skips the index
+ * entries of messages that a queue still names.
  */
 interface OldestPart {
   upTo: number

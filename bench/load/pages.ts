@@ -120,7 +120,10 @@ async function openPage({ port, ca }: Door, clientId: string, login: Login): Pro
     page.on('message', (data: Buffer) => cut(data, data.length))
     page.once('open', () => page.send(connectPacket(clientId, true, login)))
     page.on('error', reject)
-    page.once('close', () => reject(new Error('closed before the subscription')))
+    page.once('close', () => {
+      if (pages.includes(page)) seen.failures++
+      reject(new Error('closed before the subscription'))
+    })
   })
   return page
 }

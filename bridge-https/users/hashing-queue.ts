@@ -21,8 +21,8 @@ const servedInARow = 3
 /**
  * Decides whose password is hashed next. Each rank has its own queue, which serves addresses alternately.
  *
- * In a full queue, a new client replaces the last client of the busiest address. The new client is refused if the
- * busiest address has at most one client more in the queue than the new client's address.
+ * In a full queue, a new client replaces the last client of the busiest address, which has the most clients there. But
+ * if the new client's address has as many clients there, or only one fewer, the new client is refused.
  */
 export function createHashingQueue(placesPerRank: number) {
   const queues = ranks.map(() => createFairQueue<Waiting>())

@@ -48,8 +48,8 @@ export function createLogIn(parts: {
   const perAccountAndAddress = limiter('login-account', failures / 2)
   const perAccountAndNetwork = limiter('login-account-network', failures)
   /**
-   * Limits the failures of an account from all networks together from which this account has not logged in before.
-   * Log-ins of other accounts from there do not count. Otherwise clients in many networks could guess without end.
+   * Failures of an account share this limit if they come from strange networks: this account has not logged in from
+   * there before, even if others have. Otherwise clients in many networks could guess without end.
    */
   const perAccountOfStrangers = limiter('login-strangers', 10 * failures)
   const mails = limiter('reset-mail', mailsPerHour.perPlace, 3600)

@@ -50,8 +50,8 @@ export function createDistribution(
 
   return {
     /**
-     * Makes a batch, with the changes `alongside`. The caller commits all `changes` of the batch at once, with the
-     * callback `underway`: after a wait, times would not rise with positions. Then it calls `deliver` or `takeBack`.
+     * Makes a batch, with the changes `alongside`. Commit all `changes` of the batch without a wait in between, with
+     * the callback `underway`: otherwise times may not rise with positions. Then call `deliver` or `takeBack`.
      */
     prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
       const now = clock()
@@ -81,7 +81,8 @@ export function createDistribution(
         retained.settle(entry, entry.position, true)
         if (!isOut) rest.push([entry, publishes[nth], entry.position])
       }
-      await Promise.all([batch.early?.sent, live.deliver(rest), persistent.deliver(entries, publishes)])
+      const sent = rest.length > 0 && live.deliver(rest)
+      await Promise.all([batch.early?.sent, sent, persistent.deliver(entries, publishes)])
     },
 
     /** Call it when the commit has failed, or its outcome is unknown. */
@@ -99,9 +100,10 @@ export function createDistribution(
 
     sending: live.sending,
 
-    /** Resolves when the deliveries that run or wait now have all ended. */
-    sent: async (): Promise<void> => {
-      for (const { ended } of [...live.queues, persistent]) await ended()
+    /** Resolves when the deliveries that run or wait now have all ended. `others`: only those to others than pages. */
+    sent: async (to?: Audience): Promise<void> => {
+      const queues = to === 'others' ? [live.others] : [live.others, live.pages, persistent]
+      for (const { ended } of queues) await ended()
     },
   }
 
@@ -161,25 +163,24 @@ function createLiveDeliveries({ retained, routes, mayReceive, metrics }: Deliver
     /** Resolves when the messages are sent. */
     async deliver(messages: readonly ToSend[]): Promise<void> {
       const toOthers = messages.map((message) => deliveryOf('others', message))
-      const toPages = messages.map((message) => deliveryOf('pages', message))
+      const events = messages.filter(([{ isReport }]) => !isReport)
+      const toPages = events.map((event) => deliveryOf('pages', event))
       let paged: Promise<void> | undefined
       // The callback runs in the turn that ends the delivery to the others, so both queues have the same order.
       await others.deliver(toOthers, () => {
-        paged = pages.deliver(toPages)
+        if (toPages.length > 0) paged = pages.deliver(toPages)
       })
       await paged
     },
 
-    queues: [others, pages],
+    others,
+    pages,
     /** Positions of a topic's messages on their way to pages, or to others, oldest first. */
     sending: (topic: string, to: Audience): readonly number[] =>
       sending[to].filter((each) => each.topic === topic).map(({ position }) => position),
   }
 
-  function deliveryOf(
-    to: Audience,
-    [message, publish = preparePublish(message), position]: ToSend,
-  ): Delivery {
+  function deliveryOf(to: Audience, [message, publish = preparePublish(message), position]: ToSend) {
     const { topic, payload, qos } = message
     const own = { topic, position }
     sending[to].push(own)
@@ -226,7 +227,7 @@ const maxAtOnce = 256 * 1024
 /** If more than this number of calls wait, only breaks that protect buffers are made: each break delays messages. */
 const maxWaiting = 8
 /** The same for pages. Their breaks delay no other subscriber. */
-const maxWaitingForPages = 1_000
+const maxWaitingForPages = 100
 
 /** The delivery of one message to all its recipients. */
 export interface Delivery {
@@ -283,7 +284,7 @@ export function createDeliveryQueue(most = maxWaiting) {
   }
 }
 
-/** The hub makes this many subscribers ready before it writes to the first of them. */
+/** This many subscribers are made ready before the first write: the processor then fetches their fields together. */
 const groupSize = 16
 /** This many subscribers get a message before the first break. */
 const withoutBreak = 128
@@ -292,10 +293,8 @@ const maxInFlight = 10_000
 
 /**
  * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. With
- * `fits`, a break comes before each group that does not fit into the turn.
- *
- * Groups and breaks save CPU time: docs/decisions.md, "An event for many goes out in several turns". The hub makes a
- * whole group ready before it writes to the first subscriber: the processor then fetches the group's fields together.
+ * `fits`, a break comes before each group that does not fit into the turn. Groups and breaks save CPU time:
+ * docs/decisions.md, "An event for many goes out in several turns".
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

@@ -88,7 +88,7 @@ export function createRetainedSending(parts: {
     const underway: string[] = []
     await sendPaced(session, connection, asking, dueOf(session, filters.keys(), retained), underway)
     if (underway.length === 0) return
-    await live.sent()
+    await live.sent(audienceOf(session))
     await sendPaced(session, connection, asking, underway, undefined)
   }
 
@@ -111,8 +111,8 @@ export function createRetainedSending(parts: {
 
   /**
    * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are
-   * done. If a live message of a topic is still going out, adds the topic to `underway` and sends no value: nobody
-   * knows yet whether the client gets that message. `underway` undefined: the second pass, for these topics.
+   * done. While a live message of a topic is going out, nobody knows whether the client gets it. So the first pass only
+   * adds this topic to `underway`. The second pass, without `underway`, sends the values of these topics.
    */
   function send(
     session: Session,

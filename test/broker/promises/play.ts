@@ -187,8 +187,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     for (const session of sessions) {
       if (!session.isConnected) continue
       const before = session.copies.map(({ standing }) => standing)
-      // The hub drops messages only if the session has fallen behind, and the test cannot know whether it has. With
-      // `isUnsent: false`, no message is certainly unsent, so `withinLimit` takes none as certainly dropped.
+      // The hub drops messages only if the session has fallen behind. The test cannot know whether it has, so no drop
+      // is certain. With `isUnsent: false`, `withinLimit` assumes that each message may have been sent already.
       const limits = { queueLimit: Math.min(bounds.queueLimit, bounds.maxOwed), maxOwed: Infinity }
       const perhapsSent = before.map(
         (standing): Standing => (standing.is === 'must' ? { ...standing, isUnsent: false } : standing),

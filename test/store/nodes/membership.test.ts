@@ -196,7 +196,7 @@ t.test('of two that die together one starts again: the other one is gone all the
   })
   c.travel({
     there: async () => {},
-    // When `c` has removed `a`, but not yet `b`: the restarted `b` removes its former id.
+    // `c` has removed `a`, and has not removed `b` yet. Now the restarted `b` removes its own former id.
     async back() {
       if ((await c.store.get('member/00')) || !(await c.store.get('member/01'))) return
       await restarted.commit([{ del: 'member/01' }])

@@ -17,7 +17,7 @@ async function start(t: Test, isPublic = false) {
   const plugins = [
     { type: 'dts', autoEnable: true, url: target.url('/dts') },
     { type: 'manual', url: target.url('/manual') },
-    // With `isPublic`, the hub takes this URL for that of its own POST /pubsub.
+    // With `isPublic`, the hub believes that this is the URL of its own POST /pubsub.
     { type: 'hub', url: target.url('/pubsub') },
     { type: 'elsewhere', url: target.url('/elsewhere') },
   ]
