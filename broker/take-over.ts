@@ -244,7 +244,7 @@ async function takeSessions(store: Store, portions: Portions, count: () => void)
   await portions.flush()
 }
 
-/** Reads the unacknowledged messages of a session. Packet identifiers are left out: they now follow from positions. */
+/** Reads the unacknowledged messages of a session. Packet identifiers are left out: they now come from positions. */
 async function readQueue(
   store: Store,
   { clientId, clean, createdAt }: FormerRecord,

@@ -150,7 +150,7 @@ export type Decided = {
   | { event?: undefined; settled: Settled }
 )
 
-/** The report and the messages that follow from a decision. */
+/** The report and the messages of a decision. */
 interface Completed {
   report: Report
   source: Source

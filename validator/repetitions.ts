@@ -167,7 +167,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   }
 
   /**
-   * Returns marks to remove. The `unremovedMarks` that may still be removed come first. Old or surplus marks follow,
+   * Returns marks to remove. The `unremovedMarks` that may still be removed come first. Old or surplus marks come next,
    * until there are `count` marks in all. `count` 0: returns none.
    */
   function forget(count: number, fingerprint: string): Mark[] {
@@ -274,7 +274,7 @@ function createMarks(parts: {
 
     /**
      * Returns at most `count` marks to remove. Old marks of the institution of `key` come first. Old marks of other
-     * institutions follow. If `limit` is reached, surplus marks follow too. `take` returns no mark twice, so the caller
+     * institutions come next, and surplus marks if `limit` is reached. `take` returns no mark twice, so the caller
      * must remove all returned marks.
      */
     take(count: number, key: string): Mark[] {

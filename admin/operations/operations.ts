@@ -57,7 +57,7 @@ const ofEvents = {
 
 /**
  * All commands of operators (design.md §4), the same at all doors: admin socket, `POST /operate/{command}` and
- * `hubctl`. Argument checks and the description of the HTTPS API follow from this table.
+ * `hubctl`. Argument checks and the description of the HTTPS API come from this table.
  */
 export const operations = {
   status: reads('what the node does at the moment'),

@@ -40,8 +40,8 @@ export async function createTraffic(parts: {
   /** The counters of this node, including requests that are not stored yet. */
   const own = new Map<string, RouteTraffic>()
   stored.onChanged((key, _before, after) => {
-    // The node that had this slot before may have been wrongly taken for dead. Then that node still writes its counters
-    // under the same keys. The larger of the two counts is right.
+    // The node that had this number before may have been wrongly taken for dead. Then that node still writes its
+    // counters under the same keys. The larger of the two counts is right.
     const counter = own.get(key)
     if (counter && after) counter.requests = Math.max(counter.requests, after.requests)
   })

@@ -37,7 +37,7 @@ export function createLogIn(parts: {
   users: Pick<Users, 'authenticate' | 'setPassword'>
   /** The addresses from which accounts have logged in before. Absent: every address is strange. */
   familiar?: Familiar
-  /** Maximum number of failures per minute from one address. Other limits follow from this number. 0: no limit. */
+  /** Maximum number of failures per minute from one address. Other limits depend on this number. 0: no limit. */
   failures: number
 }) {
   const { store, users, familiar, failures } = parts

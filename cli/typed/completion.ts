@@ -8,7 +8,7 @@ interface Words {
   valued: string[]
 }
 
-/** The words that can follow `typed`. `isWhole`: `typed` is a whole command, so its arguments can follow, too. */
+/** The words that can come after `typed`. `isWhole`: `typed` is a whole command, so its arguments can come too. */
 interface Next {
   typed: string
   words: string[]

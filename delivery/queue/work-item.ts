@@ -70,7 +70,7 @@ export interface EarlierMessage {
   ) => Pick<WorkItem, 'messageId' | 'details'> | undefined
 }
 
-/** The new items that follow from one event. */
+/** The new items of one event. */
 export interface NewWork {
   messageId: string
   /** Returns the changes of `make()`, or none if items for this event and `scope` were planned before. */

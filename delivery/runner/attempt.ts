@@ -53,7 +53,7 @@ export function createAttempt(parts: {
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
-      // Give the slot back now: the remaining steps do not use the endpoint.
+      // Another attempt can begin now: the remaining steps do not use the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
       if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
