@@ -103,22 +103,27 @@ export function recipientsOf(
 /** The pages that get a message, each once. */
 export function pagesOf(
   { topic }: Pick<Message, 'topic'>,
-  routes: Routes,
+  { pages }: Routes,
   mayReceive: Access['mayReceive'],
 ): Recipient[] {
-  const holders = routes.pages.match(topic)
-  if (holders.size === 0) return []
-  const permitted = createPermittedCheck(topic, mayReceive)
-  return [...holders].filter(([session]) => session.outgoing !== undefined && permitted(session))
+  return permittedHolders(pages, topic, mayReceive).filter(([session]) => session.outgoing !== undefined)
 }
 
 /** The permitted persistent sessions with a matching filter above QoS 0. */
 export function persistentRecipientsOf(
   topic: string,
-  routes: Routes,
+  { persistent }: Routes,
   mayReceive: Access['mayReceive'],
 ): Recipient[] {
-  const holders = routes.persistent.match(topic)
+  return permittedHolders(persistent, topic, mayReceive)
+}
+
+function permittedHolders(
+  filters: Routes['live'],
+  topic: string,
+  mayReceive: Access['mayReceive'],
+): Recipient[] {
+  const holders = filters.match(topic)
   if (holders.size === 0) return []
   const permitted = createPermittedCheck(topic, mayReceive)
   return [...holders].filter(([session]) => permitted(session))
