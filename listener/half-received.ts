@@ -26,8 +26,10 @@ export type Held = ReturnType<HalfReceived['countBytes']>
  * usual pace have finished long before that. `freePieces`: this many pieces of a request or packet may have any size.
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
-  /** The counted requests and packets, in the order in which they began. */
-  const counted = new Map<object, { bytes: number; end: () => void }>()
+  /** The requests and packets that hold bytes are linked, in the order in which they began. */
+  // No map: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
+  let oldest: Link | undefined
+  let newest: Link | undefined
   let total = 0
 
   return {
@@ -78,33 +80,54 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
    * bytes to make room for others.
    */
   function countBytes(end: () => void) {
-    const key = {}
+    const own: Link = { bytes: 0, end, before: undefined, after: undefined }
     return {
       grow(bytes: number): void {
-        const entry = counted.get(key)
-        if (entry) entry.bytes += bytes
-        else counted.set(key, { bytes, end })
+        if (own !== oldest && !own.before) append(own)
+        own.bytes += bytes
         total += bytes
-        if (total > limitBytes) makeRoom(key)
+        if (total > limitBytes) makeRoom(own)
       },
-      free: () => free(key),
+      free: () => free(own),
     }
   }
 
-  function free(key: object): void {
-    total -= counted.get(key)?.bytes ?? 0
-    counted.delete(key)
+  function append(own: Link): void {
+    own.before = newest
+    if (newest) newest.after = own
+    else oldest = own
+    newest = own
   }
 
-  function makeRoom(forWhom: object): void {
-    for (const [key, { end }] of counted) {
-      if (total <= limitBytes) return
+  function free(own: Link): void {
+    const { before, after } = own
+    if (before) before.after = after
+    else if (own === oldest) oldest = after
+    if (after) after.before = before
+    else if (own === newest) newest = before
+    total -= own.bytes
+    own.bytes = 0
+    own.before = undefined
+    own.after = undefined
+  }
+
+  function makeRoom(forWhom: Link): void {
+    while (total > limitBytes) {
       // The request or packet that has just grown stays: its own limit bounds it.
-      if (key === forWhom) continue
-      free(key)
-      end()
+      const link = oldest === forWhom ? forWhom.after : oldest
+      if (!link) return
+      free(link)
+      link.end()
     }
   }
+}
+
+/** A request or packet that may hold bytes. */
+interface Link {
+  bytes: number
+  readonly end: () => void
+  before: Link | undefined
+  after: Link | undefined
 }
 
 const empty = Buffer.alloc(0)

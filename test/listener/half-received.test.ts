@@ -1,5 +1,6 @@
 import t from 'tap'
 import { createHalfReceived, hasTooSmallPieces } from '../../listener/half-received.ts'
+import { createRandom } from '../random.ts'
 
 t.test('what comes in pieces is one buffer, however it was cut', async (t) => {
   const bytes = Buffer.from(Array.from({ length: 10_000 }, (_, index) => index % 251))
@@ -50,6 +51,38 @@ t.test('without room the one that is on its way for longest ends', async (t) => 
   young?.free()
   next.grow(998)
   t.same(ended, ['old', 'young'], 'what has ended is not counted, nor taken off twice')
+})
+
+t.test('in any order of beginnings and ends, the oldest gives way', async (t) => {
+  const room = createHalfReceived(1000, 1000)
+  /** What holds bytes, as the test expects it: oldest first. */
+  let holding: { name: number; bytes: number }[] = []
+  const ended: number[] = []
+  const expected: number[] = []
+  const places = Array.from({ length: 12 }, (_, name) => room.countBytes(() => ended.push(name)))
+  const total = () => holding.reduce((sum, { bytes }) => sum + bytes, 0)
+  const random = createRandom('half-received')
+  for (let step = 0; step < 5_000; step++) {
+    const name = random.below(places.length)
+    const own = holding.find((one) => one.name === name)
+    if (random.happens(0.4)) {
+      places[name]?.free()
+      holding = holding.filter((one) => one !== own)
+      continue
+    }
+    const bytes = random.below(301)
+    places[name]?.grow(bytes)
+    if (own) own.bytes += bytes
+    else holding.push({ name, bytes })
+    while (total() > 1000) {
+      const gone = holding.find((one) => one.name !== name)
+      if (!gone) break
+      expected.push(gone.name)
+      holding = holding.filter((one) => one !== gone)
+    }
+  }
+  t.ok(expected.length > 500, `${expected.length} gave way`)
+  t.same(ended, expected)
 })
 
 t.test('thousands of tiny pieces are too fine, some of them are not', async (t) => {
