@@ -11,9 +11,9 @@ export interface EventRow {
   at: string
   outcome: string | null
   /** A dry run: the hub decided about the event, but did not publish it. */
-  dryRun?: true
+  dryRun?: true | undefined
   /** Only in rows of messages: the publisher had sent the event before. */
-  isRepetition?: true
+  isRepetition?: true | undefined
   id: string | null
   event: string | null
   institutionId: string | null
@@ -23,7 +23,7 @@ export interface EventRow {
    */
   services: string[]
   /** The refused services of an event that was published for others. */
-  refusedServices?: string[]
+  refusedServices?: string[] | undefined
   playlistItemId: string | null
   name: string | null
   eventTime: string | null
@@ -48,19 +48,21 @@ export function rowOfMessage({ position, at, institutionId, payload, isRepetitio
   const event = readObject(payload)
   const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
   const name = textOf(event.event)
+  // Field by field, here and in `rowOfReport`: with spread objects, a row took ten times as long.
   return {
-    ...{ position, at: new Date(at).toISOString(), outcome: 'published' },
-    ...(isRepetition && { isRepetition }),
-    ...{
-      id: textOf(event.id),
-      event: name,
-      institutionId: institutionId ?? textOf(services[0]?.institutionId),
-    },
+    position,
+    at: new Date(at).toISOString(),
+    outcome: 'published',
+    isRepetition,
+    id: textOf(event.id),
+    event: name,
+    institutionId: institutionId ?? textOf(services[0]?.institutionId),
     services: [...new Set(services.flatMap(({ id }) => textOf(id) ?? []))],
     playlistItemId: textOf(event.playlistItemId),
     name: textOf(event.name),
     eventTime: textOf(event[kindByName.get(name ?? '')?.timeField ?? 'start']),
-    ...titleOf(event),
+    title: textOf(event.title),
+    artist: textOf(event.artist),
     errors: [],
   }
 }
@@ -75,16 +77,22 @@ export function rowOfReport(
   event: Record<string, unknown> = {},
 ): EventRow {
   const { refused } = entry
+  const titled: { title?: unknown; artist?: unknown } = refused ?? event
   return {
-    ...{ position: entry.position, at: new Date(entry.at).toISOString(), outcome: textOf(report.outcome) },
-    ...(report.dryRun === true && { dryRun: true }),
-    ...{ id: textOf(report.id), event: textOf(report.event), institutionId: institutionOf(entry) },
+    position: entry.position,
+    at: new Date(entry.at).toISOString(),
+    outcome: textOf(report.outcome),
+    dryRun: report.dryRun === true ? true : undefined,
+    id: textOf(report.id),
+    event: textOf(report.event),
+    institutionId: institutionOf(entry),
     services: Array.isArray(report.services) ? report.services.map(String) : [],
-    ...(refused?.refusedServices && { refusedServices: refused.refusedServices }),
+    refusedServices: refused?.refusedServices,
     playlistItemId: textOf(report.playlistItemId),
     name: textOf(report.name),
     eventTime: textOf(report.eventTime),
-    ...titleOf(refused ?? event),
+    title: textOf(titled.title),
+    artist: textOf(titled.artist),
     errors: Array.isArray(report.errors) ? report.errors : [],
   }
 }
@@ -127,10 +135,6 @@ export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): 
   if (outcome === undefined) return true
   if (row.dryRun || outcome === 'dry-run') return row.dryRun === true && outcome === 'dry-run'
   return outcome === 'refused' ? row.errors.length > 0 : row.outcome === outcome
-}
-
-function titleOf(event: { title?: unknown; artist?: unknown }): Pick<EventRow, 'title' | 'artist'> {
-  return { title: textOf(event.title), artist: textOf(event.artist) }
 }
 
 function textOf(value: unknown): string | null {

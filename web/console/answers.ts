@@ -121,13 +121,13 @@ export interface EventRow {
   position: number
   at: string
   outcome: string | null
-  dryRun?: true
-  isRepetition?: true
+  dryRun?: true | undefined
+  isRepetition?: true | undefined
   id: string | null
   event: string | null
   institutionId: string | null
   services: string[]
-  refusedServices?: string[]
+  refusedServices?: string[] | undefined
   playlistItemId: string | null
   name: string | null
   eventTime: string | null
