@@ -1,4 +1,5 @@
-import { useComputed } from '@preact/signals'
+import { computed } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
 import type { Track } from '../live/now-playing.ts'
 import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
@@ -19,10 +20,8 @@ function seconds(time: number): number {
 /** How much of a title has played. CSS moves all bars by `--now`: no script draws them again. */
 export function Progress({ track }: { track: Track }) {
   const { time, length } = track
-  const age = useComputed(() => {
-    const isOver = ticker.value > time + length + overMs
-    return isOver ? `over since ${clockTimeOn(time + length, ticker.value)}` : relative(time, ticker.value)
-  })
+  // Not `useComputed`: it would keep the text of the former track until the next tick.
+  const age = useMemo(() => computed(() => ageOf(time, length)), [time, length])
   return (
     <div class="progress">
       <div class="bar" aria-hidden="true">
@@ -35,6 +34,11 @@ export function Progress({ track }: { track: Track }) {
       </p>
     </div>
   )
+}
+
+function ageOf(time: number, length: number): string {
+  const isOver = ticker.value > time + length + overMs
+  return isOver ? `over since ${clockTimeOn(time + length, ticker.value)}` : relative(time, ticker.value)
 }
 
 /**

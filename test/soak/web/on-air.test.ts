@@ -41,6 +41,16 @@ t.test('an older event that comes late is not shown, nor what it says is next', 
   t.equal(await page.locator('.hero .title').textContent(), 'Now')
 })
 
+t.test('a title that replaces one that is long over has its own age', { skip }, async (t) => {
+  const { page } = await browser.open(t, hub, pageOf(station(0, 7)))
+  const start = new Date(Date.now() - 600_000).toISOString()
+  await publisher.publish(playing(station(0, 7), { title: 'Before', start, length: 2 }))
+  await page.getByText(/^over since/).waitFor()
+  await publisher.publish(playing(station(0, 7), { title: 'After', length: 300 }))
+  await page.getByText('After', { exact: true }).waitFor()
+  t.equal(await page.locator('.hero .progress span').first().textContent(), 'just now')
+})
+
 t.test('an announcement ends with its state, or when its time is over', { skip }, async (t) => {
   const { page } = await browser.open(t, hub)
   const within = (ms: number) => ({ validUntil: new Date(Date.now() + ms).toISOString() })
