@@ -85,6 +85,7 @@ function wrongForSubscriber(
 function checkPermittedFilter(filter: string): string | undefined {
   const malformed = checkTopicFilter(filter)
   if (malformed !== undefined) return `allow must be a topic filter, not ${quoted(filter)}: ${malformed}`
+  if (filter.split('/').includes('')) return `allow must have no empty level, not ${quoted(filter)}`
   if (!filterContains(radioTree, filter))
     return `allow must be a filter within ${radioTree}, not ${quoted(filter)}`
   return undefined

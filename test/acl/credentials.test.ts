@@ -133,6 +133,11 @@ t.test('invalid requests are values that name the field', async (t) => {
     [{ ...subscriber, filters: ['radio/#/x'] }, /^allow must be a topic filter/],
     [{ ...subscriber, filters: ['#'] }, /^allow must be a filter within radio\/#, not "#"/],
     [{ ...subscriber, filters: ['radio/#', 'inbox/#'] }, /^allow must be a filter within/],
+    [
+      { ...subscriber, filters: ['radio//track/playing'] },
+      /^allow must have no empty level, not "radio\/\/track/,
+    ],
+    [{ ...subscriber, filters: ['radio/'] }, /^allow must have no empty level/],
     [{ ...subscriber, filters: ['+/x'] }, /^allow must be a filter within/],
     [{ ...subscriber, filters: ['$share/g/radio/#'] }, /^allow must be a filter within/],
     [{ ...subscriber, institutions: [A] }, /^institution is for publishers/],
