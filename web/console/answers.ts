@@ -246,6 +246,7 @@ export interface ShownSubscription extends Subscription {
   failures: number
   nextTry: string | null
   lastReason: string | null
+  since: string
   paused: { at: string; by: string } | null
   disabled: { at: string; by: string; reason: string } | null
   attempts: Attempt[]

@@ -1,4 +1,4 @@
-import { reasonOf } from '../page/ask.ts'
+import { type Answer, reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsReader, user } from '../page/session.ts'
 
@@ -30,7 +30,7 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
   const { username, password, expiresAt } = answer.body
   if (answer.status !== 200 || typeof username !== 'string' || typeof password !== 'string') {
     const isRefused = answer.status === 401 || answer.status === 403
-    return { isRefused, reason: reasonOf(answer), retryAfter: answer.retryAfter }
+    return { isRefused, reason: whyNone(answer), retryAfter: answer.retryAfter }
   }
   const credential = { username, password, expiresAt: Date.parse(String(expiresAt)) }
   try {
@@ -39,6 +39,13 @@ export async function takeCredential(isFresh = false): Promise<Credential | NoCr
     // The browser forbids storage: the next load of the page takes a new credential.
   }
   return credential
+}
+
+function whyNone(answer: Answer): string {
+  const { status, retryAfter } = answer
+  if (status !== 429 || retryAfter === undefined) return reasonOf(answer)
+  const wait = retryAfter < 60 ? `${retryAfter} s` : `${Math.ceil(retryAfter / 60)} min`
+  return `Too many pages were opened within an hour. The hub lets the next one in after ${wait}.`
 }
 
 /** Forgets the credential of this tab, because it was refused or has expired. */

@@ -60,6 +60,7 @@ t.test('what takes something away is asked first, and names what is lost', { ski
   await row.getByRole('button', { name: 'Revoke' }).click()
   const dialog = page.getByRole('dialog')
   await dialog.getByText('1 connected client will be disconnected').waitFor()
+  t.notMatch(await dialog.textContent(), /lost/, 'sessions stay')
   await page.keyboard.press('Escape')
   await dialog.waitFor({ state: 'detached' })
   t.ok(await hub.ask('credentials.show', { username: login.username }), 'nothing was done')

@@ -146,7 +146,7 @@ export function Moment({ typed, name, label, hint }: FieldParts) {
 }
 
 /** A field for several lines. */
-export function Lines(props: FieldParts & { rows?: number }) {
+export function Lines(props: FieldParts & { rows?: number; isRequired?: boolean }) {
   const { typed, name } = props
   return (
     <label class="field wide">
@@ -155,6 +155,7 @@ export function Lines(props: FieldParts & { rows?: number }) {
         name={name}
         rows={props.rows ?? 3}
         value={typed.value[name] ?? ''}
+        required={props.isRequired ?? false}
         spellcheck={false}
         onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
       />

@@ -201,7 +201,12 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
             title: 'Last',
             cell: ({ attempts: [last], behind }) =>
               behind !== null ? (
-                `waits behind ${behind}`
+                <>
+                  waits behind{' '}
+                  <a href={`/console/trace/${encodeURIComponent(behind)}`} class="id">
+                    {behind}
+                  </a>
+                </>
               ) : last ? (
                 <>
                   {last.reason ?? `answered ${last.status} after ${ms(last.duration)}`}{' '}

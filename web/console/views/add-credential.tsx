@@ -59,7 +59,13 @@ export function AddCredential(props: { done: (issued: IssuedCredential) => void;
           />
         </>
       ) : (
-        <Lines typed={typed} name="filters" label="Topic filters" hint="One per line, within radio/#" />
+        <Lines
+          typed={typed}
+          name="filters"
+          label="Topic filters"
+          isRequired
+          hint="One per line, within radio/#"
+        />
       )}
     </CommandForm>
   )

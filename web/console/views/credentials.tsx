@@ -3,6 +3,7 @@ import type { Client, Credential, IssuedCredential } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Head, keptForUser, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
+import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
@@ -20,8 +21,13 @@ const issued = keptForUser<Issued>()
 export function Credentials() {
   const credentials = useCommandAnswer('credentials.list', {}, everyMs)
   const clients = useCommandAnswer('clients.list', {}, everyMs)
+  const isAll = useSignal(false)
   const open = useSignal<'add' | Credential | undefined>(undefined)
   const connected = byUsername(clients.value.value ?? [])
+  const all = credentials.value.value
+  // Each open page has a credential of its own. They would hide the others.
+  const others = all?.filter(({ user }) => user === undefined)
+  const isShownAll = isAll.value || others?.length === all?.length
   const done = (result: IssuedCredential) => {
     issued.value = result
     open.value = undefined
@@ -57,7 +63,14 @@ export function Credentials() {
       <section class="panel">
         <Table
           caption="Credentials"
-          rows={credentials.value.value}
+          rows={isShownAll ? all : others}
+          tools={
+            all &&
+            others &&
+            others.length < all.length && (
+              <SomeOrAll isAll={isAll} name="Without pages" some={others.length} all={all.length} />
+            )
+          }
           keyOf={({ username }) => username}
           textOf={(one) =>
             [
@@ -181,8 +194,9 @@ function Revoke(props: { credential: Credential; clients: readonly Client[]; don
       loss={
         <p>
           Whoever logs in as {username} is refused from now on.{' '}
-          {amount(props.clients.length, 'connected client')} will be disconnected, and{' '}
-          {amount(sessions, 'session')} with what they have not got yet will be lost.
+          {amount(props.clients.length, 'connected client')} will be disconnected.{' '}
+          {sessions > 0 &&
+            `What waits for ${amount(sessions, 'session')} stays, for a credential with the same permissions.`}
         </p>
       }
       done={props.done}

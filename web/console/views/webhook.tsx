@@ -52,7 +52,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
   }
   /** The outcome outlives its button, which a new answer of the node may remove. */
   const outcome = useSignal<Outcome>(undefined)
-  const { paused = null, disabled = null, createdBy } = shown.value.value ?? {}
+  const { paused = null, disabled = null, since, createdBy } = shown.value.value ?? {}
   const maker = users.value.value?.find(({ userId }) => userId === createdBy)?.email ?? createdBy
   return (
     <>
@@ -66,6 +66,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
             ],
             ['Livestream', subscription && livestreamOf(subscription)],
             ['Institution', subscription && institutionOf(subscription)],
+            ['In this state since', since && <When at={since} />],
             [
               'Waiting',
               `${amount(pending, 'message')}${queue.aside > 0 ? `, ${count(queue.aside)} of them aside` : ''}`,
@@ -108,7 +109,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
               ),
             },
             { title: 'Took', isNumber: true, cell: ({ duration }) => ms(duration) },
-            { title: 'Message', cell: ({ messageId }) => <span class="id">{messageId}</span> },
+            { title: 'Message', cell: ({ messageId }) => <MessageLink id={messageId} /> },
           ]}
         />
       </section>
@@ -232,11 +233,7 @@ function DeadLetters(props: {
           { title: 'Tries', isNumber: true, cell: ({ tries }) => tries },
           {
             title: 'Message',
-            cell: ({ messageId }) => (
-              <a href={`/console/trace/${encodeURIComponent(messageId)}`} class="id">
-                {messageId}
-              </a>
-            ),
+            cell: ({ messageId }) => <MessageLink id={messageId} />,
           },
           {
             title: 'Actions',
@@ -256,6 +253,15 @@ function DeadLetters(props: {
         ]}
       />
     </section>
+  )
+}
+
+/** A link to what became of the event in a message. */
+function MessageLink({ id }: { id: string }) {
+  return (
+    <a href={`/console/trace/${encodeURIComponent(id)}`} class="id">
+      {id}
+    </a>
   )
 }
 
