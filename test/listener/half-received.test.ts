@@ -53,6 +53,43 @@ t.test('without room the one that is on its way for longest ends', async (t) => 
   t.same(ended, ['old', 'young'], 'what has ended is not counted, nor taken off twice')
 })
 
+t.test('what gives way may free others, and begin others', async (t) => {
+  const freeing = createHalfReceived(1000, 1000)
+  const ended: string[] = []
+  const first = freeing.countBytes(() => {
+    ended.push('first')
+    second.free()
+  })
+  const second = freeing.countBytes(() => ended.push('second'))
+  const third = freeing.countBytes(() => ended.push('third'))
+  for (const one of [first, second, third]) one.grow(300)
+  freeing.countBytes(() => ended.push('newest')).grow(900)
+  t.same(ended, ['first', 'third'], 'who was freed does not end')
+
+  const beginning = createHalfReceived(1000, 1000)
+  let ends = 0
+  const oldest = beginning.countBytes(() => {
+    ends++
+    if (ends < 5) successor.grow(100)
+  })
+  const successor = beginning.countBytes(() => t.fail('it fits exactly'))
+  const other = beginning.countBytes(() => t.fail('it fits exactly'))
+  oldest.grow(300)
+  other.grow(300)
+  beginning.countBytes(() => t.fail('it is the youngest')).grow(600)
+  t.equal(ends, 1)
+})
+
+t.test('a piece takes its own room only, and none when the whole is freed', async (t) => {
+  const room = createHalfReceived(1000, 1000)
+  room.countBytes(() => t.fail('there is room')).grow(100)
+  const collected = room.collect(() => t.fail('there is room'))
+  for (let count = 0; count < 9; count++) collected.add(Buffer.alloc(100), 900)
+  collected.free()
+  room.countBytes(() => t.fail('there is room')).grow(500)
+  room.countBytes(() => t.fail('it is the youngest')).grow(400)
+})
+
 t.test('in any order of beginnings and ends, the oldest gives way', async (t) => {
   const room = createHalfReceived(1000, 1000)
   /** What holds bytes, as the test expects it: oldest first. */
