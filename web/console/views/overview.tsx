@@ -10,6 +10,8 @@ import { SlowEvents } from '../trace/slow-events.tsx'
 import { amount, budgetMs, bytes, count, dateAndTime, durationOf, ms, rate } from '../words.ts'
 
 const trendEveryMs = 10_000
+/** The node keeps samples of this time, and none of before it started. */
+const trendSeconds = 3_600
 /** Number of events whose times the node keeps to compute its percentiles. */
 const budgetWindow = 4_096
 const outcomes = [
@@ -83,8 +85,9 @@ function Tiles({
         value={budget.count === 0 ? '–' : ms(budget.p99)}
         unit="p99"
       >
-        of the newest {amount(Math.min(budget.count, budgetWindow), 'event')}, p50 {ms(budget.p50)}; in the
-        last hour {exceeded === 0 ? 'none' : count(exceeded)} of {amount(total, 'event')} over it
+        of the newest {amount(Math.min(budget.count, budgetWindow), 'event')}, p50 {ms(budget.p50)};{' '}
+        {status.uptime < trendSeconds ? 'since the start' : 'in the last hour'}{' '}
+        {exceeded === 0 ? 'none' : count(exceeded)} of {amount(total, 'event')} over it
       </Tile>
       <Tile title="Events" value={published === undefined ? '–' : rate(published)} unit="published/s">
         {refused > 0 && `${rate(refused)}/s refused · `}
