@@ -45,7 +45,7 @@ function whyNone(answer: Answer): string {
   const { status, retryAfter } = answer
   if (status !== 429 || retryAfter === undefined) return reasonOf(answer)
   const wait = retryAfter < 60 ? `${retryAfter} s` : `${Math.ceil(retryAfter / 60)} min`
-  return `Too many pages were opened within an hour. The hub lets the next one in after ${wait}.`
+  return `Too many pages were opened. The hub lets the next one in after ${wait}.`
 }
 
 /** Forgets the credential of this tab, because it was refused or has expired. */
