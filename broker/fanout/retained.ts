@@ -111,8 +111,8 @@ export function createRetainedSending(parts: {
 
   /**
    * Sends values in the order of `due`, until their bytes reach the connection's pace. Returns how many topics are
-   * done. While a live message of a topic is going out, nobody knows whether the client gets it. So the first pass only
-   * adds this topic to `underway`. The second pass, without `underway`, sends the values of these topics.
+   * done. If a live message of a topic is on its way, the client may get that message or not. The first pass then only
+   * adds the topic to `underway`. The second pass, without `underway`, sends the values of these topics.
    */
   function send(
     session: Session,
