@@ -24,7 +24,11 @@ export function History({ livestream }: { livestream: Livestream }) {
    */
   const covered = useRef<number | undefined>(undefined)
   const mayRead = user.value?.permissions.includes('subscribe') ?? false
-  const earlier = useComputed(() => tracks.value.filter(({ id: one }) => one !== now.value.playing?.id))
+  /** The list of the journal may have titles that the connection has yet to bring. They are not before the present one. */
+  const earlier = useComputed(() => {
+    const { playing } = now.value
+    return tracks.value.filter((one) => !playing || (one.id !== playing.id && one.time <= playing.time))
+  })
 
   useSignalEffect(() => {
     const { playing } = now.value

@@ -137,6 +137,7 @@ t.test('a user sees what was on before, and walks between the pages', { skip }, 
   }
   const { page, problems } = await browser.open(t, hub)
   await logIn(page, user.email)
+  await page.getByText('Title 4', { exact: true }).waitFor()
   await page.getByRole('link', { name: station(1).title, exact: true }).click()
   await page.getByText('Title 0').waitFor()
   const history = page.getByRole('region', { name: 'Before' }).getByRole('listitem').locator('b')
@@ -157,6 +158,32 @@ t.test('a user sees what was on before, and walks between the pages', { skip }, 
   await page.getByRole('heading', { name: station(2).title, exact: true }).waitFor()
   t.equal(await page.title(), 'On air')
   t.same(problems, [])
+})
+
+t.test('what the hub has of a later time is not what was on before', { skip }, async (t) => {
+  const api = await openApi(t, hub)
+  const user = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const at = (minute: number) => `2026-03-01T12:0${minute}:00Z`
+  await other.publish(playing(station(1, 4), { title: 'Title 1', start: at(1) }))
+  const { page } = await browser.open(t, hub)
+  await logIn(page, user.email)
+  // The list of the journal comes before the live event, as it does when a connection comes back.
+  await page.route('**/events?limit=*', (route) => {
+    const events = [2, 0].map((minute) => ({
+      event: {
+        ...playing(station(1, 4), { title: `Title ${minute}`, start: at(minute) }),
+        id: `of ${minute}`,
+      },
+    }))
+    return route.fulfill({ json: { events, next: null } })
+  })
+  await page.getByText('Title 1', { exact: true }).waitFor()
+  await page.getByRole('link', { name: station(1, 4).title, exact: true }).click()
+  await page.getByText('Title 0').waitFor()
+  const titles = page.getByRole('region', { name: 'Before' }).locator('b')
+  t.same(await titles.allTextContents(), ['Title 0'])
+  await other.publish(playing(station(1, 4), { title: 'Title 3', start: at(3) }))
+  await titles.getByText('Title 2').waitFor()
 })
 
 t.test('strangers do not see what was on before', { skip }, async (t) => {
