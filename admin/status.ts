@@ -36,7 +36,7 @@ export function createStatus(parts: {
     budget: metrics.latency.summary(),
     certificate: {
       notAfter: certificates.notAfter().toISOString(),
-      expiryDays: Math.floor(daysUntil(certificates.notAfter())),
+      expiryDays: daysUntil(certificates.notAfter()),
       ca: caPath ?? null,
     },
     memory: { rss: process.memoryUsage.rss() },

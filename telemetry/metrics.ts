@@ -19,7 +19,7 @@ export function createMetrics() {
   let certificateEnd: (() => Date) | undefined
   new Gauge({
     name: 'hub_certificate_expiry_days',
-    help: 'Days until the certificate in use expires',
+    help: 'Whole days until the certificate in use expires',
     registers,
     collect() {
       if (certificateEnd) this.set(daysUntil(certificateEnd()))
@@ -81,7 +81,7 @@ export function createMetrics() {
   }
 }
 
-/** Days until a date, with a fraction. Negative if the date has passed. */
+/** Whole days until a date. Negative if the date has passed. */
 export function daysUntil(date: Date): number {
-  return (date.getTime() - Date.now()) / (24 * 3600 * 1000)
+  return Math.floor((date.getTime() - Date.now()) / (24 * 3600 * 1000))
 }

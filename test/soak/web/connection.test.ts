@@ -60,6 +60,29 @@ t.test('a line over which nothing comes any more is noticed', { skip }, async (t
   await states.getByText('Live').waitFor()
 })
 
+t.test('a page that must wait for its turn says how long', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await browser.open(t, hub, '/docs/')
+  await page.clock.install()
+  for (const [seconds, words] of [
+    [1_170, '20 min'],
+    [40, '40 s'],
+  ] as const) {
+    await page.route('**/auth/mqtt', (route) =>
+      route.fulfill({ status: 429, headers: { 'retry-after': `${seconds}` }, json: { message: 'slower' } }),
+    )
+    await page.goto(`https://localhost:${hub.httpsPort}/`)
+    await page.getByText(`Too many pages were opened. The hub lets the next one in after ${words}.`).waitFor()
+    const first = page.getByRole('listitem').first()
+    await first.getByText('…', { exact: true }).waitFor()
+    t.equal(await page.getByText('No title yet').count(), 0, 'the page cannot know')
+  }
+  await page.unroute('**/auth/mqtt')
+  await page.clock.fastForward(40_000)
+  await page.getByText('Live', { exact: true }).waitFor()
+  await page.getByText('No title yet').first().waitFor()
+})
+
 t.test('a credential that was revoked is replaced', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)

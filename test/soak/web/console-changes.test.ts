@@ -50,6 +50,22 @@ t.test('a credential is rotated, and the new one works over MQTT', { skip }, asy
   t.same(problems, [])
 })
 
+t.test('credentials of pages do not hide the others', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { username } = await hub.publisher([own])
+  const reader = await browser.open(t, hub)
+  await reader.page.getByText('Live', { exact: true }).waitFor()
+  const { page } = await openConsole(t, hub, browser, '/console/credentials')
+  const ofPage = page.getByRole('row').filter({ hasText: 'a page of stranger' })
+  const ofPublisher = page.getByRole('row').filter({ hasText: username })
+  await ofPublisher.waitFor()
+  await page.getByRole('button', { name: 'Without pages (1)', pressed: true }).waitFor()
+  t.equal(await ofPage.count(), 0)
+  await page.getByRole('button', { name: 'All (2)' }).click()
+  await ofPage.waitFor()
+  t.equal(await ofPublisher.count(), 1)
+})
+
 t.test('what takes something away is asked first, and names what is lost', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const login = await hub.subscriber('radio/#')

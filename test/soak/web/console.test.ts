@@ -232,6 +232,7 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })
   const { page } = await openConsole(t, first, browser)
   await page.getByText('Kept').or(page.getByText('No event yet')).waitFor()
+  await page.getByText('since the start none of 0 events over it').waitFor()
   // The node hangs, and timeouts of the page run fifty times as fast.
   await page.evaluate(`{
     const real = AbortSignal.timeout.bind(AbortSignal)
@@ -260,8 +261,9 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   let isReplaced = false
   await page.route('**/operate/status', (route) => {
     const store = { ...status.store, ok: false, problem: 'it is full', isReplaced }
-    return route.fulfill({ json: { result: { ...status, store } } })
+    return route.fulfill({ json: { result: { ...status, store, uptime: 3_600 } } })
   })
+  await page.getByText('in the last hour none of 0 events over it').waitFor()
   await page.goto(`https://localhost:${again.httpsPort}/console/node`)
   await page.getByText('it is full').waitFor()
   const accept = page.getByRole('button', { name: 'Go on with the empty store' })
