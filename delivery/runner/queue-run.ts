@@ -61,7 +61,8 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
   const asideUntil = head ? 0 : (aside?.asideUntil ?? 0)
   const next = notBefore > now ? notBefore : asideUntil
   return {
-    state: current ? 'delivering' : isRetrying ? 'retrying' : 'idle',
+    // A queue that fails stays `retrying` during its next attempt, which may take 20 seconds.
+    state: isRetrying ? 'retrying' : current ? 'delivering' : 'idle',
     failures,
     nextTry: !current && next > now ? new Date(next).toISOString() : null,
     lastReason: lastReason ?? aside?.attempts.at(-1)?.reason ?? null,

@@ -88,7 +88,9 @@ async function startRunner(
     },
     /** Resolves when the queue has no attempt under way. */
     async rest(name = 'a'): Promise<void> {
-      while (runner.stateOf(name).state === 'delivering') {
+      for (;;) {
+        const { state, nextTry } = runner.stateOf(name)
+        if (state === 'idle' || (state === 'retrying' && nextTry !== null)) return
         await new Promise((resolve) => setImmediate(resolve))
       }
     },
@@ -236,6 +238,28 @@ t.test('only the message that was refused steps aside, also when it goes meanwhi
   await one.rest()
   t.same(one.delivered, ['poison', '1', '2'], 'the others in their order')
   t.equal(one.queues.lengthOf('a').aside, 0)
+})
+
+t.test('a queue that fails is retrying also while it tries again', async (t) => {
+  let proceed = () => {}
+  const held = new Promise<void>((resolve) => {
+    proceed = resolve
+  })
+  let nth = 0
+  const one = await startRunner(t, async () => {
+    if (++nth === 1) return answers.failed
+    await held
+    return answers.ok
+  })
+  await one.append('1', 'a')
+  await one.tried(1)
+  await one.rest()
+  one.runner.retryNow('a')
+  await one.tried(2)
+  t.match(one.runner.stateOf('a'), { state: 'retrying', failures: 1, nextTry: null })
+  proceed()
+  await one.rest()
+  t.match(one.runner.stateOf('a'), { state: 'idle', failures: 0 })
 })
 
 t.test('a queue that waits does not wait for a clock that was set back', async (t) => {
