@@ -65,7 +65,8 @@ export async function logIn(page: Page, email: string): Promise<void> {
   const asked = page.getByRole('heading', { name: 'Log in' })
   const button = page.locator('header').getByRole('button', { name: 'Log in' })
   await asked.or(button).first().waitFor()
-  if (!(await asked.isVisible())) await button.click()
+  // If the hub asks for a log-in meanwhile, the form takes the place of the button.
+  while (!(await asked.isVisible())) await button.click({ timeout: 5_000 }).catch(() => {})
   await page.getByLabel('E-mail address').fill(email)
   await page.getByLabel('Password').fill(password)
   await page.locator('form').getByRole('button', { name: 'Log in' }).click()

@@ -4,7 +4,7 @@ import './styles/tables.css'
 import './styles/forms.css'
 import './styles/narrow.css'
 import { render } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { focusContent } from '../page/focus.ts'
 import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
@@ -19,7 +19,8 @@ import { currentView } from './views.tsx'
 function Console() {
   const who = user.value
   const isFirst = currentPath.value === firstOperatorPath
-  useEffect(() => {
+  // A layout effect: until it ends, the head would show a button to log in.
+  useLayoutEffect(() => {
     if (who === null && !isFirst) mustLogIn.value = true
   }, [who, isFirst])
   return (

@@ -1,6 +1,6 @@
 import './on-air.css'
 import { render } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { focusContent } from '../page/focus.ts'
 import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
@@ -17,7 +17,8 @@ function OnAir() {
   const isRefused = connection.value.state === 'refused'
   // Following begins when the user is known, and anew with another user.
   const who = user.value === undefined ? undefined : (user.value?.email ?? '')
-  useEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
+  // A layout effect: until it begins, the page would show the state of the former connection.
+  useLayoutEffect(() => (who === undefined || mustLogIn.value ? undefined : follow()), [who, mustLogIn.value])
   useEffect(() => {
     if (id === undefined) document.title = 'On air'
   }, [id])

@@ -20,7 +20,7 @@ export function Search(props: {
   const { args, nth } = props
   const rows = useSignal<readonly EventRow[]>([])
   const next = useSignal<number | null | undefined>(undefined)
-  const isBusy = useSignal(false)
+  const isBusy = useSignal(true)
   const problem = useSignal<string | undefined>(undefined)
   const reached = useSignal<string | undefined>(undefined)
   const key = JSON.stringify(args)
