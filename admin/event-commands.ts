@@ -26,11 +26,15 @@ export interface EventCommandParts {
     trace: ReturnType<typeof createEventTrace>
     /** The livestreams with this id, external id or title, and their institutions (`owner`). */
     livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
-    /** All livestreams of the feed, with the time of the newest retained event. Null: no event is retained. */
+    /**
+     * All livestreams of the feed, and others with retained events. Of each, the retained event that was accepted last.
+     * Null: no event is retained, or the feed does not say.
+     */
     newest(): readonly {
+      at: string | null
       eventTime: string | null
-      livestream: { id: string; externalId: string; title: string }
-      institution: { id: string; title: string }
+      livestream: { id: string; externalId: string | null; title: string | null }
+      institution: { id: string | null; title: string | null }
     }[]
     /** All institutions of the livestream feed. */
     institutions(): readonly string[]
@@ -95,9 +99,9 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     },
 
     'events.newest': async ({ institution, limit }) => {
-      const isAsked = ({ id }: { id: string }) => institution === undefined || id === institution
+      const isAsked = ({ id }: { id: string | null }) => institution === undefined || id === institution
       const asked = events.newest().filter((row) => isAsked(row.institution))
-      return asked.sort((a, b) => timeOf(a) - timeOf(b)).slice(0, limit)
+      return asked.sort((a, b) => order(a.at) - order(b.at)).slice(0, limit)
     },
 
     'events.slow': async () =>
@@ -203,6 +207,7 @@ function excerpt({ head, bytes }: Excerpt) {
   return { bytes, isWhole: head.length === bytes, ...content }
 }
 
-function timeOf({ eventTime }: { eventTime: string | null }): number {
-  return eventTime === null ? 0 : Date.parse(eventTime)
+/** Those without an event come first. */
+function order(at: string | null): number {
+  return at === null ? 0 : Date.parse(at)
 }

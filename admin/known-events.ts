@@ -1,5 +1,7 @@
+import { radioTree } from '../acl/access.ts'
 import type { Broker } from '../broker/broker.ts'
 import type { Deliveries } from '../delivery/deliveries.ts'
+import type { RetainedValue } from '../journal/retained-value.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Livestream } from '../validator/feed/feed.ts'
@@ -29,15 +31,27 @@ export function createKnownEvents(parts: {
       ...new Set([...(feed.current()?.all() ?? [])].map(({ institution }) => institution.id)),
     ],
     newest: () => {
-      const { retained } = broker
-      return [...(feed.current()?.all() ?? [])].map(({ id, externalId, title, institution }) => {
-        const topics = retained.topics(`radio/${id}/#`)
-        const times = topics.map((topic) => retained.current(topic)?.time ?? -Infinity)
-        const newest = Math.max(...times)
-        const eventTime = newest === -Infinity ? null : new Date(newest).toISOString()
-        const livestream = { id, externalId, title }
-        return { eventTime, livestream, institution: { id: institution.id, title: institution.title } }
+      const last = lastRetained(broker.retained)
+      const listed = [...(feed.current()?.all() ?? [])].map(({ id, externalId, title, institution }) => {
+        const value = last.get(id)
+        last.delete(id)
+        const { id: institutionId, title: name } = institution
+        return {
+          ...timesOf(value),
+          ...{ livestream: { id, externalId, title }, institution: { id: institutionId, title: name } },
+        }
       })
+      // The feed does not list the others, or lists them no more.
+      const others = [...last].map(([id, value]) => {
+        const former = feed.former?.byId.get(id)
+        const owner = former?.institution.id ?? topics.stored.get(id)?.institutionId ?? null
+        return {
+          ...timesOf(value),
+          livestream: { id, externalId: former?.externalId ?? null, title: former?.title ?? null },
+          institution: { id: owner, title: former?.institution.title ?? null },
+        }
+      })
+      return [...listed, ...others]
     },
     livestreams(name) {
       const known = [feed.current(), feed.former]
@@ -51,6 +65,23 @@ export function createKnownEvents(parts: {
       return feed.titled(name).map(shown)
     },
   }
+}
+
+/** By livestream: of its retained values, the one that the hub accepted last. */
+function lastRetained({ topics, current }: Broker['retained']): Map<string, RetainedValue> {
+  const last = new Map<string, RetainedValue>()
+  for (const topic of topics(radioTree)) {
+    const [, id = ''] = topic.split('/')
+    const value = current(topic)
+    if (value && value.position > (last.get(id)?.position ?? -1)) last.set(id, value)
+  }
+  return last
+}
+
+/** When the hub accepted a value, and the event time of the value. ISO 8601. */
+function timesOf(value: RetainedValue | undefined) {
+  const iso = (time: number | undefined) => (time === undefined ? null : new Date(time).toISOString())
+  return { at: iso(value?.at), eventTime: iso(value?.time) }
 }
 
 function shown({ id, externalId, institution }: Livestream) {

@@ -112,6 +112,7 @@ const eventColumns = [
 ] as const
 
 const newestColumns = [
+  ['ACCEPTED', 'at'],
   ['EVENT TIME', 'eventTime'],
   ['LIVESTREAM', 'livestream.title'],
   ['EXTERNAL ID', 'livestream.externalId'],

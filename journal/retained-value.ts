@@ -12,6 +12,8 @@ export interface RetainedValue {
   payload: Buffer
   /** Position of its message in the journal. */
   position: number
+  /** When the hub accepted the message, milliseconds since the epoch. */
+  at: number
   /** The rule by which a returning session gets the value. */
   queue: Message['queue']
   /** The `moment` at which this node last sent the value live. Absent: not sent since the node started. */

@@ -189,11 +189,11 @@ function changes(messages: readonly Message[], now: number, at = now): Change[] 
   return [...values, ...behind]
 }
 
-export function toValue(message: Message, position: number): RetainedValue | undefined {
+export function toValue(message: Message, position: number, at: number): RetainedValue | undefined {
   const { topic, payload, qos, queue, retained } = message
   if (!retained) return undefined
   const { slot, time, expires } = retained
-  return { topic, slot, time, expires, qos, payload, queue, position }
+  return { topic, slot, time, expires, qos, payload, queue, position, at }
 }
 
 /** The slot is written as JSON, so that slots that differ only in unpaired surrogates have different keys. */
@@ -218,7 +218,7 @@ export function createRetaining(values: RetainedValues) {
      * in the order of the commits, and `settle` when the commit has ended.
      */
     show(message: Message, now: number, position: number): void {
-      const value = toValue(message, position)
+      const value = toValue(message, position, now)
       if (!value) return
       const { topic, slot, time } = value
       values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })

@@ -85,7 +85,7 @@ function take(
   if ('put' in change) {
     const position = positionOf(change.value)
     const entry = journal.recent(position)
-    const value = entry && toValue(entry, position)
+    const value = entry && toValue(entry, position, entry.at)
     if (!value) throw new Error(`the message of ${change.put} is missing`)
     const shown = values.get(value.topic, value.slot)
     // If the store does not answer a commit of this node in time, the change of that commit can arrive here late: after
@@ -103,7 +103,7 @@ async function readStored(journal: Journal, stored: Buffer): Promise<RetainedVal
   const position = positionOf(stored)
   const entry = await journal.get(position)
   // Without the copy, the whole chunk that was read from the store would stay in memory.
-  return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position)
+  return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position, entry.at)
 }
 
 /** A stored value is the position of its message in the journal. */

@@ -262,7 +262,7 @@ export const operations = {
     singleAnswerArgs: { after: 'now' },
   },
   'events.newest': reads(
-    'the newest event that each livestream of the feed still shows; livestreams without one first, then the longest silent',
+    'the last accepted event that each livestream still shows; livestreams without one first, then the longest silent',
     { institution: Type.Optional(institution), limit },
   ),
   'events.slow': reads(

@@ -188,9 +188,10 @@ export interface Livestream {
 }
 
 export interface NewestEvent {
+  at: string | null
   eventTime: string | null
-  livestream: { id: string; externalId: string; title: string }
-  institution: { id: string; title: string }
+  livestream: { id: string; externalId: string | null; title: string | null }
+  institution: { id: string | null; title: string | null }
 }
 
 export interface Queue {

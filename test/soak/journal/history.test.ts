@@ -148,14 +148,28 @@ onEachStore('one event is shown with its report, and where it went', async (t, s
   t.match(await hub.ask('events.show', { id: report.id }), {
     topics: [{ retained: false }, { retained: true }],
   })
-  const newest = await hub.ask<{ eventTime: string | null }[]>('events.newest', { institution: own })
+  const ahead = { start: new Date(Date.now() + 3_600_000).toISOString() }
+  await studio.publish({
+    ...playing(station(0, 1), ahead),
+    event: 'de.org.hub.v1.radio.track.next',
+  })
+  await studio.publish(playing(livestream, { title: 'Last' }))
+  const newest = await hub.ask<{ at: string | null; eventTime: string | null; livestream: { id: string } }[]>(
+    'events.newest',
+    { institution: own },
+  )
   t.match(newest[0], { eventTime: null, institution: { id: own } }, 'the silent livestreams come first')
   t.match(
-    newest.slice(-2).map(({ eventTime }) => eventTime !== null),
-    [true, true],
+    newest.slice(-2).map(({ eventTime, livestream: { id } }) => [id, eventTime]),
+    [
+      [station(0, 1).id, ahead.start],
+      [livestream.id, String],
+    ],
+    'not by event time: a programme may be sent ahead',
   )
+  t.ok(newest.slice(-2).every(({ at }) => Math.abs(Date.parse(String(at)) - Date.now()) < 60_000))
   const slow = await hub.ask<{ id: string }[]>('events.slow')
-  t.equal(slow.length, 2)
+  t.equal(slow.length, 4)
   t.ok(slow.some(({ id }) => id === report.id))
 
   const future = String(BigInt(report.id ?? '') + (86_400_000n << 48n))

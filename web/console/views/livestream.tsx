@@ -72,7 +72,6 @@ export function LivestreamPage({ id }: { id: string }) {
 
 /** One institution: its last events with their errors, and its livestreams. */
 export function InstitutionPage({ id }: { id: string }) {
-  const own = livestreams.value?.filter(({ institution }) => institution.id === id)
   return (
     <>
       <p class="back">
@@ -93,8 +92,8 @@ export function InstitutionPage({ id }: { id: string }) {
       </Recent>
       <section class="panel">
         <h2>Its livestreams</h2>
-        <Problem text={own === undefined ? livestreamsProblem.value : undefined} />
-        <LivestreamTable rows={own} empty="The feed lists none of this institution." />
+        <Problem text={livestreams.value === undefined ? livestreamsProblem.value : undefined} />
+        <LivestreamTable institution={id} empty="The feed lists none of this institution." />
       </section>
     </>
   )

@@ -1,13 +1,13 @@
-import type { Livestream } from '../answers.ts'
-import { livestreams, livestreamsProblem } from '../names.ts'
+import type { Livestream, NewestEvent } from '../answers.ts'
+import { institutionName, livestreams, livestreamsProblem } from '../names.ts'
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
-import { amount } from '../words.ts'
+import { amount, shortId } from '../words.ts'
 
 const everyMs = 10_000
 
-/** All livestreams and institutions of the feed. */
+/** All livestreams of the feed, and others with retained events. */
 export function Livestreams() {
   const all = livestreams.value
   const institutions = new Set(all?.map(({ institution }) => institution.id))
@@ -22,16 +22,23 @@ export function Livestreams() {
       </Head>
       <Problem text={livestreamsProblem.value} />
       <section class="panel">
-        <LivestreamTable rows={all} empty="The livestream feed is empty." />
+        <LivestreamTable empty="The livestream feed is empty." />
       </section>
     </>
   )
 }
 
-/** Livestreams, found by any of their names and ids. */
-export function LivestreamTable({ rows, empty }: { rows: readonly Livestream[] | undefined; empty: string }) {
-  const newest = useCommandAnswer('events.newest', {}, everyMs)
-  const times = new Map(newest.value.value?.map(({ livestream, eventTime }) => [livestream.id, eventTime]))
+/** The livestreams of an institution, or all, found by any of their names and ids. */
+export function LivestreamTable({ institution, empty }: { institution?: string; empty: string }) {
+  const newest = useCommandAnswer('events.newest', institution === undefined ? {} : { institution }, everyMs)
+  const times = new Map(newest.value.value?.map(({ livestream, at }) => [livestream.id, at]))
+  const all = livestreams.value
+  const listed = new Set(all?.map(({ id }) => id))
+  const others = newest.value.value?.filter(({ livestream }) => !listed.has(livestream.id)) ?? []
+  const rows = all && [
+    ...all.filter((one) => institution === undefined || one.institution.id === institution),
+    ...others.map(unlisted),
+  ]
   return (
     <Table
       caption="Livestreams"
@@ -54,18 +61,22 @@ export function LivestreamTable({ rows, empty }: { rows: readonly Livestream[] |
         {
           title: 'Livestream',
           cell: ({ id, title }) => (
-            <a href={`/console/livestreams/${encodeURIComponent(id)}`} class="what" dir="auto">
-              {title}
-            </a>
+            <>
+              <a href={`/console/livestreams/${encodeURIComponent(id)}`} class="what" dir="auto">
+                {title}
+              </a>
+              {!listed.has(id) && <small class="below">not in the livestream feed</small>}
+            </>
           ),
         },
         {
           title: 'Institution',
-          cell: ({ institution }) => (
-            <a href={`/console/institutions/${encodeURIComponent(institution.id)}`} dir="auto">
-              {institution.title}
-            </a>
-          ),
+          cell: ({ institution: { id, title } }) =>
+            id !== '' && (
+              <a href={`/console/institutions/${encodeURIComponent(id)}`} dir="auto">
+                {title}
+              </a>
+            ),
         },
         {
           title: 'Last event',
@@ -80,4 +91,15 @@ export function LivestreamTable({ rows, empty }: { rows: readonly Livestream[] |
       ]}
     />
   )
+}
+
+/** The row of a livestream that has retained events, and that the feed does not list. */
+function unlisted({ livestream, institution }: NewestEvent): Livestream {
+  const { id, externalId, title } = livestream
+  const owner = institution.id ?? ''
+  return {
+    ...{ id, externalId: externalId ?? '', title: title ?? shortId(id), type: '' },
+    publisher: { id: '', externalId: '', title: '' },
+    institution: { id: owner, title: owner && institutionName(owner), acronym: '' },
+  }
 }
