@@ -1,14 +1,14 @@
 import { effect, signal } from '@preact/signals'
 import { fold } from '../../page/fold.ts'
 import { currentPath, query } from '../../page/location.ts'
-import { institutions } from '../names.ts'
-import type { Typed } from '../parts/form.tsx'
+import { livestreams } from '../names.ts'
+import { instantOf, momentOf, type Typed } from '../parts/form.tsx'
 
 /** The typed fields of the search form. They outlive the view. */
 export const looked: Typed = signal<Readonly<Record<string, string>>>({})
 
 const path = '/console/trace'
-const names = ['item', 'whose', 'outcome'] as const
+const names = ['item', 'whose', 'outcome', 'since', 'before'] as const
 
 // Fills the form from the address. Outside of a component, the effect runs before the first rendering.
 effect(() => {
@@ -18,7 +18,10 @@ effect(() => {
 
 /** The address of a search, for links and the history of the browser. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {
-  const given = names.flatMap((name) => (typed[name] ? [[name, typed[name]]] : []))
+  const given = names.flatMap((name) => {
+    const text = typed[name]
+    return text ? [[name, isTime(name) ? instantOf(text) : text]] : []
+  })
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
 }
 
@@ -28,11 +31,27 @@ export const tailAt = path
 /** The search that an address asks for. Undefined: it asks for none. */
 export function searchOf(query: string): Readonly<Record<string, string>> | undefined {
   const given = [...new URLSearchParams(query)].filter(([name]) => names.some((known) => known === name))
-  return given.length > 0 ? Object.fromEntries(given) : undefined
+  const typed = given.map(([name, text]) => [name, isTime(name) ? momentOf(text) : text] as const)
+  return given.length > 0 ? Object.fromEntries(typed) : undefined
 }
 
-/** The arguments with which a search asks the node: those of `events.list` and `events.tail`. */
-export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<string, string>>) {
+/** Times are instants in an address, because its reader may be in another time zone. */
+function isTime(name: string): boolean {
+  return name === 'since' || name === 'before'
+}
+
+/** The arguments of `events.list` for a search. */
+export function searchArgs(typed: Readonly<Record<string, string>>) {
+  const { since = '', before = '' } = typed
+  return {
+    ...tailArgs(typed),
+    ...(since !== '' && { since: instantOf(since) }),
+    ...(before !== '' && { before: instantOf(before) }),
+  }
+}
+
+/** The arguments of `events.tail`: a tail has no times. */
+export function tailArgs({ whose = '', outcome = '', item = '' }: Readonly<Record<string, string>>) {
   const name = whose.trim()
   const institution = institutionOf(name)
   return {
@@ -42,8 +61,11 @@ export function argsOf({ whose = '', outcome = '', item = '' }: Readonly<Record<
   }
 }
 
-/** The URN of the institution that has this URN or name. */
+/** The URN of the institution that has this URN, name or acronym. A livestream with this name comes first. */
 function institutionOf(name: string): string | undefined {
   if (name.startsWith('urn:org:institution:')) return name
-  return institutions.value.find(([, title]) => fold(title) === fold(name))?.[0]
+  const asked = fold(name)
+  if (livestreams.value?.some(({ title }) => fold(title) === asked)) return undefined
+  const known = livestreams.value?.map(({ institution }) => institution)
+  return known?.find(({ title, acronym }) => [title, acronym].some((one) => fold(one) === asked))?.id
 }

@@ -30,7 +30,7 @@ const columns: readonly Column<EventRow>[] = [
       </a>
     ),
   },
-  { title: 'Kind', cell: ({ event }) => kindOf(event) },
+  { title: 'Kind', cell: ({ event }) => <span class="kind">{kindOf(event)}</span> },
   {
     title: 'Livestream',
     cell: ({ services, refusedServices = [] }) => {

@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { now } from '../../page/clock.ts'
 import type { EventRow } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
 import { repeat } from '../poll.ts'
-import { count } from '../words.ts'
+import { amount, clockTime } from '../words.ts'
 import { EventTable } from './event-table.tsx'
 
 const everyMs = 2_000
@@ -13,8 +14,10 @@ const kept = 500
 
 /** Shows events as the hub decides about them, the newest first. */
 export function Tail({ args }: { args: Record<string, unknown> }) {
-  const rows = useSignal<readonly EventRow[]>([])
+  const rows = useSignal<readonly EventRow[] | undefined>(undefined)
   const leftOut = useSignal<number | null>(0)
+  /** When events were last left out, ISO 8601. */
+  const leftOutAt = useSignal('')
   const problem = useSignal<string | undefined>(undefined)
   const isPaused = useSignal(false)
   const key = JSON.stringify(args)
@@ -22,7 +25,7 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
   /** Where the tail goes on, also after a pause. */
   const after = useRef<number | undefined>(undefined)
   useEffect(() => {
-    rows.value = []
+    rows.value = undefined
     leftOut.value = 0
     after.current = undefined
   }, [key])
@@ -38,22 +41,25 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
         if ('problem' in answer) return answer.retryAfter === undefined ? 2_000 : answer.retryAfter * 1000
         const { events, next, leftOut: missed } = answer.result
         after.current = next
-        const known = new Set(rows.value.map(({ position }) => position))
+        const known = new Set((rows.value ?? []).map(({ position }) => position))
         const newer = events.filter(({ position }) => !known.has(position)).reverse()
-        if (newer.length > 0) rows.value = [...newer, ...rows.value].slice(0, kept)
-        if (missed !== 0)
+        if (newer.length > 0 || !rows.value) rows.value = [...newer, ...(rows.value ?? [])].slice(0, kept)
+        if (missed !== 0) {
           leftOut.value = missed === null || leftOut.value === null ? null : leftOut.value + missed
+          leftOutAt.value = new Date(now()).toISOString()
+        }
         return everyMs
       }
     })
   }, [key, isPaused.value])
 
+  const state = isPaused.value ? 'Paused' : problem.value === undefined ? 'Live' : 'Interrupted'
   return (
     <section class="panel" aria-labelledby="tail-title">
       <div class="section-head">
         <h2 id="tail-title">
-          <span class={isPaused.value ? 'dot' : 'dot live'} aria-hidden="true" />
-          {isPaused.value ? 'Paused' : 'Live'}
+          <span class={state === 'Live' ? 'dot live' : 'dot'} aria-hidden="true" />
+          {state}
         </h2>
         <button
           type="button"
@@ -68,7 +74,7 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
           <p class="notice" role="status">
             {leftOut.value === null
               ? 'Some events may be missing here: the node does not know how many. The search has them all.'
-              : `${count(leftOut.value)} events were left out here: too many at once. The search has them all.`}
+              : `${amount(leftOut.value, 'event')} left out here, the last at ${clockTime(leftOutAt.value)}: too many at once. The search has them all.`}
           </p>
         )}
       </div>

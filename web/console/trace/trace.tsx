@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { go, query } from '../../page/location.ts'
+import { institutions, livestreams } from '../names.ts'
 import { operate } from '../operate.ts'
-import { Choice, Field } from '../parts/form.tsx'
+import { Choice, Field, Moment } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'
-import { argsOf, looked, searchAt, searchOf, tailAt } from './asked.ts'
+import { looked, searchArgs, searchAt, searchOf, tailArgs, tailAt } from './asked.ts'
 import { DryRun } from './dry-run.tsx'
 import { Search } from './search.tsx'
 import { Tail } from './tail.tsx'
@@ -18,6 +19,8 @@ const outcomes = [
   ['failed', 'failed'],
   ['dry-run', 'dry run'],
 ] as const
+
+const namesList = 'trace-names'
 
 /** The typing counts as paused this long after the last letter, milliseconds. */
 const pauseMs = 600
@@ -47,9 +50,10 @@ export function Trace() {
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
     if (isBusy.value) return
-    const { item = '', whose = '', outcome = '' } = looked.value
+    const { item = '', ...others } = looked.value
     const name = item.trim()
-    const mayBeId = name !== '' && name.length <= 500 && whose.trim() === '' && outcome === ''
+    const isAlone = Object.values(others).every((text) => text.trim() === '')
+    const mayBeId = name !== '' && name.length <= 500 && isAlone
     isBusy.value = true
     const shown = mayBeId ? await operate('events.show', { id: name }) : undefined
     isBusy.value = false
@@ -78,9 +82,13 @@ export function Trace() {
             typed={looked}
             name="whose"
             label="Livestream or institution"
-            hint="Its name, id or external id"
+            hint="Its name, id, external id or acronym"
+            list={namesList}
           />
+          <Names />
           <Choice typed={looked} name="outcome" label="Outcome" choices={outcomes} />
+          <Moment typed={looked} name="since" label="Since" hint="Your local time; not for the tail" />
+          <Moment typed={looked} name="before" label="Before" hint="Your local time; not for the tail" />
         </div>
         <div class="buttons">
           <button type="submit" class="strong" aria-disabled={isBusy.value}>
@@ -92,9 +100,28 @@ export function Trace() {
         </div>
       </form>
       {searched?.item && <AtPosition name={searched.item.trim()} />}
-      {searched ? <Search args={argsOf(searched)} nth={nth.value} /> : <Tail args={argsOf(settled.value)} />}
+      {searched ? (
+        <Search args={searchArgs(searched)} nth={nth.value} />
+      ) : (
+        <Tail args={tailArgs(settled.value)} />
+      )}
       <DryRun />
     </>
+  )
+}
+
+/** The names of institutions and livestreams, as suggestions. */
+function Names() {
+  const titles = [
+    ...institutions.value.map(([, title]) => title),
+    ...(livestreams.value ?? []).map(({ title }) => title),
+  ]
+  return (
+    <datalist id={namesList}>
+      {[...new Set(titles)].map((title) => (
+        <option key={title} value={title} />
+      ))}
+    </datalist>
   )
 }
 

@@ -3,7 +3,7 @@ import { go } from '../../page/location.ts'
 import type { Queue, Subscription } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action, type Outcome, Said } from '../parts/action.tsx'
-import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
+import { CommandForm, instantOf, Moment, type Typed } from '../parts/form.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
@@ -188,24 +188,17 @@ function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
         title="Replay since"
         label="Replay"
         typed={since}
-        args={({ since: time = '' }) => ({
-          name,
-          since: isLocal(time) ? new Date(time).toISOString() : time,
-        })}
+        args={({ since: time = '' }) => ({ name, since: instantOf(time) })}
         done={(result) => {
           said.value = onceMore(result)
           changed()
         }}
       >
-        <Moment typed={since} name="since" label="Since" hint="Your local time" />
+        <Moment typed={since} name="since" label="Since" hint="Your local time" isRequired />
       </CommandForm>
       <p role="status">{said.value}</p>
     </details>
   )
-}
-
-function isLocal(time: string): boolean {
-  return !Number.isNaN(Date.parse(time))
 }
 
 function DeadLetters(props: {
