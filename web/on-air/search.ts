@@ -1,5 +1,6 @@
-import { computed, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 import { fold } from '../page/fold.ts'
+import { currentPath } from '../page/location.ts'
 import {
   announcing,
   type Institution,
@@ -9,10 +10,26 @@ import {
   livestreams,
 } from './livestreams.ts'
 
+const asked = new URLSearchParams(location.search)
 /** The text that the visitor searches for. */
-export const search = signal('')
+export const search = signal(asked.get('search') ?? '')
 /** Whether only livestreams with an announcement are shown. */
-export const isAnnouncingOnly = signal(false)
+export const isAnnouncingOnly = signal(asked.has('announcements'))
+
+/** The address follows the typing after this time, milliseconds: browsers refuse many changes at once. */
+const settleMs = 300
+
+// Writes the search into the address of the board, so that it survives a reload and can be passed on.
+effect(() => {
+  const query = new URLSearchParams({
+    ...(search.value.trim() !== '' && { search: search.value.trim() }),
+    ...(isAnnouncingOnly.value && { announcements: '' }),
+  }).toString()
+  if (currentPath.value !== '/') return
+  const address = query === '' ? '/' : `/?${query}`
+  const timer = setTimeout(() => history.replaceState(null, '', address), settleMs)
+  return () => clearTimeout(timer)
+})
 
 /** Number of characters of each title that are searched: titles may have any length. */
 const longest = 500
@@ -34,19 +51,24 @@ const others = computed(
 
 /** The livestreams that match, by institution, in the order of the feed. */
 export const groups = computed((): Group[] => {
-  const sought = fold(search.value)
+  const words = fold(search.value).split(' ').filter(Boolean)
   const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]
   return [...institutions.value, others.value].flatMap((institution) => {
     const own = pool.filter(({ institutionId }) => institutionId === institution.id)
     const names = fold(`${institution.title} ${institution.acronym}`)
-    const found = sought === '' ? own : own.filter((one) => names.includes(sought) || has(one, sought))
+    const found = words.length === 0 ? own : own.filter((one) => hasAll(words, `${names} ${textOf(one)}`))
     return found.length > 0 ? [{ institution, livestreams: found }] : []
   })
 })
 
-function has({ title, now }: Livestream, sought: string): boolean {
+function hasAll(words: readonly string[], text: string): boolean {
+  return words.every((word) => text.includes(word))
+}
+
+/** What of a livestream is searched. */
+function textOf({ title, now }: Livestream): string {
   const { playing } = now.value
-  return [title, playing?.title ?? '', playing?.artist ?? ''].some((text) =>
-    fold(text.slice(0, longest)).includes(sought),
-  )
+  return [title, playing?.title ?? '', playing?.artist ?? '']
+    .map((text) => fold(text.slice(0, longest)))
+    .join(' ')
 }

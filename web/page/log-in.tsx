@@ -1,4 +1,4 @@
-import { useRef } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { useFocusOnHeading } from './focus.ts'
 import { isLogInOptional, logIn, mustLogIn } from './session.ts'
 import { useSubmission } from './submission.ts'
@@ -11,6 +11,10 @@ export function LogIn({ need }: { need: string }) {
 
   const form = useRef<HTMLFormElement>(null)
   useFocusOnHeading(form)
+  // A button has opened this form, and is gone. The form of a page that begins with it takes no focus.
+  useEffect(() => {
+    if (isLogInOptional.value) form.current?.querySelector('input')?.focus()
+  }, [])
 
   return (
     <form ref={form} class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
