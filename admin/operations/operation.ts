@@ -38,21 +38,3 @@ function row<P extends TProperties>(
   const args = Type.Object(properties, { additionalProperties: false, examples: [example] })
   return { summary, effect, args }
 }
-
-/** An argument that is a text, and not empty. */
-export function text(description: string, maxLength = 500) {
-  return Type.String({ minLength: 1, maxLength, description })
-}
-
-/** An argument that is a list of texts. */
-export function texts(description: string) {
-  return Type.Array(Type.String({ maxLength: 65_535 }), {
-    maxItems: 10_000,
-    description: `a list of ${description}`,
-  })
-}
-
-/** An argument that is one of the given texts. */
-export function oneOf<Value extends string>(...values: readonly Value[]) {
-  return Type.Unsafe<Value>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
-}

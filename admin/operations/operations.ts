@@ -1,11 +1,32 @@
 import type { Static } from 'typebox'
 import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
+import { permissions } from '../../bridge-https/users/user.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
-import { maxUrnLength } from '../../event/format.ts'
 import { eventClasses } from '../../event/kind.ts'
 import { Type } from '../../event/type.ts'
-import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
-import { changes, loses, type Operation, oneOf, reads, text, texts } from './operation.ts'
+import {
+  clientId,
+  dateOrInstant,
+  email,
+  instant,
+  institution,
+  label,
+  limit,
+  listOf,
+  livestream,
+  ofEvents,
+  oneOf,
+  pageLimit,
+  positionOrInstant,
+  queue,
+  radioFilter,
+  subscription,
+  text,
+  topic,
+  url,
+  username,
+} from './arguments.ts'
+import { changes, loses, type Operation, reads } from './operation.ts'
 
 export type OperationName = keyof typeof operations
 
@@ -30,31 +51,7 @@ const aUsername = 'pub-kw1-20260131120000'
 const anEmail = 'studio@kuestenfunk.example'
 const aQueue = 'de.org.hub.subscription.61cea251-37a7-44cf-a006-3cab4b6a07ae'
 
-const username = text('the name of a credential')
-const institution = Type.String({
-  pattern: '^urn:org:institution:[a-z0-9-]+$',
-  maxLength: maxUrnLength,
-  description: 'an institution URN (urn:org:institution:<id>)',
-})
-const livestream = text('the id, external id or title of a livestream')
-const email = Type.String({ format: 'email', maxLength: 254, description: 'an e-mail address' })
-const clientId = text('a client id', 65_535)
-const topic = text('a topic', 65_535)
-const queue = text('the name of a queue, or its beginning')
-const subscription = text('the name of a subscription')
 const track = oneOf(...tracks)
-const instant = text('an instant such as 2026-03-01T18:02:00+01:00', 100)
-const positionOrInstant = Type.Union([Type.Integer({ minimum: 0 }), Type.String({ maxLength: 100 })], {
-  description: 'a position or an instant',
-})
-const limit = Type.Optional(Type.Integer({ minimum: 1, description: 'a whole number from 1' }))
-const ofEvents = {
-  livestream: Type.Optional(livestream),
-  institution: Type.Optional(institution),
-  outcome: Type.Optional(oneOf<Outcome>(...outcomes)),
-  item: Type.Optional(text('a playlistItemId')),
-}
-
 /**
  * All commands of operators (design.md §4), the same at all doors: admin socket, `POST /operate/{command}` and
  * `hubctl`. Argument checks and the description of the HTTPS API come from this table.
@@ -74,10 +71,14 @@ export const operations = {
     'make a credential; its password is shown once',
     {
       role: oneOf('publisher', 'subscriber'),
-      label: text('1 to 32 of a-z, 0-9 and "-"', 32),
-      institutions: Type.Optional(texts('institutions that a publisher may publish for')),
-      classes: Type.Optional(texts(`classes that a publisher is limited to: ${eventClasses.join(', ')}`)),
-      filters: Type.Optional(texts('topic filters within radio/# that a subscriber may read')),
+      label,
+      institutions: Type.Optional(
+        listOf('institution URNs (urn:org:institution:<id>) that a publisher may publish for', institution),
+      ),
+      classes: Type.Optional(
+        listOf(`classes that a publisher is limited to: ${eventClasses.join(', ')}`, oneOf(...eventClasses)),
+      ),
+      filters: Type.Optional(listOf('topic filters within radio/# that a subscriber may read', radioFilter)),
     },
     { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
   ),
@@ -89,7 +90,15 @@ export const operations = {
   'credentials.show': reads('one credential', { username }, { username: aUsername }),
   'credentials.rotate': changes(
     'make a credential with the same permissions; the old one stays until it is revoked',
-    { username, revokeAfter: Type.Optional(Type.Number({ description: 'a number of seconds' })) },
+    {
+      username,
+      revokeAfter: Type.Optional(
+        Type.Number({
+          exclusiveMinimum: 0,
+          description: 'a number of seconds, more than 0',
+        }),
+      ),
+    },
     { username: aUsername, revokeAfter: 86_400 },
   ),
   'credentials.revoke': loses(
@@ -103,7 +112,9 @@ export const operations = {
     {
       email,
       institution,
-      permissions: Type.Optional(texts('permissions: publish, subscribe, operate; none means the first two')),
+      permissions: Type.Optional(
+        listOf(`permissions: ${permissions.join(', ')}; none means the first two`, oneOf(...permissions)),
+      ),
     },
     { email: anEmail, institution: anInstitution, permissions: ['publish'] },
   ),
@@ -235,9 +246,7 @@ export const operations = {
       ...ofEvents,
       since: Type.Optional(positionOrInstant),
       before: Type.Optional(positionOrInstant),
-      limit: Type.Optional(
-        Type.Integer({ minimum: 1, maximum: 1_000, description: 'a whole number from 1 to 1000' }),
-      ),
+      limit: pageLimit,
     },
     { livestream: anId, limit: 20 },
   ),
@@ -286,7 +295,10 @@ export const operations = {
           description: 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0',
         }),
         users: Type.Optional(
-          texts('lines of a client id, a comma and a user name; a client id may end in *'),
+          listOf(
+            'lines of a client id, a comma and a user name; a client id may end in *',
+            Type.String({ maxLength: 65_535 }),
+          ),
         ),
         dryRun: Type.Optional(Type.Boolean({ description: 'true to change nothing, or false' })),
         progress: Type.Optional(
@@ -309,8 +321,8 @@ export const operations = {
     'give notice that a track (push or publish) retires',
     {
       track,
-      sunset: text('a date such as 2027-12-31 or an instant such as 2027-12-31T12:00:00Z', 100),
-      link: text('an http or https URL', 2_000),
+      sunset: dateOrInstant,
+      link: url,
     },
     { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/migration' },
   ),

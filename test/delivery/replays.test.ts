@@ -102,7 +102,9 @@ onEachStore('a webhook gets once more what was accepted since a time', async (t,
       { since: all, replayed: 5 },
     ],
   )
-  await t.rejects(hub.ask('queues.replay', { name, since: 'yesterday' }), { message: /since must be a time/ })
+  await t.rejects(hub.ask('queues.replay', { name, since: 'yesterday' }), {
+    message: /since must be an instant/,
+  })
   await t.rejects(hub.ask('queues.replay', { name: 'plugins.dts', since }), { message: /is not a webhook/ })
 })
 
