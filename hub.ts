@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
-import { isTemporary, type Principal } from './acl/principal.ts'
+import type { Principal } from './acl/principal.ts'
 import { auditPath, createAudit } from './admin/audit.ts'
 import { createBackupCommands } from './admin/backup/backup-commands.ts'
 import { openStoreAtStart } from './admin/backup/opening.ts'
@@ -155,9 +155,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     ...{ publishes, mayPublish, maySubscribe, mayReceive },
     authenticate(...login: Parameters<typeof credentials.authenticate>) {
       const principal = credentials.authenticate(...login)
-      // A temporary credential ends within an hour: its last use is not worth storing.
-      if (principal && !isTemporary(principal))
-        lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
+      if (principal) lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
       return principal
     },
     isValid: ({ username }: Principal) => credentials.isValid(username),
@@ -201,7 +199,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.broker = broker
   registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
-  credentials.onRevoked((username) => broker.disconnectUser(username))
+  credentials.onRevoked((username) => {
+    broker.disconnectUser(username)
+    lastUses.forget(username)
+  })
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
   void credentials.revokeExpiredAtStart()

@@ -27,17 +27,21 @@ export async function createLastSeen<T extends Seen>(parts: {
   for (const [key, { lastAt }] of [...stored.entries()]) {
     if (lastAt < since) await stored.delete(key)
   }
-  /** Notes that are not written yet. */
-  const unwritten = new Map<string, T>()
+  /** Notes that are not written yet. Undefined: the thing is gone, and its note will be deleted. */
+  const unwritten = new Map<string, T | undefined>()
   let flushing: Promise<void> = Promise.resolve()
   const timer = setInterval(() => void flush(), flushMs).unref()
 
   return {
     note: (key: string, seen: T): void => void unwritten.set(key, seen),
 
-    get: (key: string): T | undefined => unwritten.get(key) ?? stored.get(key),
+    /** Deletes the note about a thing that is gone. */
+    forget: (key: string): void => void unwritten.set(key, undefined),
 
-    all: (): T[] => [...new Map([...stored.entries(), ...unwritten]).values()],
+    get: (key: string): T | undefined => (unwritten.has(key) ? unwritten.get(key) : stored.get(key)),
+
+    all: (): T[] =>
+      [...new Map([...stored.entries(), ...unwritten]).values()].filter((seen) => seen !== undefined),
 
     /** Writes the notes that are not written yet. */
     async close(): Promise<void> {
@@ -56,10 +60,13 @@ export async function createLastSeen<T extends Seen>(parts: {
     return flushing
   }
 
-  async function write(notes: readonly [key: string, seen: T][]): Promise<void> {
+  async function write(notes: readonly [key: string, seen: T | undefined][]): Promise<void> {
     for (const [key] of notes) unwritten.delete(key)
-    // Skips a note if another node has stored a later time.
-    const newer = notes.filter(([key, { lastAt }]) => lastAt >= (stored.get(key)?.lastAt ?? ''))
+    // Skips a note if another node has stored a later time, or has deleted the note.
+    const newer = notes.filter(([key, seen]) => {
+      const known = stored.get(key)
+      return seen ? seen.lastAt >= (known?.lastAt ?? '') : known !== undefined
+    })
     await stored.change(newer).catch((error: unknown) => {
       for (const [key, seen] of newer) if (!unwritten.has(key)) unwritten.set(key, seen)
       onStoreFailure(error)

@@ -5,12 +5,14 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { addUser, openApi } from '../../bridge-https/api.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
 import { shortDir } from '../../cli/short-dir.ts'
 import { connect } from '../../clients.ts'
 import { institutions } from '../../events.ts'
 import { commandOf } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
+import { openStoreOf } from '../../stores.ts'
 
 const run = promisify(execFile)
 const [own = ''] = institutions
@@ -138,6 +140,24 @@ t.test('a credential says when it was used last', async (t) => {
   t.ok(Date.parse(String(used)) >= before)
   await hub.close()
   t.equal(await lastUse(await startTestHub(t, {}, hub.home)), used, 'over restarts')
+})
+
+t.test('a credential of a page too, and its use is forgotten with it', async (t) => {
+  const hub = await startTestHub(t)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const { json } = await api.call('POST', '/auth/mqtt', { token })
+  const [username, password] = [String(json.username), String(json.password)]
+  await connect(t, hub, { username, password }, { clientId: 'page-1' })
+  const [row] = await hub.ask<{ lastUsedAt: string }[]>('credentials.list')
+  t.match(row, { username, lastUsedAt: String })
+  await hub.ask('credentials.revoke', { username })
+  await hub.close()
+  const store = await openStoreOf({}, join(hub.home, 'data'))
+  t.teardown(() => store.close())
+  const kept: string[] = []
+  for await (const [key] of store.range('credential-use/')) kept.push(key)
+  t.same(kept, [])
 })
 
 t.test('lists are filtered, and as short as one likes', async (t) => {
