@@ -1,11 +1,12 @@
 import type { TSchema } from 'typebox'
+import { tracks } from '../../bridge-https/lifecycle/track.ts'
 import { instantPattern, maxUrnLength } from '../../event/format.ts'
 import { Type } from '../../event/type.ts'
 import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
 
 /*
- * The arguments of commands. Their descriptions complete the sentence "<argument> must be …". A pattern says what it can:
- * an argument that does not match is answered with 400 over HTTPS, a refusal by the command itself with 409.
+ * The arguments of commands. Their descriptions complete the sentence "<argument> must be …". Over HTTPS, the hub
+ * answers with 400 to an argument that does not match its schema, and with 409 to what the command itself refuses.
  */
 
 /** An argument that is a text, and not empty. */
@@ -34,6 +35,7 @@ export const email = Type.String({ format: 'email', maxLength: 254, description:
 export const clientId = text('a client id', 65_535)
 export const topic = text('a topic', 65_535)
 export const queue = text('the name of a queue, or its beginning')
+export const track = oneOf(...tracks)
 export const subscription = text('the name of a subscription')
 const anInstant = 'an instant such as 2026-03-01T18:02:00+01:00'
 export const instant = Type.String({ pattern: instantPattern, maxLength: 100, description: anInstant })

@@ -1,5 +1,5 @@
 import type { Static } from 'typebox'
-import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
+import { maxBrownout } from '../../bridge-https/lifecycle/track.ts'
 import { permissions } from '../../bridge-https/users/user.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
 import { eventClasses } from '../../event/kind.ts'
@@ -23,6 +23,7 @@ import {
   subscription,
   text,
   topic,
+  track,
   url,
   username,
 } from './arguments.ts'
@@ -51,7 +52,6 @@ const aUsername = 'pub-kw1-20260131120000'
 const anEmail = 'studio@kuestenfunk.example'
 const aQueue = 'de.org.hub.subscription.61cea251-37a7-44cf-a006-3cab4b6a07ae'
 
-const track = oneOf(...tracks)
 /**
  * All commands of operators (design.md §4), the same at all doors: admin socket, `POST /operate/{command}` and
  * `hubctl`. Argument checks and the description of the HTTPS API come from this table.

@@ -24,7 +24,7 @@ export function History({ livestream }: { livestream: Livestream }) {
    */
   const covered = useRef<number | undefined>(undefined)
   const mayRead = user.value?.permissions.includes('subscribe') ?? false
-  /** The list of the journal may have titles that the connection has yet to bring. They are not before the present one. */
+  /** Without the present title, and without titles that the journal has and the connection has not brought yet. */
   const earlier = useComputed(() => {
     const { playing } = now.value
     return tracks.value.filter((one) => !playing || (one.id !== playing.id && one.time <= playing.time))

@@ -126,9 +126,12 @@ onStore('embedded', 'a page has 256 KiB, and what is read costs what publishing 
   )
   t.equal(rest.json.next, null)
 
+  const began = performance.now()
   const answers = await Promise.all(Array.from({ length: 10 }, () => get(path)))
   const refused = answers.filter(({ status }) => status === 429)
-  t.ok(refused.length >= 6, `${refused.length} of 10`)
+  // While a slow machine answers, the bucket gets five tokens a second. A page costs more than three.
+  const most = 4 + (5 * (performance.now() - began)) / 1000 / 3
+  t.ok(10 - refused.length <= most, `${refused.length} of 10`)
   for (const { headers } of refused) t.match(headers['retry-after'], /^[1-9]$/)
   t.ok(answers.every(({ status }) => status === 200 || status === 429))
 })

@@ -61,11 +61,12 @@ export function tailArgs({ whose = '', outcome = '', item = '' }: Readonly<Recor
   }
 }
 
-/** The URN of the institution that has this URN, name or acronym. A livestream with this name comes first. */
+/** The URN of the institution that has this URN or name, or this acronym if no livestream has it as its name. */
 function institutionOf(name: string): string | undefined {
   if (name.startsWith('urn:org:institution:')) return name
-  const asked = fold(name)
-  if (livestreams.value?.some(({ title }) => fold(title) === asked)) return undefined
-  const known = livestreams.value?.map(({ institution }) => institution)
-  return known?.find(({ title, acronym }) => [title, acronym].some((one) => fold(one) === asked))?.id
+  const isAsked = (text: string) => fold(text) === fold(name)
+  const all = livestreams.value ?? []
+  const named = all.find(({ institution }) => isAsked(institution.title))
+  if (named || all.some(({ title }) => isAsked(title))) return named?.institution.id
+  return all.find(({ institution }) => isAsked(institution.acronym))?.institution.id
 }

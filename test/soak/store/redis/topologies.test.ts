@@ -92,7 +92,8 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     })
 
     t.test('comes back after a restart', async (t) => {
-      const [store, follower] = [await open({ cluster }), await open({ cluster })]
+      // Redis may take longer to start than a commit usually waits.
+      const [store, follower] = [await open({ cluster }, 30_000), await open({ cluster }, 30_000)]
       t.teardown(() => Promise.all([store.close(), follower.close()]))
       const told: string[] = []
       follower.follow((changes) => {
