@@ -199,10 +199,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.broker = broker
   registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
-  credentials.onRevoked((username) => {
-    broker.disconnectUser(username)
-    lastUses.forget(username)
-  })
+  credentials.onRevoked((username) => broker.disconnectUser(username))
+  credentials.onRevoked(lastUses.forget)
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
   void credentials.revokeExpiredAtStart()

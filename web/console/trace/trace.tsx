@@ -87,8 +87,8 @@ export function Trace() {
           />
           <Names />
           <Choice typed={looked} name="outcome" label="Outcome" choices={outcomes} />
-          <Moment typed={looked} name="since" label="Since" hint="Your local time; not for the tail" />
-          <Moment typed={looked} name="before" label="Before" hint="Your local time; not for the tail" />
+          <Moment typed={looked} name="since" label="Since" hint="Your local time; only for the search" />
+          <Moment typed={looked} name="before" label="Before" hint="Your local time" />
         </div>
         <div class="buttons">
           <button type="submit" class="strong" aria-disabled={isBusy.value}>
