@@ -150,6 +150,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     onStoreFailure: (err) => log.error({ err }, 'last uses of credentials not stored'),
   })
   open.lastUses = lastUses
+  credentials.onRevoked(lastUses.forget)
+  lastUses.keep((username) => credentials.get(username) !== undefined)
   const calls = createCalls({ store, nodes })
   const access = {
     ...{ publishes, mayPublish, maySubscribe, mayReceive },
@@ -200,7 +202,6 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   open.broker = broker
   registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
   credentials.onRevoked((username) => broker.disconnectUser(username))
-  credentials.onRevoked(lastUses.forget)
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
   void credentials.revokeExpiredAtStart()

@@ -33,7 +33,7 @@ export interface EventCommandParts {
     newest(): readonly {
       at: string | null
       eventTime: string | null
-      livestream: { id: string; externalId: string | null; title: string | null }
+      livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
       institution: { id: string | null; title: string | null }
     }[]
     /** All institutions of the livestream feed. */

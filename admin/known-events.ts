@@ -32,13 +32,15 @@ export function createKnownEvents(parts: {
     ],
     newest: () => {
       const last = lastRetained(broker.retained)
+      const titles = new Map<string | null, string>()
       const listed = [...(feed.current()?.all() ?? [])].map(({ id, externalId, title, institution }) => {
         const value = last.get(id)
         last.delete(id)
-        const { id: institutionId, title: name } = institution
+        titles.set(institution.id, institution.title)
         return {
           ...timesOf(value),
-          ...{ livestream: { id, externalId, title }, institution: { id: institutionId, title: name } },
+          livestream: { id, externalId, title, isListed: true },
+          institution: { id: institution.id, title: institution.title },
         }
       })
       // The feed does not list the others, or lists them no more.
@@ -47,8 +49,11 @@ export function createKnownEvents(parts: {
         const owner = former?.institution.id ?? topics.stored.get(id)?.institutionId ?? null
         return {
           ...timesOf(value),
-          livestream: { id, externalId: former?.externalId ?? null, title: former?.title ?? null },
-          institution: { id: owner, title: former?.institution.title ?? null },
+          livestream: {
+            ...{ id, externalId: former?.externalId ?? null, title: former?.title ?? null },
+            isListed: false,
+          },
+          institution: { id: owner, title: titles.get(owner) ?? former?.institution.title ?? null },
         }
       })
       return [...listed, ...others]

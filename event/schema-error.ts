@@ -1,8 +1,12 @@
 import type { ErrorObject } from 'ajv'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
-/** Whether to report a schema error. A value of the wrong type gets its `type` error alone. */
-export function isOwnError({ keyword, data }: ErrorObject): boolean {
+/**
+ * Whether to report a schema error. A value of the wrong type gets its `type` error alone, and a value that fits none of
+ * several schemas the `anyOf` error alone.
+ */
+export function isOwnError({ keyword, data, schemaPath }: ErrorObject): boolean {
+  if (schemaPath.includes('/anyOf/')) return false
   return (keyword !== 'enum' && keyword !== 'const') || typeof data === 'string'
 }
 
@@ -41,7 +45,7 @@ function describe(error: ErrorObject, isSecret: boolean): string {
   return isSecret ? expected : `got ${quote(data)}, ${expected}`
 }
 
-function expectation({ keyword, params }: ErrorObject): string {
+function expectation({ keyword, params, parentSchema }: ErrorObject): string {
   switch (keyword) {
     case 'type':
       return [params.type].flat().join(' or ')
@@ -52,7 +56,9 @@ function expectation({ keyword, params }: ErrorObject): string {
     case 'format':
       return formatExamples[params.format] ?? params.format
     case 'pattern':
-      return `to match ${params.pattern}`
+      return parentSchema?.description ?? `to match ${params.pattern}`
+    case 'anyOf':
+      return parentSchema?.description ?? 'another value'
     case 'minItems':
       return `at least ${params.limit} item`
     case 'maxItems':

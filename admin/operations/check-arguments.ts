@@ -6,6 +6,7 @@ import { type OperationName, operations } from './operations.ts'
 
 const ajv = new Ajv({
   strict: true,
+  verbose: true,
   allowUnionTypes: true,
   ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern },
@@ -25,13 +26,15 @@ export function whyWrong(name: OperationName, args: Record<string, unknown>): st
 }
 
 function described(
-  { keyword, params, instancePath }: ErrorObject,
+  { keyword, params, instancePath, parentSchema, data }: ErrorObject,
   { properties }: Operation['args'],
   args: Record<string, unknown>,
 ): string {
   if (keyword === 'additionalProperties') return `there is no argument ${quote(params.additionalProperty)}`
   const isMissing = keyword === 'required'
-  const name = isMissing ? String(params.missingProperty) : (instancePath.split('/')[1] ?? '')
+  const [, typed = '', item] = instancePath.split('/')
+  if (item !== undefined) return `each of ${typed} must be ${parentSchema?.description}, not ${quote(data)}`
+  const name = isMissing ? String(params.missingProperty) : typed
   const expected = `${name} must be ${Object(properties[name]).description}`
   return isMissing ? expected : `${expected}, not ${quote(args[name])}`
 }

@@ -38,6 +38,11 @@ export async function createLastSeen<T extends Seen>(parts: {
     /** Deletes the note about a thing that is gone. */
     forget: (key: string): void => void unwritten.set(key, undefined),
 
+    /** Deletes the notes about things that are gone. */
+    keep(isThere: (key: string) => boolean): void {
+      for (const [key] of stored.entries()) if (!isThere(key)) unwritten.set(key, undefined)
+    },
+
     get: (key: string): T | undefined => (unwritten.has(key) ? unwritten.get(key) : stored.get(key)),
 
     all: (): T[] =>

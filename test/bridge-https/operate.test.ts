@@ -162,6 +162,7 @@ t.test('wrong arguments are named, and change nothing', async (t) => {
     const { status, json } = await ask(name, args)
     t.equal(status, 400, `${name} ${JSON.stringify(args)}`)
     t.match(json.errors, [{ path }])
+    t.notMatch(JSON.stringify(json), /expected to match/, 'in words')
   }
   t.equal((await ask('status', '{ no JSON')).status, 400)
   t.same(await hub.ask('audit'), before)

@@ -190,7 +190,7 @@ export interface Livestream {
 export interface NewestEvent {
   at: string | null
   eventTime: string | null
-  livestream: { id: string; externalId: string | null; title: string | null }
+  livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
   institution: { id: string | null; title: string | null }
 }
 

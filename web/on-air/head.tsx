@@ -28,6 +28,7 @@ export function Search() {
         type="search"
         aria-label="Search livestreams, titles and artists"
         placeholder="Search"
+        maxLength={500}
         value={search.value}
         onInput={({ currentTarget }) => {
           search.value = currentTarget.value

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals'
 import { fold } from '../page/fold.ts'
-import { currentPath } from '../page/location.ts'
+import { currentPath, query, replaceAddress } from '../page/location.ts'
 import {
   announcing,
   type Institution,
@@ -21,13 +21,13 @@ const settleMs = 300
 
 // Writes the search into the address of the board, so that it survives a reload and can be passed on.
 effect(() => {
-  const query = new URLSearchParams({
+  const terms = new URLSearchParams({
     ...(search.value.trim() !== '' && { search: search.value.trim() }),
     ...(isAnnouncingOnly.value && { announcements: '' }),
-  }).toString()
-  if (currentPath.value !== '/') return
-  const address = query === '' ? '/' : `/?${query}`
-  const timer = setTimeout(() => history.replaceState(null, '', address), settleMs)
+  })
+  const wanted = terms.size === 0 ? '' : `?${terms}`
+  if (currentPath.value !== '/' || query.value === wanted) return
+  const timer = setTimeout(() => replaceAddress(`/${wanted}`), settleMs)
   return () => clearTimeout(timer)
 })
 

@@ -4,3 +4,17 @@ import { parseInstant } from '../../event/format.ts'
 export function timeOf(at: string): number {
   return parseInstant(at) ?? Date.parse(at)
 }
+
+/** The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node says what is wrong. */
+export function instantOf(typed: string): string {
+  const time = Date.parse(typed)
+  return Number.isNaN(time) ? typed : new Date(time).toISOString()
+}
+
+/** The text of a `datetime-local` field for an instant: `2026-01-31T18:02`. Empty: the text is no instant. */
+export function momentOf(instant: string): string {
+  const time = parseInstant(instant)
+  if (time === undefined) return ''
+  const offset = new Date(time).getTimezoneOffset() * 60_000
+  return new Date(time - offset).toISOString().slice(0, 16)
+}

@@ -50,6 +50,12 @@ export function go(address: string): void {
   if (location.pathname !== former) scrollTo(0, 0)
 }
 
+/** Changes the address of the shown page, without a new place in the history of the browser. */
+export function replaceAddress(address: string): void {
+  history.replaceState(null, '', address)
+  shown()
+}
+
 function shown(): void {
   batch(() => {
     currentPath.value = location.pathname

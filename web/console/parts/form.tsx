@@ -129,7 +129,7 @@ export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
   )
 }
 
-/** A field for a point in time, by the visitor's clock. `instantOf` reads what was typed. */
+/** A field for a point in time, by the visitor's clock. `page/instant.ts` reads what was typed. */
 export function Moment({ typed, name, label, hint, isRequired }: FieldParts & { isRequired?: boolean }) {
   return (
     <label class="field">
@@ -144,20 +144,6 @@ export function Moment({ typed, name, label, hint, isRequired }: FieldParts & { 
       {hint && <small>{hint}</small>}
     </label>
   )
-}
-
-/** The instant of a `Moment`, in ISO 8601. Returns `typed` unchanged if it is no time: the node says why. */
-export function instantOf(typed: string): string {
-  const time = Date.parse(typed)
-  return Number.isNaN(time) ? typed : new Date(time).toISOString()
-}
-
-/** What a `Moment` shows for an instant: `2026-01-31T18:02`. */
-export function momentOf(instant: string): string {
-  const time = Date.parse(instant)
-  if (Number.isNaN(time)) return instant
-  const offset = new Date(time).getTimezoneOffset() * 60_000
-  return new Date(time - offset).toISOString().slice(0, 16)
 }
 
 /** A field for several lines. */

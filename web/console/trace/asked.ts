@@ -1,8 +1,9 @@
 import { effect, signal } from '@preact/signals'
 import { fold } from '../../page/fold.ts'
+import { instantOf, momentOf } from '../../page/instant.ts'
 import { currentPath, query } from '../../page/location.ts'
 import { livestreams } from '../names.ts'
-import { instantOf, momentOf, type Typed } from '../parts/form.tsx'
+import type { Typed } from '../parts/form.tsx'
 
 /** The typed fields of the search form. They outlive the view. */
 export const looked: Typed = signal<Readonly<Record<string, string>>>({})
@@ -13,14 +14,17 @@ const names = ['item', 'whose', 'outcome', 'since', 'before'] as const
 // Fills the form from the address. Outside of a component, the effect runs before the first rendering.
 effect(() => {
   const searched = currentPath.value === path ? searchOf(query.value) : undefined
-  if (searched) looked.value = searched
+  if (!searched) return
+  const { since = '', before = '' } = searched
+  looked.value = { ...searched, since: momentOf(since), before: momentOf(before) }
 })
 
 /** The address of a search, for links and the history of the browser. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {
   const given = names.flatMap((name) => {
     const text = typed[name]
-    return text ? [[name, isTime(name) ? instantOf(text) : text]] : []
+    // Times are instants in an address, because its reader may be in another time zone.
+    return text ? [[name, name === 'since' || name === 'before' ? instantOf(text) : text]] : []
   })
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
 }
@@ -31,23 +35,13 @@ export const tailAt = path
 /** The search that an address asks for. Undefined: it asks for none. */
 export function searchOf(query: string): Readonly<Record<string, string>> | undefined {
   const given = [...new URLSearchParams(query)].filter(([name]) => names.some((known) => known === name))
-  const typed = given.map(([name, text]) => [name, isTime(name) ? momentOf(text) : text] as const)
-  return given.length > 0 ? Object.fromEntries(typed) : undefined
-}
-
-/** Times are instants in an address, because its reader may be in another time zone. */
-function isTime(name: string): boolean {
-  return name === 'since' || name === 'before'
+  return given.length > 0 ? Object.fromEntries(given) : undefined
 }
 
 /** The arguments of `events.list` for a search. */
-export function searchArgs(typed: Readonly<Record<string, string>>) {
-  const { since = '', before = '' } = typed
-  return {
-    ...tailArgs(typed),
-    ...(since !== '' && { since: instantOf(since) }),
-    ...(before !== '' && { before: instantOf(before) }),
-  }
+export function searchArgs(searched: Readonly<Record<string, string>>) {
+  const { since = '', before = '' } = searched
+  return { ...tailArgs(searched), ...(since !== '' && { since }), ...(before !== '' && { before }) }
 }
 
 /** The arguments of `events.tail`: a tail has no times. */

@@ -66,6 +66,8 @@ export function Search(props: {
     isBusy.value = false
   }
 
+  const isWithinTimes = args.since !== undefined || args.before !== undefined
+  const all = isWithinTimes ? ', that is all' : ', that is all that is kept'
   return (
     <section class="panel" aria-labelledby="search-title">
       <div class="section-head">
@@ -73,7 +75,7 @@ export function Search(props: {
         <p class="muted" role="status">
           {isBusy.value
             ? 'Searching…'
-            : `${amount(rows.value.length, 'event')}${next.value === null ? ', that is all that is kept' : ''}`}
+            : `${amount(rows.value.length, 'event')}${next.value === null ? all : ''}`}
         </p>
       </div>
       <Problem text={problem.value} />

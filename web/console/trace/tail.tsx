@@ -81,8 +81,12 @@ export function Tail({ args }: { args: Record<string, unknown> }) {
       <Problem text={problem.value} />
       <EventTable
         caption="Events as they are decided, the newest first"
-        rows={rows.value}
-        empty="Waiting for events. They appear here as soon as they are decided."
+        rows={rows.value ?? (isPaused.value ? [] : undefined)}
+        empty={
+          isPaused.value
+            ? 'The tail is paused.'
+            : 'Waiting for events. They appear here as soon as they are decided.'
+        }
       />
     </section>
   )

@@ -34,7 +34,9 @@ export function LivestreamTable({ institution, empty }: { institution?: string; 
   const times = new Map(newest.value.value?.map(({ livestream, at }) => [livestream.id, at]))
   const all = livestreams.value
   const listed = new Set(all?.map(({ id }) => id))
-  const others = newest.value.value?.filter(({ livestream }) => !listed.has(livestream.id)) ?? []
+  // The list of the feed may be some minutes older than the answer about events.
+  const others =
+    newest.value.value?.filter(({ livestream: { id, isListed } }) => !isListed && !listed.has(id)) ?? []
   const rows = all && [
     ...all.filter((one) => institution === undefined || one.institution.id === institution),
     ...others.map(unlisted),
@@ -100,6 +102,6 @@ function unlisted({ livestream, institution }: NewestEvent): Livestream {
   return {
     ...{ id, externalId: externalId ?? '', title: title ?? shortId(id), type: '' },
     publisher: { id: '', externalId: '', title: '' },
-    institution: { id: owner, title: owner && institutionName(owner), acronym: '' },
+    institution: { id: owner, title: institution.title ?? (owner && institutionName(owner)), acronym: '' },
   }
 }
