@@ -2,8 +2,8 @@ import type { ErrorObject } from 'ajv'
 import { type ErrorItem, errorItem, pathOf, quote } from './error.ts'
 
 /**
- * Whether to report a schema error. A value of the wrong type gets its `type` error alone, and a value that fits none of
- * several schemas the `anyOf` error alone.
+ * Whether to report a schema error. A value of the wrong type gets its `type` error alone. A value that fits none of
+ * several schemas gets the `anyOf` error alone.
  */
 export function isOwnError({ keyword, data, schemaPath }: ErrorObject): boolean {
   if (schemaPath.includes('/anyOf/')) return false

@@ -5,7 +5,7 @@ export function timeOf(at: string): number {
   return parseInstant(at) ?? Date.parse(at)
 }
 
-/** The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node says what is wrong. */
+/** The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node refuses them. */
 export function instantOf(typed: string): string {
   const time = Date.parse(typed)
   return Number.isNaN(time) ? typed : new Date(time).toISOString()
