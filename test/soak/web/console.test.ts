@@ -265,6 +265,11 @@ t.test('what the tail left out is said', { skip }, async (t) => {
   await page.clock.runFor(1_000)
   await filtered
   t.same(asked, ['Küstenwelle 1'], 'it asks when the typing pauses')
+
+  await page.getByRole('button', { name: 'Pause' }).click()
+  await page.getByLabel('Livestream or institution').fill('')
+  await page.clock.runFor(1_000)
+  await page.getByText('The tail is paused.').waitFor()
 })
 
 t.test('of thousands of rows some are in the page, and the filter finds the others', { skip }, async (t) => {

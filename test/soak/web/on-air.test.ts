@@ -141,6 +141,11 @@ t.test('the search finds livestreams, institutions, titles and artists', { skip 
   await page.getByRole('link', { name: 'All livestreams' }).click()
   await page.waitForURL('**/?search=*')
   t.same(await shown(), [station(0, 2).title], 'and on the way back')
+  await Promise.all([
+    page.waitForURL((url) => url.search === ''),
+    page.getByRole('link', { name: 'On air', exact: true }).click(),
+  ])
+  await page.waitForURL('**/?search=*')
 })
 
 t.test('a user sees what was on before, and walks between the pages', { skip }, async (t) => {
