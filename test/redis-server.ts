@@ -1,13 +1,12 @@
 import { spawn, spawnSync } from 'node:child_process'
-import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
+import { freePort } from './free-port.ts'
 
 /** False if redis-server is installed, otherwise why tests that need Redis are skipped. */
 export const withoutRedis =
@@ -83,23 +82,4 @@ async function startProcess(args: readonly string[]) {
     void ended.then(() => reject(new Error(`redis-server ended:\n${output.join('\n')}`)))
   })
   return { child, ended }
-}
-
-/**
- * Returns a free port below the range for outgoing connections. In that range, a connection could take the port before
- * the test.
- */
-export async function freePort(): Promise<number> {
-  for (;;) {
-    const port = randomInt(10_000, 32_000)
-    const server = createServer().listen(port, '127.0.0.1')
-    const isFree = await once(server, 'listening').then(
-      () => true,
-      () => false,
-    )
-    if (!isFree) continue
-    server.close()
-    await once(server, 'close')
-    return port
-  }
 }

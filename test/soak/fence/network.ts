@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { freePort } from '../../redis-server.ts'
+import { freePort } from '../../free-port.ts'
 
 export type Network = Awaited<ReturnType<typeof startNetwork>>
 

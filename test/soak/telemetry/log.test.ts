@@ -10,8 +10,8 @@ import { createLogOutput, sendToFile } from '../../../telemetry/log-output.ts'
 import { connectPublisher } from '../../clients.ts'
 import { compiledServer } from '../../compiled-server.ts'
 import { playing, station } from '../../events.ts'
+import { freePort } from '../../free-port.ts'
 import { until } from '../../nodes/fleet.ts'
-import { freePort } from '../../redis-server.ts'
 import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 
 const livestream = station(0, 0)

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import t from 'tap'
 import { loadConfig } from '../../../../config/config.ts'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
-import { freePort } from '../../../redis-server.ts'
+import { freePort } from '../../../free-port.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 
 /** Whether ioredis, a CommonJS module, is in the cache of loaded modules. */
