@@ -201,20 +201,21 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   function wake(username: string): void {
     const bucket = buckets.get(username)
-    while (bucket?.waiting) {
-      const [resume] = bucket.waiting
-      if (!resume) {
-        bucket.waiting = undefined
-        return
-      }
-      const wait = take(username, performance.now())
-      if (wait > 0) {
-        wakeLater(username, wait)
-        return
-      }
-      bucket.waiting.shift()
-      if (!resume()) giveBack(username)
+    if (!bucket?.waiting) return
+    const [resume] = bucket.waiting
+    if (!resume) {
+      bucket.waiting = undefined
+      return
     }
+    const wait = take(username, performance.now())
+    if (wait > 0) {
+      wakeLater(username, wait)
+      return
+    }
+    bucket.waiting.shift()
+    if (!resume()) giveBack(username)
+    // The rest of the cost is charged in this turn of the event loop, and must count for the next PUBLISH.
+    setImmediate(() => wake(username))
   }
 
   function giveBack(username: string): void {

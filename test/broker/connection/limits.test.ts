@@ -24,7 +24,7 @@ t.test('of the events for many livestreams fewer go out in a second, over all co
     publisher: { ...publisher, institution },
   }))
   await writeFile(join(home, 'feed.json'), JSON.stringify({ items }))
-  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '20', HUB_FEED: join(home, 'feed.json') }, home)
+  const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '5', HUB_FEED: join(home, 'feed.json') }, home)
   const institution = station().institution.id
   const credential = await hub.publisher([institution])
   const [first, second] = [await connect(t, hub, credential), await connect(t, hub, credential)]
@@ -32,16 +32,16 @@ t.test('of the events for many livestreams fewer go out in a second, over all co
     client.publishAsync(`inbox/${institution}`, JSON.stringify(event), { qos: 1 })
   const many = playing(station(), { services: livestreams.map(serviceOf) })
   const other = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
-  const answered: string[] = []
   const began = performance.now()
-  await Promise.all([
-    publish(first, many).then(() => answered.push('many')),
-    publish(first, many).then(() => answered.push('many again')),
-    publish(second, many).then(() => answered.push('many from elsewhere')),
-    publish(other, playing(livestreams[0] ?? station())).then(() => answered.push('another credential')),
-  ])
+  await publish(first, many)
+  let answered = 1
+  const waiting = [first, second].map((publisher) => publish(publisher, many).then(() => answered++))
+  await publish(other, playing(livestreams[0] ?? station()))
+  t.ok(answered < 3, 'another credential is not held back')
+  // After a stall there are tokens for both events. The cost of the first takes them away again.
+  stall(1000)
+  await Promise.all(waiting)
   t.ok(performance.now() - began > 1900, 'the bucket was filled again in between')
-  t.ok(answered.indexOf('another credential') < 3)
   await other.received.count(4)
   t.same(
     other.received.all.map(({ json }) => json.outcome),
@@ -72,6 +72,12 @@ t.test('above the rate publishing slows down, and nothing is lost', async (t) =>
   await publisher.received.count(51)
   t.ok(performance.now() - began > 2900, '30 of 50 events had to wait, the last for three seconds')
 })
+
+/** Keeps the process, and the node in it, from doing anything else. */
+function stall(ms: number): void {
+  const until = performance.now() + ms
+  while (performance.now() < until);
+}
 
 /** A peer that never reads: what the broker writes stays in memory. */
 function deafPeer(): Duplex {
