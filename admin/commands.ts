@@ -1,4 +1,5 @@
 import type { EventClass } from '../event/kind.ts'
+import { inTime } from '../store/deadline.ts'
 import { type AedesImportParts, createAedesImport } from './aedes-redis/import-command.ts'
 import type { Audit } from './audit.ts'
 import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
@@ -153,13 +154,18 @@ export function createCommands(parts: CommandParts): Commands {
     return async (args, who, isStillAllowed) => {
       const wrong = whyWrong(name, args)
       if (wrong !== undefined) throw refusal(wrong)
-      const problem = aboutItself.has(name) ? undefined : await whyNotCaughtUp(parts.catchUp)
+      const problem = aboutItself.has(name) ? undefined : await whyNotCaughtUp()
       if (problem !== undefined) {
         throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
       }
       if (isStillAllowed && !(await isStillAllowed())) throw refusal(`${who} may no longer give commands`)
       return command(args as Args<Name>, who)
     }
+  }
+
+  function whyNotCaughtUp(): Promise<string | undefined> {
+    const caughtUp = parts.catchUp().then(() => undefined, reasonOf)
+    return inTime(caughtUp, catchUpMs, `no answer within ${catchUpMs} ms`)
   }
 }
 
@@ -201,16 +207,4 @@ function whyNotFound(feed: CommandParts['feed'], id: string | undefined): string
   if (!feed.current()) return 'this node has no livestream feed: hubctl feed status says why'
   if (id === undefined) return 'the livestream feed is empty'
   return `the livestream feed does not know ${JSON.stringify(id)}`
-}
-
-async function whyNotCaughtUp(catchUp: CommandParts['catchUp']): Promise<string | undefined> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<string>((resolve) => {
-    timer = setTimeout(resolve, catchUpMs, `no answer within ${catchUpMs} ms`)
-  })
-  try {
-    return await Promise.race([catchUp().then(() => undefined, reasonOf), late])
-  } finally {
-    clearTimeout(timer)
-  }
 }

@@ -4,8 +4,9 @@ import type { Certificates } from '../certs/certificates.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { QueueTotals } from '../delivery/queue-list.ts'
+import { inTime } from '../store/deadline.ts'
+import type { Replacement } from '../store/level/repair.ts'
 import type { StoreState } from '../store/open.ts'
-import type { Replacement } from '../store/repair.ts'
 import type { Store } from '../store/store.ts'
 import { daysUntil, type Metrics } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
@@ -156,10 +157,7 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
 
   function asked(waitMs: number): Promise<string | undefined> {
     if (probe === undefined || now() - probe.at >= probeIntervalMs) probe = { at: now(), problem: ask() }
-    const late = new Promise<string>((resolve) => {
-      setTimeout(resolve, waitMs, `it has not answered for ${waitMs} ms`).unref()
-    })
-    return Promise.race([probe.problem, late])
+    return inTime(probe.problem, waitMs, `it has not answered for ${waitMs} ms`)
   }
 
   function ask(): Promise<string | undefined> {

@@ -9,8 +9,8 @@ import {
   type Pending,
   withNumbers,
 } from './commit.ts'
-import { createRepeatedReads, type Damage, openDirectory, pagesOf, reopen } from './directory.ts'
-import { startReclaiming, type Written } from './reclaiming.ts'
+import { createRepeatedReads, type Damage, openDirectory, pagesOf, reopen } from './level/directory.ts'
+import { startReclaiming, type Written } from './level/reclaiming.ts'
 import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, type Store } from './store.ts'
 import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
 

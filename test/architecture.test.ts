@@ -28,6 +28,7 @@ const folders: Record<string, string[]> = {
   telemetry: [],
   config: ['event'],
   store: ['telemetry', 'config'],
+  'store/level': ['store', 'telemetry'],
   'store/redis': ['store'],
   'store/nodes': ['store', 'telemetry'],
   journal: ['event', 'store'],

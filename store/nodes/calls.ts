@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { startDeadline } from '../deadline.ts'
 import type { Store } from '../store.ts'
 import type { Nodes } from './nodes.ts'
 
@@ -47,9 +48,9 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
     // A node does not receive its own `tell`.
     if (to === nodes.self) return resultOf(name, args)
     const id = randomUUID()
-    let timer: NodeJS.Timeout | undefined
+    let endWait = () => {}
     const answered = new Promise<unknown>((resolve) => {
-      timer = setTimeout(resolve, timeoutMs)
+      endWait = startDeadline(timeoutMs, () => resolve(undefined))
       waiting.set(id, resolve)
     })
     try {
@@ -57,7 +58,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
       await store.commit([{ tell: 'call', value: JSON.stringify(call) }])
       return await answered
     } finally {
-      clearTimeout(timer)
+      endWait()
       waiting.delete(id)
     }
   }

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { startDeadline } from '../deadline.ts'
 import { Fenced } from '../store.ts'
-import { startDeadline } from './deadline.ts'
 import type { Argument, Send } from './script.ts'
 
 /** What this file uses of an ioredis client, for a server or a cluster. */

@@ -1,6 +1,6 @@
 import type { Pending } from '../commit.ts'
+import { startDeadline } from '../deadline.ts'
 import { type Change, OutcomeUnknown } from '../store.ts'
-import { startDeadline } from './deadline.ts'
 
 export type Membership = { key: string; value: string }
 

@@ -10,6 +10,7 @@ import { openBroker, type Peer, peer, publish } from '../../conformance/peers.ts
 import { playing, serviceOf, station } from '../../events.ts'
 import { comes } from '../../nodes/fleet.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
+import { stall } from '../../stall.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 t.test('of the events for many livestreams fewer go out in a second, over all connections', async (t) => {
@@ -72,12 +73,6 @@ t.test('above the rate publishing slows down, and nothing is lost', async (t) =>
   await publisher.received.count(51)
   t.ok(performance.now() - began > 2900, '30 of 50 events had to wait, the last for three seconds')
 })
-
-/** Keeps the process, and the node in it, from doing anything else. */
-function stall(ms: number): void {
-  const until = performance.now() + ms
-  while (performance.now() < until);
-}
 
 /** A peer that never reads: what the broker writes stays in memory. */
 function deafPeer(): Duplex {

@@ -1,5 +1,6 @@
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
 import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
@@ -7,8 +8,9 @@ import { sampleFeedPath } from '../../../config/config.ts'
 import { openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
+import { stall } from '../../stall.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
-import { onEachStore } from '../../stores.ts'
+import { onEachStore, onStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
@@ -89,6 +91,17 @@ onEachStore('status tells what the node does', async (t, store, driver) => {
     budget: { count: 1, p50: Number, p99: Number },
     counters: { 'hub_events_total{outcome=published}': 1 },
   })
+})
+
+onStore('redis', 'a node that was held up for a moment refuses no command', async (t, store) => {
+  const hub = await startTestHub(t, store)
+  // The answer of Redis comes while the node is held up, wherever the command is by then.
+  for (const ms of [1, 2, 3, 4, 6, 8]) {
+    const answer = hub.ask('credentials.list')
+    await delay(ms)
+    stall(1_300)
+    t.same(await answer, [])
+  }
 })
 
 t.test('status names the CA that users are told to trust', async (t) => {

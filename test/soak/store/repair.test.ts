@@ -12,9 +12,9 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Damage } from '../../../store/directory.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
-import { acceptReplacement, replacementOf } from '../../../store/repair.ts'
+import type { Damage } from '../../../store/level/directory.ts'
+import { acceptReplacement, replacementOf } from '../../../store/level/repair.ts'
 
 /** Makes a store. LevelDB has keys 0 to 199 in a table, and keys 200 to 399 in its log. */
 async function makeStore(t: Test): Promise<string> {

@@ -1,8 +1,8 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
+import { keysBelow } from '../stored-value.ts'
 import { finishMending, type Mending, mend } from './repair.ts'
-import { keysBelow } from './stored-value.ts'
 import { checkTables, unread } from './table.ts'
 
 /**

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import type { Damage } from '../../store/directory.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import type { Damage } from '../../../store/level/directory.ts'
 
 /** Makes a store with several LevelDB blocks for each key prefix. */
 async function makeStore(t: Test) {

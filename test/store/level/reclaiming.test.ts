@@ -3,8 +3,8 @@ import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { openEmbeddedStore } from '../../store/embedded.ts'
-import { startReclaiming, type Written } from '../../store/reclaiming.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { startReclaiming, type Written } from '../../../store/level/reclaiming.ts'
 
 const second = 1000
 const enough = 200_000

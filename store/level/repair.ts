@@ -14,8 +14,8 @@ import {
 } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
-import { reasonOf } from '../telemetry/reason.ts'
-import { contentOf, counterKey, encode, formatKey } from './stored-value.ts'
+import { reasonOf } from '../../telemetry/reason.ts'
+import { contentOf, counterKey, encode, formatKey } from '../stored-value.ts'
 import { markDamagedBlocks } from './table.ts'
 
 /** The note that an empty store has replaced a damaged one; kept until `acceptReplacement`. */
