@@ -12,11 +12,24 @@ export function watchKeepAlive(
 ): () => void {
   const limit = seconds * 1500
   if (limit === 0) return () => {}
-  const check = () => {
+  let timer: NodeJS.Timeout
+  let turn: NodeJS.Immediate | undefined
+  wait(limit)
+  return () => {
+    clearTimeout(timer)
+    clearImmediate(turn)
+  }
+
+  /** Looks after `ms` milliseconds. After a pause of this node, what came meanwhile is read before `setImmediate`. */
+  function wait(ms: number): void {
+    timer = setTimeout(() => {
+      turn = setImmediate(check)
+    }, ms).unref()
+  }
+
+  function check(): void {
     const left = (lastHeard() ?? performance.now()) + limit - performance.now()
     if (left <= 0) silent(limit)
-    else timer = setTimeout(check, left).unref()
+    else wait(left)
   }
-  let timer = setTimeout(check, limit).unref()
-  return () => clearTimeout(timer)
 }

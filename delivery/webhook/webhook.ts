@@ -3,6 +3,7 @@ import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, rootCertificates } from 'node:tls'
 import { tlsSettings } from '../../listener/tls-settings.ts'
+import { startDeadline } from '../../store/deadline.ts'
 import type { Outcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
@@ -95,7 +96,8 @@ export function createWebhooks(options: {
         },
       })
       const late = () => end(failed(`no answer within ${deadlineMs / 1000} s`))
-      let timer = setTimeout(late, deadlineAt - performance.now())
+      const endWait = startDeadline(deadlineAt - performance.now(), late)
+      let idling: NodeJS.Timeout | undefined
       const abort = () => end(failed('the hub is stopping'))
       signal.addEventListener('abort', abort, { once: true })
       let interimAnswers = 0
@@ -112,7 +114,7 @@ export function createWebhooks(options: {
       sent.on('error', (error) => end(isStale(sent, error) ? 'stale' : failed(describe(error))))
       sent.on('close', () => {
         settle(failed('the connection was closed'))
-        clearTimeout(timer)
+        clearTimeout(idling)
         settledRequests.delete(sent)
       })
       sent.end(body)
@@ -123,14 +125,14 @@ export function createWebhooks(options: {
         isSettled = true
         resolve(outcome)
         signal.removeEventListener('abort', abort)
-        // The outcome is known: the rest of the exchange gets `idleMs` to end.
-        clearTimeout(timer)
+        endWait()
         if (settledRequests.size >= maxKept) {
           sent.destroy()
           return
         }
         settledRequests.add(sent)
-        timer = setTimeout(() => sent.destroy(), idleMs)
+        // The outcome is known: the rest of the exchange gets `idleMs` to end.
+        idling = setTimeout(() => sent.destroy(), idleMs)
       }
       function end(outcome: Outcome | 'stale'): void {
         settle(outcome)

@@ -67,8 +67,9 @@ export async function createMembership(parts: {
       // id left.
       if (former) tellGone(former[1].node)
       changed()
-      await writeFile(idFile, self, { mode: 0o600 })
+      // Before the file: with a slow disk the other nodes would remove a member that gives no sign.
       signs.start()
+      await writeFile(idFile, self, { mode: 0o600 })
       log.info({ node: self, slot: own.get(), nodes: members.all().length }, 'joined the other nodes')
     },
 

@@ -2,6 +2,7 @@ import { generate } from 'mqtt-packet'
 import t from 'tap'
 import { startPlainBroker } from '../plain-broker.ts'
 import { rawClient } from '../raw-client.ts'
+import { stall } from '../stall.ts'
 
 const hex = (text: string) => Buffer.from(text.replaceAll(' ', ''), 'hex')
 const protocol = '0004 4d515454'
@@ -143,6 +144,19 @@ t.test(
     await alive.settled()
   },
 )
+
+t.test('what came while the node was held up counts for the keep alive', async (t) => {
+  const broker = await startPlainBroker()
+  t.teardown(broker.close)
+  const client = await rawClient(t, broker.port)
+  await client.connect({ clientId: 'heard', keepalive: 1 })
+  await client.settled()
+  client.send({ cmd: 'pingreq' })
+  stall(1_700)
+  await client.next('pingresp')
+  await client.settled()
+  t.notOk(client.isClosed)
+})
 
 t.test('an unauthenticated connection is never allowed a large packet', async (t) => {
   const broker = await startPlainBroker({ limits: { maxConnectBytes: 1000 } })

@@ -11,6 +11,8 @@ import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
 import { createWebhooks } from '../../../../delivery/webhook/webhook.ts'
+import { startDeadline } from '../../../../store/deadline.ts'
+import { stall } from '../../../stall.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
 /*
@@ -199,7 +201,7 @@ t.test(
     for (const [what, serve, outcome] of table) {
       const { ms, ...found } = await to(serve)
       t.match(found, outcome, what)
-      t.ok(ms < deadlineMs + 2_000, `${what}: ${Math.round(ms)} ms`)
+      t.ok(ms < deadlineMs + 5_000, `${what}: ${Math.round(ms)} ms`)
     }
     await quiet()
   },
@@ -410,11 +412,27 @@ t.test('both tries on kept connections share the deadline', async (t) => {
   const { to } = await start(t)
   await to(say(ok))
   let requests = 0
-  const { ms, ...found } = await to((socket) => {
+  let isOver = false
+  // A pause of the machine delays this deadline like the one of the request.
+  const end = startDeadline(deadlineMs * 1.6, () => {
+    isOver = true
+  })
+  const found = await to((socket) => {
     if (requests++ === 0) setTimeout(() => socket.destroy(), deadlineMs - 200)
   })
   t.match(found, late)
-  t.ok(ms < deadlineMs * 1.6, `${Math.round(ms)} ms`)
+  t.notOk(isOver)
+  end()
+})
+
+t.test('an answer that came while the hub was held up is in time', async (t) => {
+  const { to } = await start(t)
+  await to(say(ok))
+  const found = await to((socket) => {
+    socket.write(ok)
+    stall(deadlineMs + 300)
+  })
+  t.match(found, acknowledged(200))
 })
 
 t.test('nothing is sent any more when the hub stops', async (t) => {
