@@ -90,9 +90,10 @@ t.test('what an event cost is taken afterwards, and the next one waits for it', 
 })
 
 t.test('all connections of a credential wait in one line, and who is gone costs nothing', async (t) => {
-  // The limit gives one token back per 250 ms, so the connection `first` must wait.
+  // The limit gives one token back per 250 ms. The first connection must wait for four tokens.
   const rate = createPublishRate(4)
   for (let event = 0; event < 8; event++) rate.take('a', performance.now())
+  rate.charge('a', 3, performance.now())
   const resumed: string[] = []
   const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep the process alive.
   t.teardown(() => clearInterval(alive))

@@ -172,12 +172,18 @@ async function waitingPublishes(t: Test, broker: PlainBroker, count: number): Pr
 
 t.test('publishes that wait for the rate are bounded in bytes', async (t) => {
   const broker = await openBroker(t, { limits: slow })
+  // On a slow machine some get their turn before the last one waits.
+  let passed = 0
+  broker.receiveWith(async ({ topic }) => {
+    if (topic === 'large') passed++
+    return true
+  })
   await spendRate(t, broker)
   const clients = await waitingPublishes(t, broker, 100)
   const cut = () =>
     broker.lines.filter(({ msg, reason }) => msg === 'connection closed' && reason === 'overload')
-  while (cut().length < 100 - 64 * 1.2) await new Promise((resolve) => setImmediate(resolve))
-  t.ok(cut().length < 50, `${cut().length} of 100 give way`)
+  while (cut().length + passed < 100 - 64 * 1.2) await new Promise((resolve) => setImmediate(resolve))
+  t.ok(cut().length > 0 && cut().length < 50, `${cut().length} of 100 give way`)
   t.notOk(clients.at(-1)?.isClosed, 'the last one waits on')
 })
 

@@ -400,7 +400,8 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
     const connected = sessions.filter(({ isConnected }) => isConnected)
     const missing = () => connected.flatMap(missingIn)
     const deadline = performance.now() + patienceMs
-    for (let turns = 0; missing().length > 0 && performance.now() < deadline; turns++) {
+    // A pause of the machine may last longer than the patience, but takes only one turn.
+    for (let turns = 0; missing().length > 0 && (turns < 300 || performance.now() < deadline); turns++) {
       await (turns < 300 ? nextTurn() : delay(5))
     }
     // Waits for messages that are on their way to a client whose window is full.
