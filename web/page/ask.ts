@@ -23,6 +23,7 @@ export async function ask(
     patienceMs = usualPatienceMs,
   }: { body?: unknown; token?: string | undefined; patienceMs?: number | undefined } = {},
 ): Promise<Answer> {
+  const began = performance.now()
   try {
     const response = await fetch(path, {
       method,
@@ -35,7 +36,7 @@ export async function ask(
       signal: AbortSignal.timeout(patienceMs),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    setClock(response)
+    setClock(response, performance.now() - began)
     const answer: unknown = await response.json()
     const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
     return {

@@ -5,9 +5,17 @@ export function now(): number {
   return Date.now() + ahead
 }
 
-/** Sets the clock by an answer of the hub. Ignores small differences: `date` has whole seconds. */
-export function setClock(response: Response): void {
+/** A smaller difference of the clocks does not count, milliseconds: `date` has whole seconds. */
+const toleranceMs = 3_000
+
+/**
+ * Sets the clock by an answer of the hub that took `tookMs` milliseconds. The hub wrote its `date` at some time during
+ * these.
+ */
+export function setClock(response: Response, tookMs: number): void {
   const date = Date.parse(response.headers.get('date') ?? '')
   const difference = date - Date.now()
-  if (!Number.isNaN(difference)) ahead = Math.abs(difference) < 3_000 ? 0 : difference
+  if (Number.isNaN(difference)) return
+  const isRight = difference < toleranceMs && difference > -toleranceMs - tookMs
+  ahead = isRight ? 0 : difference
 }

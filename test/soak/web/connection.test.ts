@@ -2,6 +2,7 @@ import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { freePort } from '../../free-port.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
@@ -9,7 +10,9 @@ const [own = ''] = institutions
 const browser = createBrowser(t)
 
 t.test('the page says when the node is away, and catches up when it is back', { skip }, async (t) => {
-  const hub = await startTestHub(t)
+  // The second node takes the same ports.
+  const ports = { HUB_HTTPS_PORT: `${await freePort()}`, HUB_MQTT_PORT: `${await freePort()}` }
+  const hub = await startTestHub(t, ports)
   const first = await connectPublisher(t, hub, await hub.publisher([own]), own)
   const { page } = await browser.open(t, hub)
   await first.publish(playing(station(), { title: 'Before the break' }))

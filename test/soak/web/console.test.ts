@@ -1,9 +1,11 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
+import type { Response as PageResponse } from 'playwright-core'
 import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { institutions, playing, serviceOf, station } from '../../events.ts'
+import { freePort } from '../../free-port.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
 import { openConsole } from '../../web/operator.ts'
@@ -88,6 +90,11 @@ t.test('the same search asks again, and a number is an item before it is a posit
   const position = String(events[0]?.position)
   const event = playing(station(), { title: 'Numbered', playlistItemId: position })
   const { id } = await publisher.publish(event)
+  await page.route('**/operate/events.show', (route) => {
+    if (route.request().postDataJSON().id !== 'slow') void route.continue()
+  })
+  await page.getByLabel('playlistItemId').fill('slow')
+  await page.getByRole('button', { name: 'Search', exact: true }).click()
   await page.getByLabel('playlistItemId').fill(position)
   await page.getByRole('button', { name: 'Search', exact: true }).click()
   await page.getByRole('row').filter({ hasText: 'Numbered' }).waitFor()
@@ -166,12 +173,22 @@ t.test('the trace searches within times, and by the acronym of an institution', 
   await page.reload()
   await page.getByText('0 events, that is all', { exact: true }).waitFor()
   t.equal(await page.getByLabel('Since').inputValue(), '2100-03-01T18:02')
+  await page.locator('#trace-names option').first().waitFor({ state: 'attached' })
   await page.getByLabel('Since').fill('')
   await page.getByLabel('Before').fill('2100-03-01T18:02')
   await page.getByLabel('Livestream or institution').fill(station().institution.acronym.toLowerCase())
   await search.click()
   await row.waitFor()
-  t.same(problems, [])
+
+  let answer = () => {}
+  await page.route('**/operate/feed.lookup', (route) => {
+    answer = () => void route.continue()
+  })
+  await page.reload()
+  await page.getByText('Loading the livestreams…').waitFor()
+  answer()
+  await row.waitFor()
+  t.same(problems, [], 'without its names, the page asks for nothing')
 
   for (const time of ['yesterday', '+275760-09-13T00:00:00Z']) {
     await page.goto(`https://localhost:${hub.httpsPort}/console/trace?since=${encodeURIComponent(time)}`)
@@ -212,12 +229,13 @@ t.test('a livestream shows each event once, and asks for no event twice', { skip
   const readTwice = new Promise<void>((resolve) => {
     isReadTwice = resolve
   })
-  page.on('response', async (answer) => {
+  const countRows = async (answer: PageResponse) => {
     if (!answer.url().endsWith('/operate/events.list') || answer.status() !== 200) return
     const { result } = await answer.json()
     if (result.events.length > 0) rows.push(result.events.length)
     if (rows.length === 2) isReadTwice()
-  })
+  }
+  page.on('response', countRows)
   await page.getByRole('link', { name: 'Livestreams', exact: true }).click()
   await page.getByRole('link', { name: station().title, exact: true }).click()
   const table = page.getByRole('table', { name: 'Last events, the newest first' })
@@ -230,6 +248,7 @@ t.test('a livestream shows each event once, and asks for no event twice', { skip
     ['Drei', 'Zwei', 'Eins'],
   )
   await readTwice
+  page.off('response', countRows)
   t.same(rows, [2, 1])
 
   await page.goto(`https://localhost:${hub.httpsPort}/console/livestreams/urn:nothing`)
@@ -300,7 +319,9 @@ t.test('of thousands of rows some are in the page, and the filter finds the othe
 })
 
 t.test('it says when the node does not answer, and goes on by itself', { skip }, async (t) => {
-  const first = await startTestHub(t, { HUB_PUBLIC_URL: 'https://hub.example' })
+  // The second node takes the same port.
+  const settings = { HUB_PUBLIC_URL: 'https://hub.example', HUB_HTTPS_PORT: `${await freePort()}` }
+  const first = await startTestHub(t, settings)
   const { page } = await openConsole(t, first, browser)
   await page.getByText('Kept').or(page.getByText('No event yet')).waitFor()
   await page.getByText('since the start none of 0 events over it').waitFor()
@@ -321,11 +342,7 @@ t.test('it says when the node does not answer, and goes on by itself', { skip },
   await first.close()
   await page.getByText('Does not answer').waitFor()
   await page.getByText('The hub cannot be reached.').first().waitFor()
-  const again = await startTestHub(
-    t,
-    { HUB_PUBLIC_URL: 'https://hub.example', HUB_HTTPS_PORT: String(first.httpsPort) },
-    first.home,
-  )
+  const again = await startTestHub(t, settings, first.home)
   await page.getByText('Answers', { exact: true }).waitFor()
   await page.getByText('No event yet').waitFor()
 

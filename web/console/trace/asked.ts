@@ -2,7 +2,7 @@ import { effect, signal } from '@preact/signals'
 import { fold } from '../../page/fold.ts'
 import { instantOf, momentOf } from '../../page/instant.ts'
 import { currentPath, query } from '../../page/location.ts'
-import { livestreams } from '../names.ts'
+import { livestreams, livestreamsProblem } from '../names.ts'
 import type { Typed } from '../parts/form.tsx'
 
 /** The typed fields of the search form. They outlive the view. */
@@ -53,6 +53,13 @@ export function tailArgs({ whose = '', outcome = '', item = '' }: Readonly<Recor
     ...(outcome !== '' && { outcome }),
     ...(item.trim() !== '' && { item: item.trim() }),
   }
+}
+
+/** False: the page does not know the names yet that it needs for the field `whose`. */
+export function canBeAsked({ whose = '' }: Readonly<Record<string, string>>): boolean {
+  const name = whose.trim()
+  const isName = name !== '' && !name.startsWith('urn:')
+  return !isName || livestreams.value !== undefined || livestreamsProblem.value !== undefined
 }
 
 /** The URN of the institution that has this URN or name, or this acronym if no livestream has it as its name. */

@@ -5,7 +5,7 @@ import { institutions, livestreams } from '../names.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field, Moment } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'
-import { looked, searchArgs, searchAt, searchOf, tailArgs, tailAt } from './asked.ts'
+import { canBeAsked, looked, searchArgs, searchAt, searchOf, tailArgs, tailAt } from './asked.ts'
 import { DryRun } from './dry-run.tsx'
 import { Search } from './search.tsx'
 import { Tail } from './tail.tsx'
@@ -27,13 +27,13 @@ const pauseMs = 600
 
 /** The live tail of events, and the search for past ones. */
 export function Trace() {
-  const isBusy = useSignal(false)
   /** Number of searches so far: a new number searches the same terms again. */
   const nth = useSignal(0)
-  const isLeft = useRef(false)
+  /** Number of the last submission. A newer one, or another view, takes its place. */
+  const submission = useRef(0)
   useEffect(
     () => () => {
-      isLeft.current = true
+      submission.current++
     },
     [],
   )
@@ -49,22 +49,20 @@ export function Trace() {
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
-    if (isBusy.value) return
-    const { item = '', ...others } = looked.value
+    const own = ++submission.current
+    const typed = looked.value
+    const { item = '', ...others } = typed
     const name = item.trim()
     const isAlone = Object.values(others).every((text) => text.trim() === '')
     const mayBeId = name !== '' && name.length <= 500 && isAlone
-    isBusy.value = true
     const shown = mayBeId ? await operate('events.show', { id: name }) : undefined
-    isBusy.value = false
-    // The person has gone to another view meanwhile.
-    if (isLeft.current) return
+    if (submission.current !== own) return
     nth.value++
     // The node reads a short number as a position. The person may mean a playlistItemId that looks the same. So the
     // event is shown at once only if its id is `name`.
     const isId = shown !== undefined && 'result' in shown && shown.result.id === name
     if (isId) return go(`/console/trace/${encodeURIComponent(name)}`)
-    go(searchAt(looked.value))
+    go(searchAt(typed))
   }
 
   return (
@@ -91,16 +89,27 @@ export function Trace() {
           <Moment typed={looked} name="before" label="Before" hint="Your local time" />
         </div>
         <div class="buttons">
-          <button type="submit" class="strong" aria-disabled={isBusy.value}>
+          <button type="submit" class="strong">
             Search
           </button>
-          <button type="button" aria-pressed={searched === undefined} onClick={() => go(tailAt)}>
+          <button
+            type="button"
+            aria-pressed={searched === undefined}
+            onClick={() => {
+              submission.current++
+              go(tailAt)
+            }}
+          >
             Live tail
           </button>
         </div>
       </form>
       {searched?.item && <AtPosition name={searched.item.trim()} />}
-      {searched ? (
+      {!canBeAsked(searched ?? settled.value) ? (
+        <p class="panel muted" role="status">
+          Loading the livestreams…
+        </p>
+      ) : searched ? (
         <Search args={searchArgs(searched)} nth={nth.value} />
       ) : (
         <Tail args={tailArgs(settled.value)} />
