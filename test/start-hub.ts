@@ -8,6 +8,7 @@ import type { Passwords } from '../bridge-https/users/passwords.ts'
 import { call } from '../cli/connection.ts'
 import { quickPasswords } from './bridge-https/users/quick-passwords.ts'
 import { shareCertificates } from './certificates.ts'
+import { patienceMs } from './patience.ts'
 import { shareSigningKey } from './signing-key.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
@@ -58,10 +59,8 @@ export async function startTestHub(
   t.teardown(close)
 
   /** Runs one `hubctl` command. Throws if the node refuses it. */
-  async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
-    const answer = await call(hub.adminSocket, command, args, 'tester')
-    if ('error' in answer) throw new Error(answer.error.message)
-    return answer.result as Result
+  function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+    return askNode(hub.adminSocket, command, args)
   }
 
   return {
@@ -83,6 +82,28 @@ export async function startTestHub(
       ask('credentials.add', { role: 'publisher', label: 'test', institutions, classes }),
     subscriber: (...filters: string[]): Promise<Issued> =>
       ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
+  }
+}
+
+/**
+ * Runs one `hubctl` command. Throws if the node refuses it. A node whose store is slow for a moment refuses, and says
+ * that nothing was done. The command is then repeated, for at most `timeoutMs`.
+ */
+export async function askNode<Result>(
+  socketPath: string,
+  command: string,
+  args: Record<string, unknown>,
+  timeoutMs = patienceMs,
+): Promise<Result> {
+  const end = performance.now() + timeoutMs
+  for (;;) {
+    const answer = await call(socketPath, command, args, 'tester')
+    if ('result' in answer) return answer.result as Result
+    const { message } = answer.error
+    const isUntouched =
+      message.startsWith('the store does not answer: ') && message.includes('. Nothing was done')
+    if (!isUntouched || performance.now() > end) throw new Error(message)
+    await setTimeout(20)
   }
 }
 

@@ -2,12 +2,11 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { call } from '../../cli/connection.ts'
 import { patienceMs } from '../patience.ts'
 import { startRedis } from '../redis-server.ts'
 import { shareSigningKeyOn } from '../signing-key.ts'
 import { spawnHub } from '../spawn-hub.ts'
-import { type Issued, temporaryDirectory } from '../start-hub.ts'
+import { askNode, type Issued, temporaryDirectory } from '../start-hub.ts'
 
 export type FleetNode = Awaited<ReturnType<typeof startFleet>>['nodes'][number]
 
@@ -99,10 +98,8 @@ export async function startFleet(
     }
 
     /** Sends one `hubctl` command to the node. Throws if the node refuses the command. */
-    async function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
-      const answer = await call(hub.adminSocket, command, args, 'tester')
-      if ('error' in answer) throw new Error(answer.error.message)
-      return answer.result as Result
+    function ask<Result>(command: string, args: Record<string, unknown> = {}): Promise<Result> {
+      return askNode(hub.adminSocket, command, args)
     }
   }
 }

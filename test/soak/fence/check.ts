@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
 import type { Livestream } from '../../../validator/feed/feed.ts'
 import { comes } from '../../nodes/fleet.ts'
+import { patienceMs } from '../../patience.ts'
 import { createRandom, type Random } from '../../random.ts'
 import type { Issued } from '../../start-hub.ts'
 import { enter } from './client.ts'
@@ -259,11 +260,11 @@ async function retainedProblems(
     nodes.map(async (node) => {
       const values = new Map<string, string>()
       const client = await enter(node, {
-        ...{ login, clientId: `stranger-${node.index}`, clean: true, timeoutMs: 10_000 },
+        ...{ login, clientId: `stranger-${node.index}`, clean: true, timeoutMs: patienceMs },
         onMessage: ({ topic, payload, retain }) => retain && values.set(topic, payload.toString()),
       })
       await client.subscribe('radio/#')
-      await comes(() => [...newest.keys()].every((topic) => values.has(topic)), 5_000)
+      await comes(() => [...newest.keys()].every((topic) => values.has(topic)), patienceMs)
       await client.leave()
       return { node, values }
     }),

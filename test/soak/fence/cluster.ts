@@ -2,12 +2,11 @@ import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Test } from 'tap'
-import { call } from '../../../cli/connection.ts'
 import { freePort } from '../../free-port.ts'
 import { withCredentials } from '../../nodes/fleet.ts'
 import { type RedisServer, startRedis } from '../../redis-server.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
+import { askNode, temporaryDirectory } from '../../start-hub.ts'
 import type { StoreFaults } from './faults.ts'
 import { startNetwork, type Way } from './network.ts'
 
@@ -117,11 +116,11 @@ export async function startCluster<B extends Backend>(
       timeoutMs = 20_000,
     ): Promise<Result> {
       const giveUp = new AbortController()
-      const late = delay(timeoutMs, { error: { message: 'no answer in time' } }, giveUp)
-      const answer = await Promise.race([call(hub.adminSocket, command, args, 'tester'), late])
-      giveUp.abort()
-      if ('error' in answer) throw new Error(answer.error.message)
-      return answer.result as Result
+      const late = delay(timeoutMs, undefined, giveUp).then(() => {
+        throw new Error('no answer in time')
+      })
+      const asked = askNode<Result>(hub.adminSocket, command, args, timeoutMs)
+      return Promise.race([asked, late]).finally(() => giveUp.abort())
     }
   }
 }

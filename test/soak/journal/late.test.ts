@@ -77,7 +77,7 @@ onEachStore('of a control state whose time is over it is said until when it was 
     (await runHubctl(['--socket', hub.adminSocket, ...words])).stdout
   const lasting = await studio.publish(control(livestream, { name: 'lasting', validUntil: inSeconds(3_600) }))
   t.notMatch(await hubctl('events', 'show', String(lasting.id)), /Not shown/)
-  const { id } = await studio.publish(control(livestream, { validUntil: inSeconds(1) }))
+  const { id } = await studio.publish(control(livestream, { validUntil: inSeconds(5) }))
   await hub.until(async () => (await topicsOf(hub, id))[0]?.retained === false)
   t.match(
     await hubctl('events', 'show', String(id)),

@@ -80,10 +80,15 @@ t.test(
     titles.push('last')
     await receiver.until(({ length }) => length >= titles.length * livestreams.length)
     for (const [index, livestream] of livestreams.entries()) {
-      const { json } =
-        (await apis[0]?.call('GET', `/livestreams/${livestream.id}/events?limit=200`, { token })) ?? {}
-      const events = (json?.events ?? []) as { event: { title: string } }[]
-      const accepted = events.map(({ event }) => event.title).reverse()
+      const accepted: string[] = []
+      for (let next: unknown; next !== null; ) {
+        const before = next === undefined ? '' : `&before=${next}`
+        const path = `/livestreams/${livestream.id}/events?limit=200${before}`
+        const { json } = (await apis[0]?.call('GET', path, { token })) ?? {}
+        const events = (json?.events ?? []) as { event: { title: string } }[]
+        accepted.unshift(...events.map(({ event }) => event.title).reverse())
+        next = json?.next ?? null
+      }
       t.same(titlesOf(receiver)[index], accepted, `livestream ${index} in the order of acceptance`)
       t.same([...accepted].sort(), [...titles].sort())
     }
@@ -100,17 +105,18 @@ t.test(
     const late = await rawClient(t, a.mqttPort, readFileSync(a.caPath))
     const { username, password } = publisher
     await late.connect({ username, password: Buffer.from(password), clientId: 'late' })
+    const api = await openApi(t, b)
+    // Until `release`, everything must be quick: a node that is held for too long counts as gone.
     network.hold()
     late.send({
       ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, retain: false, dup: false },
       payload: JSON.stringify(forAll('late')),
     })
     await late.settled()
-    const api = await openApi(t, b)
-    for (const { id } of livestreams) {
-      const { status } = await api.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) })
-      t.equal(status, 201)
-    }
+    const made = livestreams.map(({ id }) =>
+      api.call('POST', '/subscriptions', { token, body: bodyFor(receiver, id) }),
+    )
+    for (const { status } of await Promise.all(made)) t.equal(status, 201)
     await studio.publish(forAll('two'))
     t.same(receiver.received, [], 'nothing is sent while a node may have accepted something else')
     network.release()
@@ -138,9 +144,12 @@ t.test('where its node is killed, another one begins', { skip: withoutRedis }, a
   await studio.publish(forAll('three'))
   const made = await b.ask<{ livestream: { id: string } }[]>('subscriptions.list')
   t.ok(made.length >= answers.filter((answer) => answer === 201).length, 'what was answered is there')
-  await receiver.until(({ length }) => length >= 3 * made.length)
+  const isMade = (index: number) => made.some(({ livestream }) => livestream.id === livestreams[index]?.id)
+  // A delivery comes twice if its node was killed before it had noted the first.
+  await receiver.until(() =>
+    titlesOf(receiver).every((titles, index) => !isMade(index) || new Set(titles).size >= 3),
+  )
   for (const [index, titles] of titlesOf(receiver).entries()) {
-    const isMade = made.some(({ livestream }) => livestream.id === livestreams[index]?.id)
-    t.same(new Set(titles), new Set(isMade ? ['one', 'two', 'three'] : []), `livestream ${index}`)
+    t.same(new Set(titles), new Set(isMade(index) ? ['one', 'two', 'three'] : []), `livestream ${index}`)
   }
 })

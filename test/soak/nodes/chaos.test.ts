@@ -19,6 +19,8 @@ const calmMs = 2_000
 const warmUpMs = 3_000
 const budgetMs = 220
 const isMeasured = process.env.CHAOS_SECONDS !== undefined
+/** After this time, a client that has caught up has got an event. A busy machine may need more than the budget. */
+const caughtUpMs = isMeasured ? budgetMs : 5_000
 
 interface Sent {
   livestream: string
@@ -124,11 +126,11 @@ t.test(
     }
 
     /**
-     * Whether no client has waited longer than the budget for an event. Deliveries of events older than 15 s are left
+     * Whether no client has waited longer than `caughtUpMs` for an event. Deliveries of events older than 15 s are left
      * out: earlier calls have checked them.
      */
     function isCaughtUp(): boolean {
-      const due = performance.now() - budgetMs
+      const due = performance.now() - caughtUpMs
       const waiting = [...sent.values()].some(
         ({ at, acknowledgedAt }) => at < due && acknowledgedAt === undefined,
       )

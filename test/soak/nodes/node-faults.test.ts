@@ -44,18 +44,24 @@ t.test('a killed node', { skip: withoutRedis }, async (t) => {
 
   const studio = await connectPublisher(t, a, publisher, own)
   const published: string[] = []
-  for (let number = 0; number < 20; number++) {
-    await studio.publish(numbered(number))
-    published.push(`${number}`)
-    // Kill two nodes at once, in the middle of the events.
-    if (number === 9) await Promise.all([b.kill(), c.kill()])
+  const publishUpTo = async (count: number) => {
+    for (let number = published.length; number < count; number++) {
+      await studio.publish(numbered(number))
+      published.push(`${number}`)
+    }
   }
+  await publishUpTo(10)
+  // Kill two nodes at once, in the middle of the events.
+  await Promise.all([b.kill(), c.kill()])
+  // Few events: a client must be back before the killed nodes are found out.
+  await publishUpTo(12)
   await Promise.all(lost)
 
   const gone = () => a.messages().filter((message) => message === 'a node is gone').length
   t.equal(gone(), 0, 'not found out yet: its clients come back before that')
   const early = await connect(t, a, subscriber, { ...kept, clientId: 'app-0' })
   t.equal((await a.connected('app-0'))?.connected, true)
+  await publishUpTo(20)
   await until(
     () => new Set([...markersOf(early.received), ...markersOf(apps[0]?.received ?? { all: [] })]).size === 20,
   )

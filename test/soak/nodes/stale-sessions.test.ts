@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { control, controlTopic, station } from '../../events.ts'
 import { comes, until } from '../../nodes/fleet.ts'
+import { patienceMs } from '../../patience.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import type { Issued } from '../../start-hub.ts'
 import { type Client, enter, Refused } from '../fence/client.ts'
@@ -26,7 +27,7 @@ for (const { away, ms, leave, comeBack } of [
 ]) {
   t.test(
     `filters that were granted elsewhere while a node was ${away} for ${ms} ms`,
-    { skip: withoutRedis, timeout: 120_000 },
+    { skip: withoutRedis, timeout: 240_000 },
     async (t) => {
       const hub = await start(t)
       const { a, b } = hub
@@ -52,7 +53,7 @@ for (const { away, ms, leave, comeBack } of [
       const markers = await publishForAWhile(hub)
       for (const listener of listeners) {
         t.equal((await listener.visit(b)).sessionPresent, true, `${listener.clientId}: it is still there`)
-        await comes(() => listener.missing(markers).length === 0, 5_000)
+        await comes(() => listener.missing(markers).length === 0, patienceMs)
         t.same(listener.missing(markers), [], `${listener.clientId}: every later event`)
       }
     },
@@ -90,7 +91,7 @@ t.test(
 
     const markers = await publishForAWhile(hub)
     t.equal((await begun.visit(b)).sessionPresent, true, 'what began is there')
-    await comes(() => begun.missing(markers).length === 0, 5_000)
+    await comes(() => begun.missing(markers).length === 0, patienceMs)
     t.same(begun.missing(markers), [], 'with every later event')
     for (const [listener, node] of [
       [ended[0], a],
@@ -103,7 +104,7 @@ t.test(
 
 t.test(
   'a node that lags behind takes over a session with the filters it has by now',
-  { skip: withoutRedis, timeout: 60_000 },
+  { skip: withoutRedis, timeout: 120_000 },
   async (t) => {
     const hub = await start(t)
     const { a, b } = hub
@@ -121,7 +122,7 @@ t.test(
     a.way.open()
 
     const markers = await publishForAWhile(hub)
-    await comes(() => listener.missing(markers).length === 0, 5_000)
+    await comes(() => listener.missing(markers).length === 0, patienceMs)
     t.same(listener.missing(markers), [], 'every later event')
   },
 )

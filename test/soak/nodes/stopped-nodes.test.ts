@@ -1,6 +1,7 @@
 import t from 'tap'
 import { playing } from '../../events.ts'
 import { comes, until } from '../../nodes/fleet.ts'
+import { patienceMs } from '../../patience.ts'
 import { withoutRedis } from '../../redis-server.ts'
 import { enter } from '../fence/client.ts'
 import { type ClusterNode, startBackend, startCluster } from '../fence/cluster.ts'
@@ -13,7 +14,7 @@ import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer } from 
 
 t.test(
   'queues that were idle deliver, before and after their node stood still',
-  { skip: withoutRedis, timeout: 120_000 },
+  { skip: withoutRedis, timeout: 400_000 },
   async (t) => {
     const livestreams = someLivestreams(12)
     const { receiver, env } = await startWebhookServer(t)
@@ -21,7 +22,7 @@ t.test(
     const webhooks = await addWebhooks(t, a, receiver, livestreams)
     const login = await a.publisher([...new Set(livestreams.map(({ institution }) => institution.id))])
     await b.knows(2)
-    const studio = await enter(a, { login, clientId: 'studio', clean: true })
+    const studio = await enter(a, { login, clientId: 'studio', clean: true, timeoutMs: patienceMs })
     let sent = 0
     await publishToAll('before')
     t.same(await undelivered('before'), [], 'while both nodes are well')
@@ -47,12 +48,12 @@ t.test(
     /** Livestreams whose webhook does not get the event in time. */
     async function undelivered(word: string): Promise<string[]> {
       const missing = () => livestreams.filter(({ id }) => !webhooks.has(id, word)).map(({ id }) => id)
-      await comes(() => missing().length === 0, 15_000)
+      await comes(() => missing().length === 0, patienceMs)
       return missing()
     }
 
     async function stillPending(node: ClusterNode): Promise<string[]> {
-      await comes(async () => (await pendingQueues(node)).length === 0, 10_000)
+      await comes(async () => (await pendingQueues(node)).length === 0, patienceMs)
       return pendingQueues(node)
     }
   },
@@ -65,7 +66,7 @@ t.test(
     const { a, b } = await startCluster(t, await startBackend(t), { count: 2 })
     const login = await a.subscriber('radio/#')
     await b.knows(1)
-    await enter(b, { login, clientId: 'radio', clean: false })
+    await enter(b, { login, clientId: 'radio', clean: false, timeoutMs: patienceMs })
     await until(async () => (await a.ask<unknown[]>('clients.list')).length === 1)
 
     b.pause()

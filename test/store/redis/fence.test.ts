@@ -152,11 +152,11 @@ t.test('a node whose membership is gone', { skip: withoutRedis }, async (t) => {
 
   t.test('catching up fails without an answer in time', async (t) => {
     const own = await startRedis(t)
-    const store = await openRedis(t, own.url, { timeoutMs: 300 })
+    const store = await openRedis(t, own.url, { timeoutMs: 1_000 })
     await t.rejects(store.catchUp(), { message: /not followed/ })
     store.follow(failed, failed)
     own.pause()
-    await t.rejects(store.catchUp(), { message: /^Redis did not answer within 300 ms/ })
+    await t.rejects(store.catchUp(), { message: /^Redis did not answer within 1000 ms/ })
     own.resume()
   })
 })

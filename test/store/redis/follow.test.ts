@@ -15,7 +15,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
   t.test('what was given up and applied all the same is told to its node as well', async (t) => {
     const redis = await startRedis(t)
     const [writer, follower] = [
-      await openRedis(t, redis.url, { timeoutMs: 300 }),
+      await openRedis(t, redis.url, { timeoutMs: 1_500 }),
       await openRedis(t, redis.url),
     ]
     const [own, { told, until }] = [follow(writer), follow(follower)]
@@ -39,7 +39,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
 
   t.test('a commit that was given up is told before a later one of its group is settled', async (t) => {
     const redis = await startRedis(t)
-    const writer = await openRedis(t, redis.url, { timeoutMs: 1_000 })
+    const writer = await openRedis(t, redis.url, { timeoutMs: 1_500 })
     const seen: string[] = []
     const note = (what: string) => () => void seen.push(what)
     writer.follow((changes) => seen.push(...changes.map((change) => `told ${keyOf(change)}`)), t.fail)
@@ -47,9 +47,9 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     redis.pause()
     // While `first` waits for Redis, the others become one group. Of this group, only `second` is given up.
     const first = writer.commit([{ put: 'k/1', value: '' }]).catch(note('first given up'))
-    await delay(200)
+    await delay(100)
     const second = writer.commit([{ put: 'k/2', value: '' }]).catch(note('second given up'))
-    await delay(500)
+    await delay(900)
     const behind = [3, 4].map((nth) => writer.commit([{ put: `k/${nth}`, value: '' }]).then(note(`${nth}`)))
     await second
     redis.resume()
@@ -59,7 +59,7 @@ t.test('following', { skip: withoutRedis }, async (t) => {
 
   t.test('if a given-up commit cannot be taken over, those behind it are settled all the same', async (t) => {
     const redis = await startRedis(t)
-    const writer = await openRedis(t, redis.url, { timeoutMs: 1_000 })
+    const writer = await openRedis(t, redis.url, { timeoutMs: 1_500 })
     const take = (changes: readonly Told[]) => {
       if (changes.some((change) => keyOf(change) === 'k/2')) throw new Error('refused')
     }
@@ -67,9 +67,9 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await writer.commit([{ put: 'k/0', value: '' }])
     redis.pause()
     const first = writer.commit([{ put: 'k/1', value: '' }]).catch(() => 'given up')
-    await delay(200)
+    await delay(100)
     const second = writer.commit([{ put: 'k/2', value: '' }]).catch(() => 'given up')
-    await delay(500)
+    await delay(900)
     const behind = [3, 4].map((nth) => writer.commit([{ put: `k/${nth}`, value: '' }]))
     await second
     redis.resume()
@@ -192,7 +192,12 @@ t.test('following', { skip: withoutRedis }, async (t) => {
 
   t.test('nor when Redis is killed and comes back', async (t) => {
     const redis = await startRedis(t)
-    const [writer, follower] = [await openRedis(t, redis.url), await openRedis(t, redis.url)]
+    // Redis may take longer to start than a commit usually waits.
+    const patient = { timeoutMs: 30_000 }
+    const [writer, follower] = [
+      await openRedis(t, redis.url, patient),
+      await openRedis(t, redis.url, patient),
+    ]
     const { told, until } = follow(follower)
     const all = numbered(400)
     const committing = commitOneByOne(writer, all)
@@ -239,14 +244,16 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     await write('k/2')
     await until(() => gaps.length === 1)
     await write('k/3')
-    await until(() => told.length === 2)
+    await until(() => told.at(-1) === 'put k/3=x')
     await redis.kill()
     rmSync(join(redis.directory, 'appendonlydir'), { recursive: true })
     await redis.restart()
     await until(() => gaps.length === 2)
     await write('k/4')
-    await until(() => told.length === 3)
-    t.strictSame(told, ['put k/1=x', 'put k/3=x', 'put k/4=x'])
+    await until(() => told.at(-1) === 'put k/4=x')
+    // `k/2` is told as well if the follower noticed the loss before it was written.
+    const others = told.filter((change) => change !== 'put k/2=x')
+    t.strictSame(others, ['put k/1=x', 'put k/3=x', 'put k/4=x'])
     t.equal(await text(follower, 'k/4'), 'x')
   })
 
@@ -317,8 +324,9 @@ t.test('following', { skip: withoutRedis }, async (t) => {
     const { told, until } = follow(follower)
     const times: number[] = []
     for (const [index, key] of numbered(50).entries()) {
-      const start = performance.now()
       await writer.commit([{ tell: 'n', value: key }])
+      // Without the time of the commit itself: Redis may be slow to write to its disk.
+      const start = performance.now()
       await until(() => told.length > index)
       times.push(performance.now() - start)
     }

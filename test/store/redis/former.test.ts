@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
 import { moveFormerStore } from '../../../store/redis/former.ts'
 import { formerKeysOf, keysOf } from '../../../store/redis/script.ts'
@@ -22,15 +21,20 @@ t.test('the store of the release before is moved', { skip: withoutRedis }, async
 
   await fillRedis(client, former)
   await t.test('not while nodes of that release run', async (t) => {
-    const signs = setInterval(() => void sign(), 20)
-    const sign = async () =>
-      client.hset(formerKeys.head, 'id', (await client.xadd(formerKeys.log, '*', 'a', 'b')) ?? '')
+    const sign = (await client.xadd(formerKeys.log, '*', 'a', 'b')) ?? ''
+    let signed: Promise<unknown> | undefined
     await t.rejects(
-      moveFormerStore(of),
+      moveFormerStore({
+        ...of,
+        // Long enough: Redis takes the sign before the second look.
+        watchMs: 1_000,
+        onMembers() {
+          signed = client.hset(formerKeys.head, 'id', sign)
+        },
+      }),
       /^nodes of the former release run on the Redis on 127.0.0.1:\d+ \(vm:\d+\): stop all of them, then start this one again$/,
     )
-    clearInterval(signs)
-    await delay(50)
+    await signed
     t.equal(await client.exists(keysOf('hub:test').values), 0)
   })
 

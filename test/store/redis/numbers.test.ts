@@ -84,7 +84,7 @@ t.test('numbers on a store that nodes share', { skip: withoutRedis }, async (t) 
 
   t.test('what was given up and applied all the same is told with its numbers', async (t) => {
     const own = await startRedis(t)
-    const store = await openRedis(t, own.url, { timeoutMs: 300 })
+    const store = await openRedis(t, own.url, { timeoutMs: 2_000 })
     const told = toldTo(store)
     await store.commit(entriesOf('known'))
     own.pause()
@@ -113,7 +113,8 @@ t.test('numbers on a store that nodes share', { skip: withoutRedis }, async (t) 
     const refusal = { message: /must start again/ }
     await t.rejects(store.commit([{ put: 'place', value: 'of a lost past' }]), refusal)
     await t.rejects(store.commit([{ put: 'place', value: 'of a lost past' }]), refusal, 'nor later')
-    t.match(await gap, refusal, 'it starts again')
+    // The reader of the log may have noticed the loss first.
+    t.match(await gap, { message: /must start again|no longer has the entry/ }, 'it starts again')
     t.equal(await text(other, 'place'), undefined)
     const third = await openRedis(t, redis.url, space)
     t.equal(await third.commit(entriesOf('next')), 3, 'who knows nothing of it goes on')

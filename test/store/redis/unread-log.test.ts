@@ -12,7 +12,7 @@ t.test('a log of changes that this node may not read', { skip: withoutRedis }, a
   const states: { up: boolean; reason?: string }[] = []
   const changed = new EventTarget()
   const store = await openRedis(t, redis.url, {
-    timeoutMs: 300,
+    timeoutMs: 1_500,
     onReading(state) {
       states.push(state)
       changed.dispatchEvent(new Event('change'))

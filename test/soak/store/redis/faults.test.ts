@@ -4,6 +4,7 @@ import t from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { keysOf } from '../../../../store/redis/script.ts'
 import { freePort } from '../../../free-port.ts'
+import { patienceMs } from '../../../patience.ts'
 import { startRedis, withoutRedis } from '../../../redis-server.ts'
 import { entries, numbered, openRedis, text } from '../../../store/open-redis.ts'
 import { startNetwork } from '../../../store/slow-network.ts'
@@ -13,17 +14,17 @@ const put = (key: string, value = 'x') => ({ put: key, value })
 t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   t.test('without Redis a store does not open, and says why', async (t) => {
     const port = await freePort()
-    const start = performance.now()
+    const awakeMs = countAwake()
     const error = await openRedisStore({
       server: { url: `redis://hub:geheim@127.0.0.1:${port}` },
       project: 'hub',
       stage: 'test',
-      timeoutMs: 300,
+      timeoutMs: 2_000,
     }).catch((error: unknown) => error)
-    t.ok(performance.now() - start < 1_500)
+    t.ok(awakeMs() < 5_000)
     t.match(error, {
       message: `the Redis on 127.0.0.1:${port} cannot be used`,
-      cause: { message: /^Redis did not answer within 300 ms \(connect ECONNREFUSED/ },
+      cause: { message: /^Redis did not answer within 2000 ms \(connect ECONNREFUSED/ },
     })
     t.notMatch(inspect(error, { depth: 9, showHidden: true }), /geheim/)
   })
@@ -32,20 +33,20 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t)
     const states: boolean[] = []
     const store = await openRedis(t, redis.url, {
-      timeoutMs: 400,
+      timeoutMs: 2_000,
       onConnection: ({ up }) => states.push(up),
     })
     await store.commit([put('k/before')])
     await redis.kill()
     while (states.length === 0) await delay(5)
-    const start = performance.now()
-    const message = /^not committed, nothing of it was applied: Redis did not answer within 400 ms \(.+\)$/
+    const awakeMs = countAwake()
+    const message = /^not committed, nothing of it was applied: Redis did not answer within 2000 ms \(.+\)$/
     await Promise.all([
       ...numbered(20).map((key) => t.rejects(store.commit([put(key)]), { message })),
-      t.rejects(store.get('k/before'), { message: /^Redis did not answer within 400 ms/ }),
-      t.rejects(entries(store, 'k/'), { message: /^Redis did not answer within 400 ms/ }),
+      t.rejects(store.get('k/before'), { message: /^Redis did not answer within 2000 ms/ }),
+      t.rejects(entries(store, 'k/'), { message: /^Redis did not answer within 2000 ms/ }),
     ])
-    t.ok(performance.now() - start < 1_500)
+    t.ok(awakeMs() < 5_000)
     await redis.restart()
     t.equal(await eventually(() => text(store, 'k/before')), 'x')
     await store.commit([put('k/after')])
@@ -55,7 +56,8 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
 
   t.test('a restart within the time is not noticed', async (t) => {
     const redis = await startRedis(t)
-    const store = await openRedis(t, redis.url)
+    // Redis may take longer to start than a commit usually waits.
+    const store = await openRedis(t, redis.url, { timeoutMs: 30_000 })
     const commits: Promise<unknown>[] = []
     for (const key of numbered(200)) {
       commits.push(store.commit([put(key)]))
@@ -69,7 +71,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
 
   t.test('a Redis that hangs does not keep anybody waiting, and a late commit overtakes none', async (t) => {
     const redis = await startRedis(t)
-    const store = await openRedis(t, redis.url, { timeoutMs: 300 })
+    const store = await openRedis(t, redis.url, { timeoutMs: 2_000 })
     for (const round of [1, 2, 3]) {
       await store.commit([put('k/1', 'first')])
       redis.pause()
@@ -90,8 +92,8 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
   t.test('a connection that went dead is replaced', async (t) => {
     const redis = await startRedis(t)
     const network = await startNetwork(t, redis.port)
-    const store = await openRedis(t, network.url, { timeoutMs: 400 })
-    const follower = await openRedis(t, network.url, { timeoutMs: 400 })
+    const store = await openRedis(t, network.url, { timeoutMs: 2_000 })
+    const follower = await openRedis(t, network.url, { timeoutMs: 2_000 })
     const told = new Promise((resolve, reject) => follower.follow(resolve, reject))
     await delay(50)
     network.freeze()
@@ -105,9 +107,12 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     const redis = await startRedis(t)
     const network = await startNetwork(t, redis.port, { delayMs: 50 })
     const store = await openRedis(t, network.url)
-    const start = performance.now()
+    await store.commit([put('k/1')])
+    const client = redis.client()
+    await client.config('RESETSTAT')
     await Promise.all(numbered(100).map((key) => store.commit([put(key)])))
-    t.ok(performance.now() - start < 1_000)
+    const [, calls] = /cmdstat_evalsha:calls=(\d+)/.exec(await client.info('commandstats')) ?? []
+    t.ok(Number(calls) <= 3, `${calls} calls`)
   })
 
   t.test('a backlog is no fault: commits wait while Redis answers those before them', async (t) => {
@@ -192,7 +197,7 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
 
   t.test('a Redis that is loading is waited for', async (t) => {
     const redis = await startRedis(t, ['key-load-delay 1000', 'loading-process-events-interval-bytes 1024'])
-    const store = await openRedis(t, redis.url)
+    const store = await openRedis(t, redis.url, { timeoutMs: 30_000 })
     await store.commit(numbered(500).map((key) => put(key)))
     await redis.client().bgrewriteaof()
     await redis.kill()
@@ -225,13 +230,13 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
 
   t.test('closing ends in time, also without Redis', async (t) => {
     const redis = await startRedis(t)
-    const store = await openRedis(t, redis.url, { timeoutMs: 300 })
+    const store = await openRedis(t, redis.url, { timeoutMs: 2_000 })
     store.follow(failed, failed)
     await redis.kill()
-    const start = performance.now()
+    const awakeMs = countAwake()
     const committing = store.commit([put('k/1')])
     await Promise.all([store.close(), t.rejects(committing)])
-    t.ok(performance.now() - start < 1_500)
+    t.ok(awakeMs() < 5_000)
   })
 })
 
@@ -240,9 +245,21 @@ function failed(): never {
   throw new Error('called')
 }
 
-/** Calls `attempt` until it succeeds. Rejects with its error after 8 s. */
+/** Starts to count milliseconds. While this process stands still, the count rises by 50 at most. */
+function countAwake(): () => number {
+  let count = 0
+  const timer = setInterval(() => {
+    count += 50
+  }, 50).unref()
+  return () => {
+    clearInterval(timer)
+    return count
+  }
+}
+
+/** Calls `attempt` until it succeeds. Rejects with its error after `patienceMs`. */
 async function eventually<T>(attempt: () => Promise<T>): Promise<T> {
-  const end = performance.now() + 8_000
+  const end = performance.now() + patienceMs
   for (;;) {
     try {
       return await attempt()

@@ -34,7 +34,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
 
   t.test('without one in time a commit rejects as one that may have been applied', async (t) => {
     const { master, replica } = await startPair(t)
-    const store = await openRedis(t, master.url, { replicas: 1, timeoutMs: 400 })
+    const store = await openRedis(t, master.url, { replicas: 1, timeoutMs: 2_000 })
     const told: string[] = []
     store.follow((changes) => {
       for (const change of changes) if ('put' in change) told.push(change.put)
@@ -63,7 +63,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
 
   t.test('as many as there should be', async (t) => {
     const { master } = await startPair(t)
-    const store = await openRedis(t, master.url, { replicas: 2, timeoutMs: 400 })
+    const store = await openRedis(t, master.url, { replicas: 2, timeoutMs: 2_000 })
     await t.rejects(store.commit([put('k/1')]), { message: /1 of 2 replicas of Redis have it$/ })
   })
 
@@ -89,7 +89,7 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
         const server = { sentinels: [{ host: '127.0.0.1', port: sentinel.port }], name: 'hub' }
         const open = async () => {
           const space = { project: 'hub', stage: 'test' }
-          const store = await openRedisStore({ server, ...space, replicas, timeoutMs: 20_000 })
+          const store = await openRedisStore({ server, ...space, replicas, timeoutMs: 60_000 })
           t.teardown(() => store.close())
           return store
         }
