@@ -11,7 +11,7 @@ import { createStop, type Stop } from './stop.ts'
 import { type Subscriber, startSubscriber } from './subscribers.ts'
 
 /** How long the last events may take to arrive, milliseconds. */
-const settleMs = 5_000
+const settleMs = 30_000
 
 interface Options {
   /** Seconds after which the demonstration ends. Absent: Ctrl-C ends it. */

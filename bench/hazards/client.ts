@@ -16,8 +16,10 @@ export interface Opening {
   acknowledges?: boolean
 }
 
-/** Longest wait for a packet, milliseconds. */
+/** Longest wait for a packet that may not come, milliseconds. */
 const patienceMs = 8000
+/** Longest wait for a packet that every system sends, milliseconds. */
+export const longPatienceMs = 60_000
 
 let lastClient = 0
 

@@ -1,6 +1,6 @@
 import { control, controlTopic, playing, playingTopic } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
-import type { Client } from './client.ts'
+import { type Client, longPatienceMs } from './client.ts'
 
 /** `mark`: a time in the payload by which the bench recognises the event. */
 export interface Marked {
@@ -54,6 +54,6 @@ export async function missingAt(client: Client, events: readonly Marked[]): Prom
 
 /** Waits for messages that every system delivers. Throws without these messages, because nothing would be tested. */
 export async function expect(client: Client, isThere: (marks: readonly string[]) => boolean): Promise<void> {
-  const came = await client.until(() => isThere(marksOf(client)) || undefined)
+  const came = await client.until(() => isThere(marksOf(client)) || undefined, longPatienceMs)
   if (!came) throw new Error('what every subscriber gets did not come')
 }

@@ -45,8 +45,10 @@ export interface Receipts {
 }
 
 const readStamp = createStampReader()
-/** `finish` gives up after this time without a message, milliseconds. */
-const patienceMs = 5000
+/**
+ * `finish` gives up after this time without a message, milliseconds. A pause of the machine must not look like a loss.
+ */
+const patienceMs = 30_000
 
 let joined: Joining | undefined
 const members: Member[] = []

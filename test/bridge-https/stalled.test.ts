@@ -28,7 +28,7 @@ const textBytes = 8 * 1024 * 1024
 const shared = Buffer.alloc(textBytes, 'x')
 
 t.test('who does not read an answer does not keep the connection', async (t) => {
-  const hub = await startListener(t, { maxConnections: 1, stalledMs: 200 })
+  const hub = await startListener(t, { maxConnections: 1, stalledMs: 3_000 })
   const options = { host: 'localhost', port: hub.httpsPort, ca: readFileSync(hub.caPath) }
 
   const stalled = await secured(connect(options))

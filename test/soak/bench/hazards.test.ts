@@ -14,8 +14,8 @@ const quick = Object.entries<Hazard>(hazards).flatMap(([name, { alone }]) => (al
 /** Hazards that are races: whether they show depends on the machine. */
 const races = ['live-message-overtaken']
 
-async function shownOn(peer: string): Promise<{ looked: string[]; shown: string[] }> {
-  const options = ['hazards', '--peers', peer, '--only', quick.join(), '--json']
+async function shownOn(peer: string, names = quick): Promise<{ looked: string[]; shown: string[] }> {
+  const options = ['hazards', '--peers', peer, '--only', names.join(), '--json']
   const { stdout } = await promisify(execFile)(command, [...words, ...options])
   const rows: { case: string; figures: { shown: number } }[] = JSON.parse(stdout).results.hazards.rows
   const shown = rows.filter(({ figures }) => figures.shown === 1)
@@ -37,8 +37,11 @@ for (const peer of ['hub', 'redis']) {
 t.test('they are shown on Aedes on Redis', { skip: withoutRedis }, async (t) => {
   const { looked, shown } = await shownOn('aedes-redis')
   t.strictSame(looked, quick)
-  t.strictSame(
-    quick.filter((name) => !shown.includes(name) && !races.includes(name)),
-    [],
-  )
+  let missing = quick.filter((name) => !shown.includes(name) && !races.includes(name))
+  // The bench waits a second for some of them. A pause of the machine can hide these, but not time after time.
+  for (let again = 0; again < 2 && missing.length > 0; again++) {
+    const { shown } = await shownOn('aedes-redis', missing)
+    missing = missing.filter((name) => !shown.includes(name))
+  }
+  t.strictSame(missing, [])
 })

@@ -217,11 +217,14 @@ t.test('above the publish rate there is a 429 that says when to go on', async (t
   const hub = await startTestHub(t, { HUB_PUBLISH_RATE: '1' })
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)
+  const began = performance.now()
   const answers = await Promise.all(
-    Array.from({ length: 6 }, () => api.call('POST', playingPath, { token, body: minimum })),
+    Array.from({ length: 10 }, () => api.call('POST', playingPath, { token, body: minimum })),
   )
   const refused = answers.filter(({ status }) => status === 429)
-  t.ok(refused.length >= 2)
+  // A burst of two, and one more for each second that a slow machine takes.
+  const most = 2 + (performance.now() - began) / 1000
+  t.ok(answers.length - refused.length <= most, `${refused.length} of ${answers.length}`)
   for (const { json, headers } of refused) {
     t.same(json, { message: 'Too many requests, try again later', trace: null })
     t.match(headers['retry-after'], /^\d+$/)

@@ -16,7 +16,10 @@ import { createPublisher, markerOf } from '../fence/publishers.ts'
  */
 const rounds = Number(process.env.CRASH_ROUNDS ?? 3)
 const seed = process.env.CRASH_SEED ?? '1'
-/** The hub sends a session its messages within this time after a log-in or an accepted event, milliseconds. */
+/**
+ * The hub sends a session its messages within this time after a log-in or an accepted event, milliseconds. The time for
+ * which the machine holds everything up comes on top.
+ */
 const servedMs = 1_000
 
 onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, async (t, store) => {
@@ -108,9 +111,11 @@ interface Visit {
   until: number
   /**
    * The session must get the events accepted between `from` and `begun`. If the client leaves by itself, `begun` is
-   * `servedMs` before `until`, because the hub needs that time to send. Otherwise `begun` is `until`.
+   * `servedMs + heldUpMs` before `until`, because the hub needs that time to send. Otherwise `begun` is `until`.
    */
   begun: number
+  /** The longest time for which the machine held up this process or the node, milliseconds. */
+  heldUpMs: number
 }
 
 interface Visited {
@@ -124,7 +129,7 @@ interface Visited {
  * Acknowledged events that a session of QoS 1 or 2 misses. Of the events after its SUBSCRIBE, the hub owes the session:
  * - all control events
  * - all events that were accepted during a visit
- * - if a visit is longer than `servedMs`: of each topic, the newest event before the visit, or a later one
+ * - if a visit is longer than `servedMs + heldUpMs`: of each topic, the newest event before the visit, or a later one
  */
 function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly Sent[]): string[] {
   if (qos === 0) return []
@@ -136,7 +141,7 @@ function missing({ qos, record, visits, subscribedAt }: Visited, sent: readonly 
   const ofEach = wanted
     .filter(({ marker }) => !got.has(marker))
     .map((event) => `${record.clientId} misses ${event.marker} (${event.kind}, ${placeOf(event, visits)})`)
-  const served = visits.filter(({ from, until }) => until - from > servedMs)
+  const served = visits.filter(({ from, until, heldUpMs }) => until - from > servedMs + heldUpMs)
   const newest = served.flatMap((visit) =>
     [...newestBefore(visit, due)].filter(([topic, event]) => {
       const since = sent
@@ -210,7 +215,9 @@ function createVisitor(parts: {
         await comeIn()
         const stay = habit === 'stays' ? Infinity : random.between(50, 1_500)
         for (const end = performance.now() + stay; client?.isOpen && performance.now() < end && !isOver(); ) {
+          const due = performance.now() + 20
           await delay(20)
+          noteDelay(due)
         }
         if (habit === 'stays' || isOver()) continue
         await goOut()
@@ -222,11 +229,20 @@ function createVisitor(parts: {
   async function goOut(): Promise<void> {
     const visit = visits.at(-1)
     if (visit && client?.isOpen) {
-      visit.until = performance.now()
-      visit.begun = visit.until - servedMs
+      const asked = performance.now()
+      await client.settled().catch(() => undefined)
+      noteDelay(asked)
+      visit.until = Math.min(visit.until, performance.now())
+      visit.begun = visit.until - servedMs - visit.heldUpMs
     }
     if (random.happens(0.5)) client?.cut()
     else await client?.leave()
+  }
+
+  /** Something in the present visit was due at `due`, and happens only now. */
+  function noteDelay(due: number): void {
+    const visit = visits.at(-1)
+    if (visit) visit.heldUpMs = Math.max(visit.heldUpMs, performance.now() - due)
   }
 
   /** Connects the client if it is not connected. Tries until it succeeds. */
@@ -243,7 +259,7 @@ function createVisitor(parts: {
             record.received.push({ marker, at: performance.now(), ...flags, connection })
           },
         })
-        const visit: Visit = { asked, from: performance.now(), until: Infinity, begun: Infinity }
+        const visit: Visit = { asked, from: performance.now(), until: Infinity, begun: Infinity, heldUpMs: 0 }
         visits.push(visit)
         void client.closed.then(() => {
           visit.until = Math.min(visit.until, performance.now())

@@ -138,8 +138,12 @@ onEachStore('over HTTPS it costs as much of the publish rate as the event', asyn
   const api = await openApi(t, hub)
   const { token } = await addUser(hub, api, own)
   const body = playing(livestream)
+  const began = performance.now()
   const answers = await Promise.all(
-    [1, 2, 3, 4].map(() => api.call('POST', `${path}?dryRun=true`, { token, body })),
+    Array.from({ length: 10 }, () => api.call('POST', `${path}?dryRun=true`, { token, body })),
   )
-  t.ok(answers.some(({ status }) => status === 429))
+  const accepted = answers.filter(({ status }) => status !== 429)
+  // A burst of two, and one more for each second that a slow machine takes.
+  const most = 2 + (performance.now() - began) / 1000
+  t.ok(accepted.length <= most, `${accepted.length} of ${answers.length}`)
 })

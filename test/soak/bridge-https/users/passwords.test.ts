@@ -34,12 +34,13 @@ t.test('one is worked on at a time, and too many are sent away at once', async (
 t.test('somebody who does not exist costs as much time as somebody who does', async (t) => {
   const passwords = createPasswords()
   const hash = await passwords.hash('a long password')
-  const times = { known: 0, unknown: 0 }
+  // The shortest of five rounds: a pause of the machine lengthens the others only.
+  const times = { known: Infinity, unknown: Infinity }
   for (let round = 0; round < 5; round++) {
     for (const who of ['known', 'unknown'] as const) {
       const started = performance.now()
       await passwords.verify('wrong', who === 'known' ? hash : undefined)
-      times[who] += performance.now() - started
+      times[who] = Math.min(times[who], performance.now() - started)
     }
   }
   const ratio = times.known / times.unknown
