@@ -1,5 +1,5 @@
 import type { EventClass } from '../event/kind.ts'
-import { inTime } from '../store/deadline.ts'
+import { inTimeOr } from '../store/deadline.ts'
 import { type AedesImportParts, createAedesImport } from './aedes-redis/import-command.ts'
 import type { Audit } from './audit.ts'
 import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
@@ -165,7 +165,7 @@ export function createCommands(parts: CommandParts): Commands {
 
   function whyNotCaughtUp(): Promise<string | undefined> {
     const caughtUp = parts.catchUp().then(() => undefined, reasonOf)
-    return inTime(caughtUp, catchUpMs, `no answer within ${catchUpMs} ms`)
+    return inTimeOr(caughtUp, catchUpMs, `no answer within ${catchUpMs} ms`)
   }
 }
 

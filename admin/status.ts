@@ -4,7 +4,7 @@ import type { Certificates } from '../certs/certificates.ts'
 import type { Config } from '../config/config.ts'
 import { version } from '../config/version.ts'
 import type { QueueTotals } from '../delivery/queue-list.ts'
-import { inTime } from '../store/deadline.ts'
+import { inTimeOr } from '../store/deadline.ts'
 import type { Replacement } from '../store/level/repair.ts'
 import type { StoreState } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
@@ -157,7 +157,7 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
 
   function asked(waitMs: number): Promise<string | undefined> {
     if (probe === undefined || now() - probe.at >= probeIntervalMs) probe = { at: now(), problem: ask() }
-    return inTime(probe.problem, waitMs, `it has not answered for ${waitMs} ms`)
+    return inTimeOr(probe.problem, waitMs, `it has not answered for ${waitMs} ms`)
   }
 
   function ask(): Promise<string | undefined> {

@@ -155,9 +155,17 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
     /** Takes a token and returns 0, or returns the milliseconds until there is a token. `now`: `performance.now()`. */
     take,
 
-    /** Charges the cost of an event beyond its first token. */
+    /**
+     * Charges the cost of an event beyond its first token. A PUBLISH that waits behind a cheap event goes on at once.
+     * Behind an expensive one it goes on in the next turn of the event loop: by then, a PUBLISH has been charged.
+     */
     charge(username: string, cost: number, now: number): void {
-      if (rate === 0 || cost <= 0) return
+      if (rate === 0) return
+      if (cost <= 0) {
+        // Not before the caller has settled this event.
+        if (buckets.get(username)?.next) process.nextTick(goOn, username)
+        return
+      }
       const tokens = Math.min(cost, size - 1)
       spend(username, tokens, now)
       tellOthers(username, tokens)
@@ -180,18 +188,14 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
   function bucketOf(username: string, now: number): Bucket {
     const known = buckets.get(username)
     if (known) {
-      known.tokens = tokensAt(known, now)
+      known.tokens = tokensAt(known, now, rate)
       known.at = now
       return known
     }
     if (buckets.size >= bucketsKept) dropFull(now)
-    const bucket: Bucket = { tokens: size, at: now, waiting: undefined }
+    const bucket: Bucket = { tokens: size, at: now, waiting: undefined, next: undefined }
     buckets.set(username, bucket)
     return bucket
-  }
-
-  function tokensAt({ tokens, at }: Bucket, now: number): number {
-    return Math.min(tokens + ((now - at) / 1000) * rate, size)
   }
 
   /** Starts one timer for all waiting PUBLISHes of a credential. With a timer each, all would wake up for one token. */
@@ -201,21 +205,33 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   function wake(username: string): void {
     const bucket = buckets.get(username)
-    if (!bucket?.waiting) return
-    const [resume] = bucket.waiting
-    if (!resume) {
-      bucket.waiting = undefined
-      return
+    while (bucket?.waiting) {
+      const [resume] = bucket.waiting
+      if (!resume) {
+        bucket.waiting = undefined
+        return
+      }
+      const wait = take(username, performance.now())
+      if (wait > 0) {
+        wakeLater(username, wait)
+        return
+      }
+      bucket.waiting.shift()
+      if (resume()) {
+        bucket.next = setImmediate(() => goOn(username))
+        return
+      }
+      giveBack(username)
     }
-    const wait = take(username, performance.now())
-    if (wait > 0) {
-      wakeLater(username, wait)
-      return
-    }
-    bucket.waiting.shift()
-    if (!resume()) giveBack(username)
-    // The rest of the cost is charged in this turn of the event loop, and must count for the next PUBLISH.
-    setImmediate(() => wake(username))
+  }
+
+  /** Wakes the next PUBLISH, unless `goOn` was called since the last one was let in. */
+  function goOn(username: string): void {
+    const bucket = buckets.get(username)
+    if (!bucket?.next) return
+    clearImmediate(bucket.next)
+    bucket.next = undefined
+    wake(username)
   }
 
   function giveBack(username: string): void {
@@ -225,9 +241,14 @@ export function createPublishRate(rate: number, store?: Store, channel = 'mqtt-p
 
   function dropFull(now: number): void {
     for (const [username, bucket] of buckets) {
-      if (!bucket.waiting && tokensAt(bucket, now) >= size) buckets.delete(username)
+      if (!bucket.waiting && tokensAt(bucket, now, rate) >= size) buckets.delete(username)
     }
   }
+}
+
+/** The tokens that a bucket has now: it fills with time, up to twice the rate. */
+function tokensAt({ tokens, at }: Bucket, now: number, rate: number): number {
+  return Math.min(tokens + ((now - at) / 1000) * rate, rate * 2)
 }
 
 interface Bucket {
@@ -236,4 +257,6 @@ interface Bucket {
   at: number
   /** PUBLISHes that wait for a token. Undefined: none waits, and no timer runs. */
   waiting: (() => boolean)[] | undefined
+  /** Wakes the next PUBLISH if the one let in last is not cheap, or is never decided. */
+  next: NodeJS.Immediate | undefined
 }

@@ -21,7 +21,7 @@ export function startDeadline(ms: number, over: () => void): () => void {
 }
 
 /** Settles like `promise`, or resolves with `late` if `promise` has not settled after `ms` milliseconds. */
-export function inTime<T, Late>(promise: Promise<T>, ms: number, late: Late): Promise<T | Late> {
+export function inTimeOr<T, Late>(promise: Promise<T>, ms: number, late: Late): Promise<T | Late> {
   return new Promise((resolve, reject) => {
     const end = startDeadline(ms, () => resolve(late))
     promise.then(resolve, reject).finally(end)

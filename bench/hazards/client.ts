@@ -16,9 +16,9 @@ export interface Opening {
   acknowledges?: boolean
 }
 
-/** Longest wait for a packet that may not come, milliseconds. */
+/** Longest wait for a packet where the caller names no other, milliseconds. */
 const patienceMs = 8000
-/** Longest wait for a packet that every system sends, milliseconds. */
+/** Longest wait for a packet without which nothing is tried, milliseconds. */
 export const longPatienceMs = 60_000
 
 let lastClient = 0

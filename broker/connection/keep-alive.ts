@@ -20,15 +20,16 @@ export function watchKeepAlive(
     clearImmediate(turn)
   }
 
-  /** Looks after `ms` milliseconds. After a pause of this node, what came meanwhile is read before `setImmediate`. */
+  /** Looks after `ms` milliseconds. In `setImmediate`, what came during a pause of this node has been read. */
   function wait(ms: number): void {
     timer = setTimeout(() => {
-      turn = setImmediate(check)
+      const now = performance.now()
+      turn = setImmediate(() => check(now))
     }, ms).unref()
   }
 
-  function check(): void {
-    const left = (lastHeard() ?? performance.now()) + limit - performance.now()
+  function check(now: number): void {
+    const left = (lastHeard() ?? now) + limit - now
     if (left <= 0) silent(limit)
     else wait(left)
   }

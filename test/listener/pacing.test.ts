@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { costOf, createPacing, createPublishRate } from '../../listener/pacing.ts'
+import { stall } from '../stall.ts'
 
 t.test('so many are let through in one turn, the others follow in the order of the calls', async (t) => {
   const pacing = createPacing(2)
@@ -115,6 +116,40 @@ t.test('all connections of a credential wait in one line, and who is gone costs 
   })
   t.equal(resumed[0], 'first')
   t.equal(resumed.length, 1002)
+})
+
+t.test('behind a cheap event the next goes on at once, behind an expensive one a turn later', async (t) => {
+  const alive = setInterval(() => undefined, 1000) // The timers of the limit do not keep the process alive.
+  t.teardown(() => clearInterval(alive))
+  for (const [cost, turns] of [
+    [0, 1],
+    [0.5, 5],
+    [undefined, 5],
+  ] as const) {
+    const rate = createPublishRate(20)
+    for (let event = 0; event < 40; event++) rate.take('a', performance.now())
+    let turn = 0
+    const resumedIn = new Set<number>()
+    await new Promise<void>((resolve) => {
+      for (let event = 1; event <= 5; event++) {
+        rate.enter('a', () => {
+          resumedIn.add(turn)
+          // The broker decides a little later in the same turn. It never decides for a connection that ends now.
+          if (cost !== undefined) process.nextTick(() => rate.charge('a', cost, performance.now()))
+          if (event === 5) resolve()
+          return true
+        })
+      }
+      // During the pause, there are tokens for all of them.
+      stall(1_000)
+      const count = () => {
+        turn++
+        if (resumedIn.size < turns) setImmediate(count)
+      }
+      setImmediate(count)
+    })
+    t.equal(resumedIn.size, turns, `cost ${cost}`)
+  }
 })
 
 t.test('a debt stays one for as long as it takes, not for a window of time', async (t) => {

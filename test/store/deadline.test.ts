@@ -1,10 +1,10 @@
 import { stat } from 'node:fs/promises'
 import t from 'tap'
-import { inTime } from '../../store/deadline.ts'
+import { inTimeOr } from '../../store/deadline.ts'
 import { stall } from '../stall.ts'
 
 t.test('an answer that came during a pause of this node is in time', async (t) => {
-  const answer = inTime(
+  const answer = inTimeOr(
     stat('/').then(() => 'answered'),
     100,
     'late',
@@ -14,6 +14,6 @@ t.test('an answer that came during a pause of this node is in time', async (t) =
 })
 
 t.test('without an answer the time is over, and an error is no answer', async (t) => {
-  t.equal(await inTime(new Promise(() => {}), 20, 'late'), 'late')
-  await t.rejects(inTime(Promise.reject(new Error('refused')), 20, 'late'), { message: 'refused' })
+  t.equal(await inTimeOr(new Promise(() => {}), 20, 'late'), 'late')
+  await t.rejects(inTimeOr(Promise.reject(new Error('refused')), 20, 'late'), { message: 'refused' })
 })

@@ -23,7 +23,7 @@ export async function ask(
     patienceMs = usualPatienceMs,
   }: { body?: unknown; token?: string | undefined; patienceMs?: number | undefined } = {},
 ): Promise<Answer> {
-  const began = performance.now()
+  const askedAt = Date.now()
   try {
     const response = await fetch(path, {
       method,
@@ -36,7 +36,7 @@ export async function ask(
       signal: AbortSignal.timeout(patienceMs),
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    setClock(response, performance.now() - began)
+    setClock(response, askedAt)
     const answer: unknown = await response.json()
     const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN)
     return {

@@ -8,14 +8,14 @@ export function now(): number {
 /** A smaller difference of the clocks does not count, milliseconds: `date` has whole seconds. */
 const toleranceMs = 3_000
 
-/**
- * Sets the clock by an answer of the hub that took `tookMs` milliseconds. The hub wrote its `date` at some time during
- * these.
- */
-export function setClock(response: Response, tookMs: number): void {
+/** Sets the clock by an answer of the hub, unless it fits. `askedAt`: when the page asked, by `Date.now()`. */
+export function setClock(response: Response, askedAt: number): void {
   const date = Date.parse(response.headers.get('date') ?? '')
-  const difference = date - Date.now()
-  if (Number.isNaN(difference)) return
-  const isRight = difference < toleranceMs && difference > -toleranceMs - tookMs
-  ahead = isRight ? 0 : difference
+  if (Number.isNaN(date) || fits(ahead)) return
+  ahead = fits(0) ? 0 : date - Date.now()
+
+  /** The hub wrote its date after the question and before the answer. */
+  function fits(difference: number): boolean {
+    return date > askedAt + difference - toleranceMs && date < Date.now() + difference + toleranceMs
+  }
 }

@@ -55,11 +55,10 @@ export function tailArgs({ whose = '', outcome = '', item = '' }: Readonly<Recor
   }
 }
 
-/** False: the page does not know the names yet that it needs for the field `whose`. */
-export function canBeAsked({ whose = '' }: Readonly<Record<string, string>>): boolean {
-  const name = whose.trim()
-  const isName = name !== '' && !name.startsWith('urn:')
-  return !isName || livestreams.value !== undefined || livestreamsProblem.value !== undefined
+/** False: the names that the field `whose` needs are still being loaded. */
+export function hasNamesFor({ whose = '' }: Readonly<Record<string, string>>): boolean {
+  const isId = /^(urn:|crid:|$)/.test(whose.trim())
+  return isId || livestreams.value !== undefined || livestreamsProblem.value !== undefined
 }
 
 /** The URN of the institution that has this URN or name, or this acronym if no livestream has it as its name. */

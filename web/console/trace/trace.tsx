@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect } from 'preact/hooks'
 import { go, query } from '../../page/location.ts'
 import { institutions, livestreams } from '../names.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field, Moment } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'
-import { canBeAsked, looked, searchArgs, searchAt, searchOf, tailArgs, tailAt } from './asked.ts'
+import { hasNamesFor, looked, searchArgs, searchAt, searchOf, tailArgs, tailAt } from './asked.ts'
 import { DryRun } from './dry-run.tsx'
 import { Search } from './search.tsx'
 import { Tail } from './tail.tsx'
@@ -29,11 +29,11 @@ const pauseMs = 600
 export function Trace() {
   /** Number of searches so far: a new number searches the same terms again. */
   const nth = useSignal(0)
-  /** Number of the last submission. A newer one, or another view, takes its place. */
-  const submission = useRef(0)
+  /** The terms that were submitted and are not shown yet. Undefined: none are. */
+  const pending = useSignal<typeof looked.value | undefined>(undefined)
   useEffect(
     () => () => {
-      submission.current++
+      pending.value = undefined
     },
     [],
   )
@@ -49,14 +49,19 @@ export function Trace() {
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
-    const own = ++submission.current
     const typed = looked.value
+    if (pending.value === typed) return
+    pending.value = typed
+    const before = query.value
     const { item = '', ...others } = typed
     const name = item.trim()
     const isAlone = Object.values(others).every((text) => text.trim() === '')
     const mayBeId = name !== '' && name.length <= 500 && isAlone
     const shown = mayBeId ? await operate('events.show', { id: name }) : undefined
-    if (submission.current !== own) return
+    // A newer submission, or another view, takes the place of this one.
+    if (pending.value !== typed) return
+    pending.value = undefined
+    if (query.value !== before) return
     nth.value++
     // The node reads a short number as a position. The person may mean a playlistItemId that looks the same. So the
     // event is shown at once only if its id is `name`.
@@ -89,23 +94,16 @@ export function Trace() {
           <Moment typed={looked} name="before" label="Before" hint="Your local time" />
         </div>
         <div class="buttons">
-          <button type="submit" class="strong">
+          <button type="submit" class="strong" aria-disabled={pending.value === looked.value}>
             Search
           </button>
-          <button
-            type="button"
-            aria-pressed={searched === undefined}
-            onClick={() => {
-              submission.current++
-              go(tailAt)
-            }}
-          >
+          <button type="button" aria-pressed={searched === undefined} onClick={() => go(tailAt)}>
             Live tail
           </button>
         </div>
       </form>
       {searched?.item && <AtPosition name={searched.item.trim()} />}
-      {!canBeAsked(searched ?? settled.value) ? (
+      {!hasNamesFor(searched ?? settled.value) ? (
         <p class="panel muted" role="status">
           Loading the livestreams…
         </p>
