@@ -195,7 +195,7 @@ t.test('every folder and every file at the top has its place', async (t) => {
 t.test('every folder has its sentence in CONTRIBUTING, and every sentence its folder', async (t) => {
   const [, places = ''] = /^## Where a new thing goes$(.*?)^## /ms.exec(contributing) ?? []
   const rows = [...places.matchAll(/^\| (.+?) \| .{10,} \|$/gm)].flatMap(([, names = '']) => namesIn(names))
-  const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/']
+  const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/', 'findings/']
   const others = assemblers.map((name) => (name.endsWith('.ts') ? name : `${name}/`))
   t.strictSame(rows.sort(), [...wanted, ...others].sort())
 })
