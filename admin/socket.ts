@@ -2,6 +2,7 @@ import { chmod, lstat, mkdir, mkdtemp, rename, rm } from 'node:fs/promises'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { connect } from 'node:net'
 import { basename, dirname, join } from 'node:path'
+import { isRecord, parseJson } from '../event/json.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
 import { isLineByLine, sendLines } from './lines.ts'
@@ -62,13 +63,7 @@ export async function startAdminSocket(parts: { path: string; commands: Commands
     if (body === 'too long') return fault(413, 'request.size', 'the request is longer than 1 MiB')
     if (request.method !== 'POST') return fault(405, 'request.method', 'commands are sent with POST')
     const call = parseCall(body)
-    if (call === undefined) {
-      return fault(
-        400,
-        'request.invalid',
-        'the body must be a JSON object with args (an object) and who (a text)',
-      )
-    }
+    if ('problem' in call) return fault(400, 'request.invalid', call.problem)
     const performed = await perform(commandOf(request.url), call.args, call.who)
     if ('error' in performed) {
       const { code, message } = performed.error
@@ -175,19 +170,13 @@ function commandOf(url = '/'): string {
   }
 }
 
-function parseCall(body: Buffer): { args: Record<string, unknown>; who: string } | undefined {
-  try {
-    const call: unknown = JSON.parse(body.toString())
-    if (!isObject(call)) return undefined
-    const { args = {}, who } = call
-    return isObject(args) && typeof who === 'string' && who !== '' ? { args, who } : undefined
-  } catch {
-    return undefined
-  }
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
+function parseCall(body: Buffer): { args: Record<string, unknown>; who: string } | { problem: string } {
+  const parsed = parseJson(body)
+  const { args = {}, who } = 'value' in parsed && isRecord(parsed.value) ? parsed.value : {}
+  if (isRecord(args) && typeof who === 'string' && who !== '') return { args, who }
+  const problem = 'the body must be a JSON object with args (an object) and who (a text)'
+  const [first] = 'errors' in parsed ? parsed.errors : []
+  return { problem: first ? `${problem}: at ${first.path}: ${first.message}` : problem }
 }
 
 /** Resolves when the answer is written, or the client is gone. */

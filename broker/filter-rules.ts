@@ -1,4 +1,5 @@
 import { isTemporary } from '../acl/principal.ts'
+import { cut } from '../event/cut.ts'
 import { checkTopicFilter } from '../event/topic.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -57,7 +58,7 @@ export function createFilterRules(parts: {
     metrics.subscriptionsDenied.inc(denials.length)
     const { username } = principal
     const { reason } = first
-    const filter = first.filter.slice(0, 200)
+    const filter = cut(first.filter, 200)
     warn(username, { clientId, username, filter, reason, denied: denials.length })
   }
 }

@@ -1,6 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { mayPublish, type PublishDecision } from '../acl/access.ts'
 import type { Principal } from '../acl/principal.ts'
+import { cut } from '../event/cut.ts'
 import { errorItem } from '../event/error.ts'
 import { costOf, type createPublishRate, type Pacing } from '../listener/pacing.ts'
 import type { Change } from '../store/store.ts'
@@ -209,7 +210,7 @@ export function createInbox(parts: {
   ): Decided {
     metrics.publishesDenied.inc({ code })
     const { username } = principal
-    warnOfDenied(username, { username, clientId, topic: topic.slice(0, 200), isWill, code, reason })
+    warnOfDenied(username, { username, clientId, topic: cut(topic, 200), isWill, code, reason })
     const outcome = code === 'topic.invalid' ? 'invalid' : 'blocked'
     const error = errorItem(code, 'topic', `${topic}: ${reason}`)
     const institutions = readersOf(principal, topic)

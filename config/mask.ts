@@ -1,3 +1,5 @@
+import { cut } from '../event/cut.ts'
+
 const masked = '***'
 
 /**
@@ -33,5 +35,5 @@ function maskUrl(text: string): string {
 /** The value of a setting as error messages show it: masked, and cut after 200 characters. */
 export function show(name: string, value: unknown): string {
   const shown = JSON.stringify(mask(name, value))
-  return shown.length > 200 ? `${shown.slice(0, 200)}…` : shown
+  return shown.length > 200 ? `${cut(shown, 200)}…` : shown
 }

@@ -1,3 +1,5 @@
+import { cut } from './cut.ts'
+
 /** `published`: the error is only a warning. */
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
 
@@ -94,7 +96,7 @@ export function pathOf(...segments: readonly (string | number)[]): string {
   let path = '.'
   for (const [index, segment] of segments.entries()) {
     path += `${index > 0 ? '.' : ''}${printable(String(segment), maxQuoted)}`
-    if (path.length > maxPath) return `${path.slice(0, maxPath - 1)}…`
+    if (path.length > maxPath) return `${cut(path, maxPath - 1)}…`
   }
   return path
 }
@@ -173,8 +175,8 @@ function kindOfError(code: string): ErrorKind {
 /** `text` with control and invisible characters written as escapes, cut to `limit` characters. */
 function printable(text: string, limit: number): string {
   // Cut before escaping too: escaping all of a long text would waste time.
-  const escaped = text.slice(0, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
+  const escaped = cut(text, limit + 1).replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu, (character) => {
     return `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`
   })
-  return escaped.length > limit ? `${escaped.slice(0, limit - 1)}…` : escaped
+  return escaped.length > limit ? `${cut(escaped, limit - 1)}…` : escaped
 }

@@ -13,8 +13,8 @@ const maxValues = 10_000
 
 /**
  * Reads a payload as one JSON object. Refuses what readers could understand differently (duplicate keys, numbers beyond
- * double precision, `__proto__`), or what could exhaust them (nesting, number of values). Errors repeat no value: it
- * may be a password.
+ * double precision, `__proto__`), what stops some of them (half characters), or what could exhaust them (nesting, number
+ * of values). Errors repeat no value: it may be a password.
  */
 export function parseJson(payload: Uint8Array): { value: unknown } | { errors: ErrorItem[] } {
   if (!isUtf8(payload)) return refused('it is not valid UTF-8')
@@ -23,8 +23,8 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
   // Scan first: JSON.parse is slow with a hundred thousand open brackets or keys.
-  const { errors, isComplete } = scan(text)
-  if (!isComplete) return { errors }
+  const scanned = scan(text)
+  if (!scanned.isComplete) return { errors: scanned.errors?.items() ?? [] }
 
   let value: unknown
   try {
@@ -36,8 +36,54 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
     const name = typeof value === 'object' ? quote(value) : `a ${typeof value}`
     return refused(`it is ${name}, expected an object`)
   }
-  return errors.length > 0 ? { errors } : { value }
+  let { errors } = scanned
+  for (const path of halfCharacters(text, value)) {
+    errors ??= createErrorList()
+    errors.add(() => errorItem('payload.json', path, halfCharacter))
+    if (errors.isFull()) break
+  }
+  return errors ? { errors: errors.items() } : { value }
 }
+
+/** What is wrong where `halfCharacters` finds something. */
+export const halfCharacter = 'half a character, expected both halves of a surrogate pair'
+
+/**
+ * The paths of the texts and keys with half a character (a lone surrogate, RFC 8259 §8.2), one after the other. UTF-8
+ * cannot write one, and some JSON readers stop at it. `value` is what `JSON.parse` made of `text`. In valid UTF-8 only
+ * an escape can bring half a character, so a text without such an escape costs one search.
+ */
+export function* halfCharacters(text: string, value: unknown): Generator<string, undefined> {
+  if (!surrogateEscape.test(text)) return
+  // No recursion: what was not scanned before, such as a feed, may be nested deeply.
+  const open: Place[] = [{ value, key: undefined, inside: undefined }]
+  for (let place = open.pop(); place; place = open.pop()) {
+    const { key, value } = place
+    if (loneSurrogate.test(key ?? '') || (typeof value === 'string' && loneSurrogate.test(value))) {
+      yield pathOf(...keysOf(place))
+    }
+    if (typeof value !== 'object' || value === null) continue
+    for (const [key, inner] of Object.entries(value).reverse())
+      open.push({ value: inner, key, inside: place })
+  }
+}
+
+/** A value, and where it is. Undefined `key` and `inside`: the outermost value. */
+interface Place {
+  value: unknown
+  key: string | undefined
+  inside: Place | undefined
+}
+
+function keysOf(place: Place): string[] {
+  const keys: string[] = []
+  for (let at: Place | undefined = place; at?.key !== undefined; at = at.inside) keys.push(at.key)
+  // A longer path is cut anyway.
+  return keys.reverse().slice(0, 300)
+}
+
+const surrogateEscape = /\\u[dD][89a-fA-F]/
+const loneSurrogate = /\p{Cs}/u
 
 function refused(detail: string): { errors: ErrorItem[] } {
   return { errors: [errorItem('payload.json', '.', detail)] }
@@ -58,7 +104,7 @@ interface Level {
  * complete scan, the caller must also call JSON.parse. If JSON.parse refuses the text, the errors of the scan do not
  * count.
  */
-function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
+function scan(text: string): { errors: ErrorList | undefined; isComplete: boolean } {
   /** Made for the first error, because most payloads have none. */
   let errors = undefined as ErrorList | undefined
   const levels: Level[] = []
@@ -74,7 +120,7 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
       case '[':
         if (levels.length >= maxNesting) {
           report(`nested deeper than ${maxNesting} levels`)
-          return { errors: errors?.items() ?? [], isComplete: false }
+          return { errors, isComplete: false }
         }
         levels.push(character === '{' ? { keys: createKeys(), at: '' } : { keys: undefined, at: 0 })
         values++
@@ -116,13 +162,13 @@ function scan(text: string): { errors: ErrorItem[]; isComplete: boolean } {
         values++
         index = word.lastIndex
     }
-    if (errors?.isFull()) return { errors: errors.items(), isComplete: false }
+    if (errors?.isFull()) return { errors, isComplete: false }
     if (Math.max(values, keys) > maxValues) {
       add(() => errorItem('payload.json', '.', `more than ${maxValues} values`))
-      return { errors: errors?.items() ?? [], isComplete: false }
+      return { errors, isComplete: false }
     }
   }
-  return { errors: errors?.items() ?? [], isComplete: true }
+  return { errors, isComplete: true }
 
   function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')

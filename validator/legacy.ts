@@ -1,3 +1,4 @@
+import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/schema.ts'
 import type { EventOutcome } from '../telemetry/labelled-counters.ts'
@@ -122,7 +123,7 @@ export function createLegacy(parts: LegacyParts) {
     log.info(
       {
         ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
-        services: refused.slice(0, 5).map(({ externalId }) => externalId.slice(0, 200)),
+        services: refused.slice(0, 5).map(({ externalId }) => cut(externalId, 200)),
         error: blocked[0],
       },
       'event refused',

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
 import { type EventKind, kindByName } from '../event/kind.ts'
@@ -207,5 +208,5 @@ function namedIn(services: readonly unknown[]): string[] {
 
 /** Cuts a long text: enough remains for the publisher to recognise the event. */
 function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? value.slice(0, 500) : null
+  return typeof value === 'string' ? cut(value, 500) : null
 }

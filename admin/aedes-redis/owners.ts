@@ -1,4 +1,5 @@
 import { type Credential, hasEnded } from '../../acl/credential.ts'
+import { cut } from '../../event/cut.ts'
 import { refusal } from '../refusal.ts'
 
 /** Longest beginning of a client id that is tried as a user name. */
@@ -21,7 +22,7 @@ export function createOwners(
     const comma = line.lastIndexOf(',')
     const [clientId, username] = [line.slice(0, comma), line.slice(comma + 1).trim()]
     if (comma < 1 || username === '') {
-      const shown = JSON.stringify(line.slice(0, 100))
+      const shown = JSON.stringify(cut(line, 100))
       throw refusal(`users: line ${index + 1} is ${shown}, expected a client id, a comma and a user name`)
     }
     if (clientId.endsWith('*')) beginnings.set(clientId.slice(0, -1), username)

@@ -1,3 +1,4 @@
+import { cut } from '../../event/cut.ts'
 import type { LeftOut } from './left-out.ts'
 
 /** Maximum number of examples kept for each reason. */
@@ -55,5 +56,5 @@ function createPart() {
 }
 
 function short(text: string): string {
-  return text.length > maxTextLength ? `${text.slice(0, maxTextLength)}…` : text
+  return text.length > maxTextLength ? `${cut(text, maxTextLength)}…` : text
 }

@@ -1,4 +1,5 @@
 import { isTemporary, type Principal } from '../../acl/principal.ts'
+import { cut } from '../../event/cut.ts'
 import { originOf } from '../../listener/origin.ts'
 import { createLocks } from '../../store/lock.ts'
 import type { createRunningWork } from '../../store/running-work.ts'
@@ -184,7 +185,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
 
 /** Shortens a text for the log: strangers must not fill the disk. */
 function shortened(text: string | undefined): string | undefined {
-  return text?.slice(0, maxLogged)
+  return text && cut(text, maxLogged)
 }
 
 const maxLogged = 200

@@ -1,3 +1,4 @@
+import { cut } from '../../event/cut.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import type { Outcome, Target } from '../target.ts'
@@ -115,13 +116,13 @@ function readOutcome(returned: unknown): Outcome {
     return failed('the driver returned something that is no outcome')
   }
   return {
-    ...{ result, status: code, reason: String(reason ?? result).slice(0, maxReason) },
+    ...{ result, status: code, reason: cut(String(reason ?? result), maxReason) },
     ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
   }
 }
 
 function failed(reason: string): Outcome {
-  return { result: 'failed', status: null, reason: reason.slice(0, maxReason) }
+  return { result: 'failed', status: null, reason: cut(reason, maxReason) }
 }
 
 function toPluginItem(queue: string, item: WorkItem, payload: Buffer): PluginItem {

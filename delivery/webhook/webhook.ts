@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, rootCertificates } from 'node:tls'
+import { cut } from '../../event/cut.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
 import type { Outcome } from '../target.ts'
@@ -207,5 +208,5 @@ function describe(error: Error): string {
   const [, tlsReason] = openSslError.exec(error.message) ?? []
   if (tlsReason !== undefined) return `TLS: ${tlsReason}`
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
-  return `${code}${error.message}`.slice(0, 200)
+  return cut(`${code}${error.message}`, 200)
 }

@@ -1,3 +1,4 @@
+import { cut } from '../../event/cut.ts'
 import { isRecord } from '../../event/json.ts'
 import { kindByName } from '../../event/kind.ts'
 import { feedbackTopic } from '../../event/topic.ts'
@@ -138,7 +139,7 @@ export function isAsked(row: EventRow, { outcome, playlistItemId }: RowFilter): 
 }
 
 function textOf(value: unknown): string | null {
-  return typeof value === 'string' ? value.slice(0, maxText) : null
+  return typeof value === 'string' ? cut(value, maxText) : null
 }
 
 /** A publisher's text is cut to this many characters, for a table. */

@@ -68,10 +68,15 @@ t.test('what is no command is refused', async (t) => {
     ['/echo', { args: [], who: 'kim' }, 400, 'request.invalid'],
     ['/echo', { args: {} }, 400, 'request.invalid'],
     ['/echo', { args: {}, who: '' }, 400, 'request.invalid'],
+    ['/echo', '{"args":{"label":"\\ud83c"},"who":"kim"}', 400, 'request.invalid'],
+    ['/echo', '{"args":{"a":1,"a":2},"who":"kim"}', 400, 'request.invalid'],
     ['/echo', { args: { x: 'x'.repeat(1024 * 1024) }, who: 'kim' }, 413, 'request.size'],
   ] as const) {
     t.match(await post(path, url, body), { status, body: { error: { code } } }, `${url} ${code}`)
   }
+  t.match(await post(path, '/echo', '{"args":{"label":"\\ud83c"},"who":"kim"}'), {
+    body: { error: { message: /at \.args\.label: .*half a character/ } },
+  })
   t.match(await post(path, '/echo', '', 'GET'), {
     status: 405,
     body: { error: { code: 'request.method' } },

@@ -21,4 +21,5 @@ t.test('JSON that could be understood differently is refused by its place, witho
   const { problems = [] } = { problems: undefined, ...read('{"a":123456789012345678901}') }
   t.match(problems, [/^at \.a: .*out of range/])
   t.notMatch(problems.join(), /1234/)
+  t.match(read('{"smtp":{"from":"x\\udf39"}}'), { problems: [/^at \.smtp\.from: .*half a character/] })
 })

@@ -64,6 +64,17 @@ t.test('values are quoted short and printable', async (t) => {
   for (const [value, quoted] of cases) t.equal(quote(value), quoted)
 })
 
+t.test('a text of a publisher is cut between characters, never within one', async (t) => {
+  const half = /\p{Cs}/u
+  for (let length = 70; length < 90; length++) {
+    const text = `${'x'.repeat(length)}${'🎵'.repeat(400)}`
+    t.notMatch(quote(text), half, `quoted, ${length}`)
+    t.notMatch(pathOf(text, text, text, text, text), half, `path, ${length}`)
+    t.notMatch(errorItem('service.unknown', '.', text).message, half, `message, ${length}`)
+    t.notMatch(quote(text), /\\u/, `nothing whole is escaped, ${length}`)
+  }
+})
+
 t.test('a path starts at the event', async (t) => {
   t.equal(pathOf(), '.')
   t.equal(pathOf('start'), '.start')

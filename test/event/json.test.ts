@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { parseJson } from '../../event/json.ts'
+import { halfCharacters, parseJson } from '../../event/json.ts'
 
 t.test('an object is read', async (t) => {
   const texts = [
@@ -53,6 +53,17 @@ t.test('what is refused, and where', async (t) => {
     ],
     [`{${'"a":null,'.repeat(9_998)}"b":true}`, ['.a', /"a" occurs twice/]],
     [nested(65), [`.a${'.0'.repeat(63)}`, /deeper than 64/]],
+    ['{"a":"\\ud83c"}', ['.a', /half a character/]],
+    ['{"a":"\\uDF39"}', ['.a', /half a character/]],
+    ['{"a":"\\\\ud83c\\udf39"}', ['.a', /half a character/]],
+    ['{"\\ud83c":{"\\ud83c":"\\ud83c"}}', ['.\\u{d83c}', /half/], ['.\\u{d83c}.\\u{d83c}', /half/]],
+    ['{"a":[0,["\\ud83c x"]],"b":"x\\udf39\\ud83c"}', ['.a.1.0', /half/], ['.b', /half/]],
+    ['{"a":1,"a":"\\ud83c"}', ['.a', /twice/], ['.a', /half/]],
+    [
+      `{"a":[${'"\\ud83c",'.repeat(9_000)}1]}`,
+      ...Array.from({ length: 100 }, (_, index): [string, RegExp] => [`.a.${index}`, /half/]),
+      ['.', /Not listed/],
+    ],
   ]
   for (const [text, ...places] of cases) {
     const result = parseJson(Buffer.from(text))
@@ -168,5 +179,22 @@ t.test('hostile payloads of 400 kB are answered, with a bounded list of errors',
     const result = parseJson(Buffer.from(text))
     const errors = 'errors' in result ? result.errors.length : 0
     t.ok(errors <= 100, `${name}: ${errors} errors`)
+  }
+})
+
+t.test('the first half character of any JSON is found, however deep it lies', async (t) => {
+  const deep = `${'['.repeat(200_000)}"\\ud83c"${']'.repeat(200_000)}`
+  const cases: [text: string, path: string | undefined][] = [
+    ['"\\ud83c\\udf39"', undefined],
+    ['"\\\\ud83c"', undefined],
+    ['"\\ud83c"', '.'],
+    ['[{"a":1},{"b":"\\udf39"},"\\ud83c"]', '.1.b'],
+    ['{"__proto__":{"a":"\\ud83c"}}', '.__proto__.a'],
+  ]
+  for (const [text, path] of cases) t.equal(first(text), path, text)
+  t.match(first(deep), /^\.0\.0\.0.*…$/)
+
+  function first(text: string): string | undefined {
+    return halfCharacters(text, JSON.parse(text)).next().value
   }
 })

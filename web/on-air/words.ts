@@ -1,7 +1,9 @@
+import { cut } from '../../event/cut.ts'
+
 /** How a control state reads: `traffic-announcement` is `Traffic announcement`. */
 export function nameOfControl(name: string): string {
   const words = name.replace(/[-_]+/g, ' ').trim()
-  return words === '' ? 'Announcement' : words.slice(0, 1).toUpperCase() + words.slice(1, 80)
+  return words === '' ? 'Announcement' : words.slice(0, 1).toUpperCase() + cut(words.slice(1), 79)
 }
 
 /** Letters in place of a missing cover. */
