@@ -10,7 +10,7 @@ import { mask, show } from './mask.ts'
 import { nearest } from './nearest.ts'
 import { type RedisConfig, redis } from './redis.ts'
 import { crossProblems } from './rules.ts'
-import { flag, formatted, httpsUrl, oneOf, text, whole } from './shape.ts'
+import { flag, formatted, httpsUrl, oneOf, onlyOne, text, whole } from './shape.ts'
 
 /** Path of the livestream feed that comes with the hub (design.md §6). */
 export const sampleFeedPath = fileURLToPath(new URL('./sample-feed.json', import.meta.url))
@@ -51,6 +51,7 @@ const defaults = {
   workQueueLimit: 10_000, // messages per webhook or plugin target
   sessionExpiry: 604_800, // seconds
   maxSessionsPerCredential: 20_000, // persistent sessions
+  workers: 1,
   proxyProtocol: false,
   logLevel: 'info',
   plugins: [],
@@ -120,6 +121,7 @@ const settings = {
   workQueueLimit: whole(2),
   sessionExpiry: whole(1, 3_153_600_000), // 100 years: with far more, the expiry would be no valid date
   maxSessionsPerCredential: whole(1),
+  workers: onlyOne('a node is one process; several nodes on one Redis use several cores'),
   proxyProtocol: flag(),
   publicPage: flag(),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),

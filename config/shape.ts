@@ -27,6 +27,11 @@ export function whole(minimum: number, maximum = Number.MAX_SAFE_INTEGER) {
   return Type.Integer({ minimum, maximum, description: `a whole number, ${limit}` })
 }
 
+/** A number of the contract that has one possible value until the hub can do more. `because` says why. */
+export function onlyOne(because: string) {
+  return Type.Integer({ minimum: 1, maximum: 1, description: `1: ${because}` })
+}
+
 export function oneOf<T extends string>(values: readonly T[]): TUnsafe<T> {
   return Type.Unsafe<T>({ type: 'string', enum: values, description: `one of ${values.join(', ')}` })
 }

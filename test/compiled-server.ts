@@ -14,8 +14,8 @@ const beside = fileURLToPath(new URL('../server.js', import.meta.url))
 
 let building: Promise<string> | undefined
 
-/** The path of the node's program as installed: not bundled, built once per process. */
-export function builtServer(): Promise<string> {
+/** The path of the node's program as `npm run build` makes it, built once per process. */
+function builtServer(): Promise<string> {
   building ??= build()
   return building
 }

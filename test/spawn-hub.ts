@@ -8,14 +8,19 @@ import { compiledServer } from './compiled-server.ts'
 import { shareSigningKey } from './signing-key.ts'
 import { isEmbedded } from './start-hub.ts'
 
-/** Starts a node as a separate process, until the test ends. `server`: path of its program. */
+/** Starts a node as a separate process, until the test ends. `server`: path of its program; `node`: of Node.js. */
 export async function spawnHub(
   t: Test,
   home: string,
   env: Record<string, string> = {},
-  { openFiles, server, killAfterMs }: { openFiles?: number; server?: string; killAfterMs?: number } = {},
+  {
+    openFiles,
+    server,
+    node: runtime = process.execPath,
+    killAfterMs,
+  }: { openFiles?: number; server?: string; node?: string; killAfterMs?: number } = {},
 ) {
-  const node = [process.execPath, server ?? (await compiledServer())]
+  const node = [runtime, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
   if (isEmbedded(env)) await shareSigningKey(join(home, 'data'))
   // `exec` replaces the shell by the node, so `child` is the node itself.

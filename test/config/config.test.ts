@@ -35,6 +35,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     workQueueLimit: 10_000,
     sessionExpiry: 604800,
     maxSessionsPerCredential: 20000,
+    workers: 1,
     proxyProtocol: false,
     publicPage: true,
     logLevel: 'info',
@@ -69,6 +70,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_HISTORY_BYTES', '0', 'historyBytes', 0],
     ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
     ['HUB_MAX_SESSIONS_PER_CREDENTIAL', '5', 'maxSessionsPerCredential', 5],
+    ['HUB_WORKERS', '1', 'workers', 1],
     ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
     ['HUB_PUBLIC_PAGE', 'false', 'publicPage', false],
     ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
@@ -86,6 +88,14 @@ t.test('an empty variable is unset, other variables are not ours', async (t) => 
     configOf({ HUB_MQTT_PORT: '', HUB_CONFIG: '', PATH: '/bin', hub_stage: 'x', HUBCTL: '1' }),
     configOf({}),
   )
+})
+
+t.test('a node is one process, and says so where more are asked for', async (t) => {
+  for (const value of ['2', 'auto', '0']) {
+    t.match(loadConfig({ HUB_WORKERS: value }, cwd), {
+      problems: [/^HUB_WORKERS: .*, expected 1: a node is one process; several nodes on one Redis/],
+    })
+  }
 })
 
 t.test('the environment overrides the file, the file overrides the defaults', async (t) => {

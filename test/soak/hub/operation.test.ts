@@ -5,6 +5,7 @@ import tls from 'node:tls'
 import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { sampleFeedPath } from '../../../config/config.ts'
+import { version } from '../../../config/version.ts'
 import { openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
@@ -82,7 +83,7 @@ onEachStore('status tells what the node does', async (t, store, driver) => {
   await publisher.publish(playing(livestream))
   t.match(await hub.ask('status'), {
     node: String,
-    version: '3.0.0-beta.1',
+    version,
     stage: 'test',
     uptime: Number,
     store: { driver, ok: true, problem: null },

@@ -1,0 +1,88 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { call } from '../../../cli/connection.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { playing, station } from '../../events.ts'
+import { installedPackage, nodeRelease } from '../../installed-package.ts'
+import { projectFile } from '../../root.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
+
+/*
+ * Other tests start a bundled node. These start a node as docs/deployment.md installs it.
+ */
+
+/** The oldest release of Node.js that the hub takes, and one of each later line with long-term support. */
+const nodeVersions = ['20.19.0', '22.23.3', '24.21.0', '26.12.1']
+
+const livestream = station()
+const institution = livestream.institution.id
+
+t.test('what was tested is what is installed, without asking a registry', async (t) => {
+  const installed = versionsIn(await installedPackage())
+  t.strictSame(installed, shippedVersions())
+  t.ok(Object.keys(installed).length > 100)
+})
+
+onEachStore('an installed node starts, distributes an event, and ends', async (t, store) => {
+  await distributes(t, store, {})
+})
+
+for (const version of nodeVersions) {
+  t.test(`an installed node does so on Node.js ${version}`, async (t) => {
+    await distributes(t, {}, { node: await nodeRelease(version) })
+  })
+}
+
+async function distributes(t: Test, store: Record<string, string>, program: { node?: string }) {
+  const server = join(await installedPackage(), 'dist/server.js')
+  const hub = await spawnHub(t, await temporaryDirectory(t), store, { server, ...program })
+  const issue = async (request: Record<string, unknown>) => {
+    const answer = await call(hub.adminSocket, 'credentials.add', { label: 'l', ...request }, 'tester')
+    if ('error' in answer) throw new Error(answer.error.message)
+    return answer.result as { username: string; password: string }
+  }
+  const app = await connect(t, hub, await issue({ role: 'subscriber', filters: ['radio/#'] }))
+  await app.client.subscribeAsync('radio/#', { qos: 1 })
+  const login = await issue({ role: 'publisher', institutions: [institution] })
+  const publisher = await connectPublisher(t, hub, login, institution)
+  t.match(await publisher.publish(playing(livestream, { title: 'installed' })), { outcome: 'published' })
+  t.match((await app.received.until(() => true)).json, { title: 'installed' })
+  t.equal(await hub.stop('SIGTERM'), 0)
+}
+
+/** Path → version of each package that the lock file has and the hub needs where it runs. */
+function shippedVersions(): Record<string, string> {
+  const { packages } = JSON.parse(readFileSync(projectFile('package-lock.json'), 'utf8'))
+  const entries = Object.entries<{ version: string; dev?: boolean; devOptional?: boolean }>(packages)
+  return sorted(
+    entries.filter(([path, entry]) => path !== '' && !entry.dev && !entry.devOptional),
+    ([path, { version }]) => [path, version],
+  )
+}
+
+/** Path → version of each package in the folders `node_modules` below a folder. */
+function versionsIn(folder: string): Record<string, string> {
+  const found: [string, string][] = []
+  const look = (path: string) => {
+    const modules = join(folder, path, 'node_modules')
+    if (!existsSync(modules)) return
+    const names = readdirSync(modules).flatMap((name) =>
+      name.startsWith('@') ? readdirSync(join(modules, name)).map((scoped) => `${name}/${scoped}`) : name,
+    )
+    for (const name of names.filter((name) => !name.startsWith('.'))) {
+      const inside = join(path, 'node_modules', name)
+      const { version } = JSON.parse(readFileSync(join(folder, inside, 'package.json'), 'utf8'))
+      found.push([inside, version])
+      look(inside)
+    }
+  }
+  look('')
+  return sorted(found, (entry) => entry)
+}
+
+function sorted<T>(all: readonly T[], entryOf: (item: T) => [string, string]): Record<string, string> {
+  return Object.fromEntries(all.map(entryOf).sort(([a], [b]) => (a < b ? -1 : 1)))
+}
