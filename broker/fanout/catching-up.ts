@@ -78,7 +78,7 @@ export function createCatchingUp(parts: {
         if (owed.stored) outgoing.finished(session, owed.position)
       }
       // During `send`, a SUBSCRIBE may have put another message first into the backlog. That message must stay.
-      if (session.backlog[0]?.position === owed.position) session.backlog.shift()
+      if (session.backlog[0] === owed) session.backlog.shift()
     }
     return true
   }
@@ -118,7 +118,9 @@ export function createCatchingUp(parts: {
 
   /** Fills the backlog up to a position, as for a returning client. Returns the number of lost messages. */
   function chooseUpTo(session: Session, upTo: number): number {
-    const inFlight = [...session.inFlight.owed()].map((owed) => ({ ...owed, dup: true }))
+    // A retained value in flight is no reason to leave the message itself out.
+    const ordinary = [...session.inFlight.owed()].filter(({ retain }) => !retain)
+    const inFlight = ordinary.map((owed) => ({ ...owed, dup: true }))
     const { replay } = session
     // `replay`: messages are sent again after a crash. They may have been in flight at the crash, so the queue limit
     // does not apply.

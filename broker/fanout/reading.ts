@@ -2,7 +2,7 @@ import type { Entry } from '../../journal/entry.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import { lowerQos, type Publish } from '../connection/frames.ts'
 import { encodePubrel } from '../connection/packets.ts'
-import { withinLimits } from '../session/choice.ts'
+import { onePerPosition, withinLimits } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import { packetIdOf, type Session, type SessionBounds } from '../session/session.ts'
 import type { Recipient } from '../session/subscriptions.ts'
@@ -64,22 +64,19 @@ export function createReading(parts: {
     },
 
     /**
-     * Adds retained values for new filters to the backlog. If the backlog has an older value of the same topic, and has
-     * it only because of a SUBSCRIBE, the new value replaces that older value. Otherwise repeated SUBSCRIBEs could fill
-     * the backlog without end.
+     * Adds retained values for new filters to the backlog. A new value replaces an older one of the same topic that
+     * waits because of an earlier SUBSCRIBE. Otherwise repeated SUBSCRIBEs could fill the backlog without end.
+     *
+     * A message that waits as an ordinary one stays: the client gets it, and then the retained value, under the same
+     * identifier. A message that may be in flight is not added a second time.
      */
     owe(session: Session, owed: readonly Owed[]): void {
       const newest = new Map(owed.map(({ topic, position }) => [topic, position]))
-      const isReplaced = ({ topic, position, isWantedAnyway }: Owed) =>
-        topic !== undefined && !isWantedAnyway && (newest.get(topic) ?? position) !== position
+      const isReplaced = ({ topic, position }: Owed) =>
+        topic !== undefined && (newest.get(topic) ?? position) !== position
       const kept = session.backlog.filter((each) => !isReplaced(each))
-      const waiting = new Map(kept.map((each) => [each.position, each]))
-      for (const each of owed) {
-        const before = waiting.get(each.position)
-        const isWantedAnyway = before !== undefined && (before.isWantedAnyway === true || !before.retain)
-        if (!before?.dup) waiting.set(each.position, isWantedAnyway ? { ...each, isWantedAnyway } : each)
-      }
-      session.backlog = [...waiting.values()]
+      const enough = new Set(kept.filter(({ retain, dup }) => retain || dup).map(({ position }) => position))
+      session.backlog = [...kept, ...owed.filter(({ position }) => !enough.has(position))]
       // `upTo` never moves back for new filters, because they match only messages after their `since`.
       fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
     },
@@ -93,7 +90,7 @@ export function createReading(parts: {
     /** Call it when the client has gone: drops owed messages above the limit. */
     leave(session: Session): void {
       const limits = { waiting: maxOwed, owed: Math.max(0, maxOwed - session.inFlight.size) }
-      const { owed, dropped } = withinLimits(session.backlog, limits)
+      const { owed, dropped } = withinLimits(onePerPosition(session.backlog), limits)
       session.backlog = owed
       if (dropped === 0) return
       session.dropped += dropped
@@ -103,9 +100,11 @@ export function createReading(parts: {
     /** How far a session has got, without messages in flight that the store has separately (QoS 2). */
     placeOf(session: Session): { upTo: number; owed: Owed[] } {
       const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored)
+      const all = [...inFlight.map((owed) => ({ ...owed, dup: true })), ...session.backlog]
       return {
         upTo: session.isLive ? Math.max(session.upTo, handedOut.upTo) : session.upTo,
-        owed: [...inFlight.map((owed) => ({ ...owed, dup: true })), ...session.backlog],
+        // Every second, this runs for all sessions that are behind: most of them wait for no retained value.
+        owed: all.some(({ retain }) => retain) ? onePerPosition(all) : all,
       }
     },
   }

@@ -1,7 +1,7 @@
 import type { Journal } from '../../journal/journal.ts'
 import type { Returnable } from '../../journal/returnable.ts'
 import { lowerQos } from '../connection/frames.ts'
-import { choose, isWanted, type Terms } from './choice.ts'
+import { choose, inOrder, isWanted, onePerPosition, type Terms } from './choice.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session, SessionBounds } from './session.ts'
 
@@ -49,7 +49,11 @@ export function createBacklogs(parts: {
       terms: Terms,
     ): Promise<Backlog> {
       const filters = [...subscriptions.keys()]
-      const { wanted, missing } = await dropUnwanted(filters, { upTo, owed: dropDuplicates(owed) }, terms)
+      const { wanted, missing } = await dropUnwanted(
+        filters,
+        { upTo, owed: inOrder(onePerPosition(owed)) },
+        terms,
+      )
       const floor = Math.min(journal.floor() - 1, replay)
       const kept = moveToFloor(filters, { upTo, owed: wanted }, floor, terms)
       const first = await sentAgain(kept, replay, terms, mostAgain)
@@ -117,12 +121,12 @@ export function createBacklogs(parts: {
   /** Adds the messages to repeat up to position `to`, until `most` messages are owed. */
   async function sentAgain(before: OwedPlace, to: number, terms: Terms, most: number): Promise<OwedPlace> {
     const owed = [...before.owed]
-    const known = new Set(owed.map(({ position }) => position))
+    const known = new Set(owed.filter(({ retain }) => !retain).map(({ position }) => position))
     let { upTo } = before
     while (upTo < to && owed.length < most) {
       const page = await journal.read(upTo, to, pageSize)
       for (const entry of page.entries) {
-        if (owed.length >= most) return { upTo, owed: inOrder(owed) }
+        if (owed.length >= most) return { upTo, owed: inOrder(onePerPosition(owed)) }
         const { position } = entry
         upTo = position
         const qos = lowerQos(terms.asks(entry.topic, position), entry.qos)
@@ -131,7 +135,7 @@ export function createBacklogs(parts: {
       }
       upTo = page.upTo
     }
-    return { upTo, owed: inOrder(owed) }
+    return { upTo, owed: inOrder(onePerPosition(owed)) }
   }
 }
 
@@ -168,15 +172,4 @@ async function dropReadLater(
   const { wanted } = await stillWanted(journal, asRead, { ...terms, now: -Infinity })
   const later = new Set(wanted.map(({ position }) => position))
   return { upTo, owed: owed.filter(({ position }) => !later.has(position)) }
-}
-
-/** Keeps one message for each position: the first in the list. */
-function dropDuplicates(owed: readonly Owed[]): Owed[] {
-  const byPosition = new Map<number, Owed>()
-  for (const each of owed) if (!byPosition.has(each.position)) byPosition.set(each.position, each)
-  return inOrder([...byPosition.values()])
-}
-
-function inOrder(owed: Owed[]): Owed[] {
-  return owed.sort((a, b) => a.position - b.position)
 }

@@ -28,7 +28,6 @@ export function choose(
   { asks, mayReceive, now }: Terms,
   limits: Limits,
 ): { owed: Owed[]; dropped: number } {
-  const known = new Set(place.owed.map(({ position }) => position))
   const chosen = new Map<number, Owed>()
   for (const candidate of candidates) {
     const { position, topic, qos, expires } = candidate
@@ -36,14 +35,29 @@ export function choose(
     const granted = lowerQos(asks(topic, position), qos)
     if (granted > 0 && mayReceive(topic)) chosen.set(position, owedOf(candidate, granted))
   }
-  const owed = place.owed.map((each) =>
-    each.retain && chosen.has(each.position) ? { ...each, isWantedAnyway: true } : each,
-  )
-  const added = [...chosen.values()].filter(({ position }) => !known.has(position))
-  return withinLimits(
-    [...owed, ...added].sort((a, b) => a.position - b.position),
-    limits,
-  )
+  return withinLimits(inOrder(onePerPosition([...place.owed, ...chosen.values()])), limits)
+}
+
+/**
+ * Keeps one message for each position. A message that an absent session is owed for itself, and as a retained value,
+ * comes once, for itself: it has one identifier. `dup` if one of the two may have been sent.
+ */
+export function onePerPosition(all: readonly Owed[]): Owed[] {
+  const byPosition = new Map<number, Owed>()
+  for (const each of all) {
+    const { position } = each
+    const before = byPosition.get(position)
+    // A message with an entry of its own in the store (QoS 2) stays as it was sent.
+    const isReplaced = before?.retain && !before.stored && !each.retain
+    if (before === undefined) byPosition.set(position, each)
+    else if (isReplaced) byPosition.set(position, before.dup ? { ...each, dup: true } : each)
+    else if (each.dup && !before.dup) byPosition.set(position, { ...before, dup: true })
+  }
+  return [...byPosition.values()]
+}
+
+export function inOrder(owed: Owed[]): Owed[] {
+  return owed.sort((a, b) => a.position - b.position)
 }
 
 /** Sessions share the object to save memory: thousands may return at once, each with hundreds of messages. */
@@ -97,11 +111,7 @@ export function withinLimits(all: readonly Owed[], limits: Limits): { owed: Owed
   const sent = all.filter(({ dup }) => dup)
   const waiting = all.filter(({ dup }) => !dup)
   const room = Math.max(0, Math.min(limits.waiting, limits.owed - sent.length))
-  const isOnlyFromSubscribe = ({ retain, isWantedAnyway }: Owed) => retain && !isWantedAnyway
-  const byPriority = [
-    ...waiting.filter(isOnlyFromSubscribe),
-    ...waiting.filter((each) => !isOnlyFromSubscribe(each)),
-  ]
+  const byPriority = [...waiting.filter(({ retain }) => retain), ...waiting.filter(({ retain }) => !retain)]
   const kept = new Set(byPriority.slice(Math.max(0, waiting.length - room)))
   return { owed: [...sent, ...waiting.filter((each) => kept.has(each))], dropped: waiting.length - kept.size }
 }

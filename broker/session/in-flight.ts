@@ -8,11 +8,6 @@ export interface Owed {
   readonly retain: boolean
   /** True: the message may have been sent before. The node then sends it with DUP. */
   readonly dup: boolean
-  /**
-   * True: the session would get this retained value even without the SUBSCRIBE. Above the limits, the hub drops other
-   * values of a SUBSCRIBE first.
-   */
-  readonly isWantedAnyway?: boolean
   /** The topic of a retained value that a SUBSCRIBE has brought on this connection. */
   readonly topic?: string
   /** QoS 2: the store has a separate entry for the message (`outgoing-qos2.ts`). */

@@ -48,19 +48,14 @@ export interface StoredPlace {
 
 type StoredOwed = [position: number, qos: Qos, flags: number]
 
-export function toStored({ position, qos, retain, dup, isWantedAnyway }: Owed): StoredOwed {
-  return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0) + (isWantedAnyway ? 4 : 0)]
+export function toStored({ position, qos, retain, dup }: Owed): StoredOwed {
+  return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0)]
 }
 
 export function fromStored([position, qos, flags]: StoredOwed): Owed {
-  const isWantedAnyway = (flags & 4) !== 0
-  return {
-    position,
-    qos,
-    retain: (flags & 1) !== 0,
-    dup: (flags & 2) !== 0,
-    ...(isWantedAnyway && { isWantedAnyway }),
-  }
+  // An earlier beta set 4 for a retained value that the session would also get as an ordinary message.
+  const isOrdinary = (flags & 4) !== 0
+  return { position, qos, retain: (flags & 1) !== 0 && !isOrdinary, dup: (flags & 2) !== 0 }
 }
 
 /**

@@ -1,7 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { MqttClient } from 'mqtt'
+import { acknowledgeAll, leave } from '../../broker/session/crashing-hub.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
-import { control, playing, playingTopic, station, stations } from '../../events.ts'
+import { publishes, subscribe } from '../../conformance/peers.ts'
+import { control, controlTopic, playing, playingTopic, station, stations } from '../../events.ts'
+import { rawClient } from '../../raw-client.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, openStoreOf } from '../../stores.ts'
 
@@ -54,6 +58,45 @@ onEachStore('an offline queue keeps control events, and the newest of each track
   const titles = again.received.all.flatMap(({ json }) => (json.title ? [json.title] : []))
   t.same(titles, ['track 19'])
 })
+
+onEachStore(
+  'who subscribes again at once gets each missed control event, and the retained one',
+  async (t, store) => {
+    const hub = await startTestHub(t, { ...store, HUB_PUBLISH_RATE: '0' })
+    const login = await hub.subscriber('radio/#')
+    const ca = await readFile(hub.caPath)
+    const connecting = { clientId: 'app', clean: false, ...login, password: Buffer.from(login.password) }
+    const before = await rawClient(t, hub.mqttPort, ca)
+    await before.connect(connecting)
+    subscribe(before, 1, { [controlTopic(livestream)]: 1 })
+    await before.next('suback')
+    await leave(before)
+    const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
+    // More than twice what is in flight at once, so that most wait when the SUBSCRIBE comes.
+    const names = Array.from({ length: 230 }, (_, number) => `state ${number}`)
+    const start = Date.now()
+    await Promise.all(
+      names.map((name, number) =>
+        publisher.publish(control(livestream, { name, time: new Date(start + number).toISOString() })),
+      ),
+    )
+    const again = await rawClient(t, hub.mqttPort, ca)
+    acknowledgeAll(again)
+    const connack = again.connect(connecting)
+    subscribe(again, 1, { [controlTopic(livestream)]: 1 })
+    t.equal((await connack).sessionPresent, true)
+    await again.next('publish', names.length)
+    const came = publishes(again).map(({ payload, retain }) => [JSON.parse(String(payload)).name, retain])
+    t.same(
+      came.filter(([, retain]) => retain === false).map(([name]) => name),
+      names,
+    )
+    t.same(
+      came.filter(([, retain]) => retain === true),
+      [[names.at(-1), true]],
+    )
+  },
+)
 
 onEachStore(
   'a rotated credential resumes the session, other permissions are refused while it exists',
