@@ -30,7 +30,6 @@ const defaults = {
   httpsPort: 8443,
   feed: sampleFeedPath,
   feedInterval: 300, // seconds
-  redisReplicas: 0,
   pushAllowPrivate: false,
   serviceAccount: 'publisher@hub.example',
   maxConnections: 20_000,
@@ -155,6 +154,8 @@ export type Config = Readonly<
     /** If this and `redis` are unset, the hub uses the embedded store. */
     redisUrl?: string
     redis?: Readonly<RedisConfig>
+    /** Unset: 1 with Sentinels, otherwise 0. */
+    redisReplicas: number
     pushCa?: string
     plugins: readonly PluginTarget[]
     /** Unset: no mail is sent. */
@@ -273,9 +274,11 @@ const shortList = 10
 
 /** Fills in values that result from other settings, and makes paths absolute. */
 function complete(merged: Merged, cwd: string): Config {
-  const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, ...rest } = merged
+  const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, redisReplicas, ...rest } =
+    merged
   return {
     ...rest,
+    redisReplicas: redisReplicas ?? (redis?.sentinels === undefined ? 0 : 1),
     publicPage: publicPage ?? (rest.stage === 'test' && tlsCert === undefined),
     dataDir: resolve(cwd, rest.dataDir),
     feed: isUrl(rest.feed) ? rest.feed : resolve(cwd, rest.feed),

@@ -41,7 +41,7 @@ export function redisProblems(url: unknown, config: RedisConfig | undefined, rep
       'redis: expected sentinelPassword only with sentinels',
     ],
     [
-      cluster === undefined || replicas === 0,
+      cluster === undefined || replicas === undefined || replicas === 0,
       'HUB_REDIS_REPLICAS: expected 0 with a cluster, which cannot be asked for the replicas of one commit',
     ],
     [username === undefined || password !== undefined, 'redis: expected a password for the username'],

@@ -121,7 +121,7 @@ async function openShared(
     throw error
   }
   try {
-    for (const problem of await redisSettingProblems(server)) {
+    for (const problem of await redisSettingProblems(server, replicas)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
     }
     const nodes = await createMembership({ store, name, idFile: join(dataDir, 'node'), log })

@@ -1,7 +1,10 @@
 import { readFile } from 'node:fs/promises'
+import { createConnection } from 'node:net'
 import type { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions } from 'ioredis'
 import type { Client } from './connection.ts'
+import { type RedisAddress, type Sentinels, watchSentinels } from './sentinels.ts'
 
 /** Where Redis is: the URL of a server, some Sentinels, or some nodes of a cluster. */
 export interface RedisServer {
@@ -24,14 +27,16 @@ export interface RedisServer {
   ca?: string
 }
 
-interface RedisAddress {
-  readonly host: string
-  readonly port: number
-}
+/** Shortest and longest pause between two attempts to connect, milliseconds. */
+const [firstPauseMs, maxPauseMs] = [50, 1_000]
+/** How long a Sentinel may take to answer, milliseconds. */
+const sentinelMs = 1_000
+/** After this time, a connection that is being closed is destroyed, milliseconds. */
+const disconnectMs = 500
 
 /**
- * Returns a function that makes clients of ioredis. A client reconnects by itself. Clients never queue or repeat
- * commands: a repetition can do harm.
+ * `connect` makes clients of ioredis, and `close` ends what they share. A client reconnects by itself. Clients never
+ * queue or repeat commands: a repetition can do harm.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')
@@ -40,13 +45,12 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
   const tls = isTls || server.tls || ca ? { ...(ca && { ca }) } : undefined
   const user = server.username ?? username
   const secret = server.password ?? password
-  const retryStrategy = (attempt: number) => Math.min(50 * attempt, 500)
   const options: RedisOptions = {
     ...(user && { username: user }),
     ...(secret && { password: secret }),
     ...(tls && { tls }),
     connectTimeout: timeoutMs,
-    disconnectTimeout: 500,
+    disconnectTimeout: disconnectMs,
     keepAlive: 5_000,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
@@ -56,34 +60,108 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
     reconnectOnError: (error) => /\bREADONLY\b/.test(error.message),
   }
 
-  return (connectionName: string): Client => {
-    const common = { ...options, connectionName }
-    if (server.cluster) {
-      const cluster = new ioredis.Cluster([...server.cluster], {
-        redisOptions: common,
-        enableOfflineQueue: false,
-        clusterRetryStrategy: retryStrategy,
-        retryDelayOnFailover: 0,
-        retryDelayOnClusterDown: 0,
-        slotsRefreshTimeout: timeoutMs,
-        // Connects to names instead of IP addresses, because certificates are issued to names.
-        ...(tls && { dnsLookup: (address, found) => found(null, address) }),
-      })
-      cluster.on('+node', hearAllErrors)
-      return cluster
-    }
-    const single = { ...common, retryStrategy, enableOfflineQueue: false }
-    if (!server.sentinels) return hearAllErrors(new ioredis.Redis({ ...single, host, port, db }))
-    const ofSentinels = new ioredis.Redis({
-      ...single,
-      sentinels: [...server.sentinels],
+  const ofSentinels = new Set<Redis>()
+  const sentinels =
+    server.sentinels &&
+    watchSentinels({
+      sentinels: server.sentinels,
       name: server.name ?? 'mymaster',
-      sentinelCommandTimeout: timeoutMs,
-      sentinelRetryStrategy: retryStrategy,
-      ...(server.sentinelPassword && { sentinelPassword: server.sentinelPassword }),
-      ...(tls && { sentinelTLS: tls, enableTLSForSentinelMode: true }),
+      open: (address) => new ioredis.Redis({ ...sentinelOptions(), ...address }),
+      onChange(reason) {
+        for (const client of ofSentinels) {
+          client.emit('error', new Error(reason))
+          // At once, without answers that are under way: the old master may take what is lost.
+          client.stream?.destroy()
+        }
+      },
     })
-    return hearAllErrors(ofSentinels)
+  const Connector = sentinels && connectorTo(sentinels, ioredis.AbstractConnector, tls)
+
+  return {
+    connect(connectionName: string): Client {
+      const pauses = createPauses()
+      const common = { ...options, connectionName }
+      if (server.cluster) {
+        const cluster = new ioredis.Cluster([...server.cluster], {
+          redisOptions: common,
+          enableOfflineQueue: false,
+          clusterRetryStrategy: pauses.next,
+          retryDelayOnFailover: 0,
+          retryDelayOnClusterDown: 0,
+          slotsRefreshTimeout: timeoutMs,
+          // Connects to names instead of IP addresses, because certificates are issued to names.
+          ...(tls && { dnsLookup: (address, found) => found(null, address) }),
+        })
+        cluster.on('+node', hearAllErrors)
+        return Object.assign(cluster, { worked: pauses.restart })
+      }
+      const single = { ...common, retryStrategy: pauses.next, enableOfflineQueue: false }
+      const client = new ioredis.Redis({ ...single, ...(Connector ? { Connector } : { host, port, db }) })
+      if (sentinels) {
+        ofSentinels.add(client)
+        client.on('end', () => ofSentinels.delete(client))
+      }
+      return Object.assign(hearAllErrors(client), { worked: pauses.restart })
+    },
+
+    close: (): void => sentinels?.close(),
+  }
+
+  function sentinelOptions(): RedisOptions {
+    return {
+      ...(server.sentinelPassword && { password: server.sentinelPassword }),
+      ...(tls && { tls }),
+      connectTimeout: sentinelMs,
+      commandTimeout: sentinelMs,
+      maxRetriesPerRequest: 0,
+      keepAlive: 5_000,
+      enableReadyCheck: false,
+      disableClientInfo: true,
+      retryStrategy: (attempt) => Math.min(firstPauseMs * attempt, maxPauseMs),
+    }
+  }
+}
+
+/** Makes the class with which ioredis connects to the master of the Sentinels. */
+function connectorTo(
+  sentinels: Sentinels,
+  AbstractConnector: typeof import('ioredis').AbstractConnector,
+  tls: RedisOptions['tls'],
+) {
+  return class extends AbstractConnector {
+    constructor() {
+      super(disconnectMs)
+    }
+
+    /** False makes ioredis connect again: a server that became a replica takes no commits. */
+    override check(info: { role?: string }): boolean {
+      return info.role === undefined || info.role === 'master'
+    }
+
+    async connect(emit: (type: string, error: Error) => void) {
+      this.connecting = true
+      const address = await sentinels.master((problem) => emit('error', new Error(problem)))
+      const socket = tls ? connectTls({ ...address, ...tls }) : createConnection(address)
+      socket.once('error', (error) => {
+        this.firstError = error
+      })
+      // The client was disconnected meanwhile. A rejection would keep it from connecting again.
+      if (!this.connecting) socket.destroy()
+      this.stream = socket
+      return socket
+    }
+  }
+}
+
+/** Pauses between attempts to connect. Each one is longer, until a connection has worked. */
+function createPauses() {
+  let attempts = 0
+  return {
+    /** The pause before the next attempt, milliseconds. */
+    next: (): number => Math.min(firstPauseMs * 2 ** attempts++, maxPauseMs),
+    restart(): void {
+      attempts = 0
+    },
   }
 }
 

@@ -8,11 +8,16 @@ export interface Client {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: string, listener: (error: unknown) => void): unknown
+  /** Notes that the server does its work. Later pauses between attempts to connect begin short again. */
+  worked(): void
 }
 
 export type Connection = ReturnType<typeof createConnection>
 
-/** Called when the connection is lost, with the reason, and when it is back. */
+/**
+ * Called when the connection is lost, with the reason, and when it is back. It is back when Redis has taken a write: a
+ * server that became a replica answers, and takes none.
+ */
 export type OnConnection = (state: { up: true } | { up: false; reason: string }) => void
 
 /**
@@ -25,6 +30,10 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   const listeners: OnConnection[] = []
   let problem = ''
   let isReady = false
+  /** What the listeners know. */
+  let isUp = true
+  /** Redis has refused a write as a replica, and has taken none since. */
+  let isReadOnly = false
   let upSince = Number.POSITIVE_INFINITY
   let isClosed = false
   let inFlight = 0
@@ -43,13 +52,14 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     isReady = true
     upSince = performance.now()
     for (const proceed of waiting) proceed()
-    for (const tell of listeners) tell({ up: true })
   })
   client.on('close', () => {
     endHandshake()
     isReady = false
     if (upSince === Number.POSITIVE_INFINITY || isClosed) return
     upSince = Number.POSITIVE_INFINITY
+    if (!isUp) return
+    isUp = false
     for (const tell of listeners) tell({ up: false, reason: problem || 'the connection was closed' })
   })
 
@@ -72,23 +82,18 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
      * if Redis does not answer in time. The caller must make sure that a repetition does no harm: Redis may have
      * carried out the earlier attempt.
      */
-    ask: <T>(attempt: (send: Send) => Promise<T>): Promise<T> =>
-      inTime(timeoutMs, async (deadline) => {
-        const sendInTime: Send = (command, args) =>
-          deadline.isOver ? Promise.reject(tooLate) : send(command, args)
-        for (;;) {
-          try {
-            await ready(deadline)
-            return await Promise.race([attempt(sendInTime), deadline.over])
-          } catch (error) {
-            if (deadline.isOver) throw noAnswer(timeoutMs, problem)
-            if (!passesByItself(error)) throw refusal(error)
-            note(error)
-            await delay(retryMs)
-          }
-        }
-      }),
-
+    ask,
+    /** Like `ask`, for an attempt that writes. */
+    async write<T>(attempt: (send: Send) => Promise<T>): Promise<T> {
+      const answer = await ask(attempt)
+      isReadOnly = false
+      client.worked()
+      if (!isUp && !isClosed) {
+        isUp = true
+        for (const tell of listeners) tell({ up: true })
+      }
+      return answer
+    },
     noAnswer: () => noAnswer(timeoutMs, problem),
 
     close(): void {
@@ -99,8 +104,27 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     },
   }
 
+  async function ask<T>(attempt: (send: Send) => Promise<T>): Promise<T> {
+    return inTime(timeoutMs, async (deadline) => {
+      const sendInTime: Send = (command, args) =>
+        deadline.isOver ? Promise.reject(tooLate) : send(command, args)
+      for (;;) {
+        try {
+          await ready(deadline)
+          return await Promise.race([attempt(sendInTime), deadline.over])
+        } catch (error) {
+          if (deadline.isOver) throw noAnswer(timeoutMs, problem)
+          if (!passesByItself(error)) throw refusal(error)
+          note(error)
+          await delay(retryMs)
+        }
+      }
+    })
+  }
+
   function note(error: unknown): void {
     problem = textOf(error)
+    if (/\bREADONLY\b/.test(problem)) isReadOnly = true
   }
 
   function replace(): void {
@@ -128,7 +152,9 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     inFlight++
     endWatch ??= startDeadline(quietMs, replace)
     try {
-      return await client.callBuffer(command, [...args])
+      const answer = await client.callBuffer(command, [...args])
+      if (!isReadOnly) client.worked()
+      return answer
     } finally {
       inFlight--
       endWatch?.()

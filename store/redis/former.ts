@@ -25,8 +25,8 @@ export async function moveFormerStore(of: {
   onMembers: (names: readonly string[]) => void
 }): Promise<boolean> {
   const [former, own] = [formerKeysOf(`${of.project}:${of.stage}`), keysOf(`${of.project}:${of.stage}`)]
-  const connect = await createClients(of.server, timeoutMs)
-  const connection = createConnection(connect('hub-former'), { timeoutMs, quietMs: timeoutMs })
+  const clients = await createClients(of.server, timeoutMs)
+  const connection = createConnection(clients.connect('hub-former'), { timeoutMs, quietMs: timeoutMs })
   const ask = (command: string, args: string[]) => connection.ask((send) => send(command, args))
   const keys = [former.values, former.keys, former.head, former.log, former.marks, own.values, own.keys]
   /**
@@ -55,6 +55,7 @@ export async function moveFormerStore(of: {
     }
   } finally {
     connection.close()
+    clients.close()
   }
 
   /** The names of the nodes that are registered in the former store, running or not. */

@@ -40,14 +40,15 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
   const node = randomBytes(9).toString('base64url')
   const keys = keysOf(`${project}:${stage}`)
   const name = nameOf(server)
-  const connect = await createClients(server, timeoutMs).catch((cause: unknown) => {
+  const clients = await createClients(server, timeoutMs).catch((cause: unknown) => {
     throw new Error(`${name} cannot be used`, { cause })
   })
-  const connection = createConnection(connect('hub-store'), { timeoutMs, quietMs: timeoutMs })
+  const connection = createConnection(clients.connect('hub-store'), { timeoutMs, quietMs: timeoutMs })
   const position = await connection
     .ask((send) => readPosition({ send }, keys))
     .catch((cause: unknown) => {
       connection.close()
+      clients.close()
       throw new Error(`${name} cannot be used`, { cause })
     })
   if (options.onConnection) connection.onConnection(options.onConnection)
@@ -93,7 +94,10 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
 
     follow(listener, onGap) {
       if (log || closing) throw new Error('the store is followed already, or closed')
-      const following = createConnection(connect('hub-follow'), { timeoutMs, quietMs: blockMs + timeoutMs })
+      const following = createConnection(clients.connect('hub-follow'), {
+        timeoutMs,
+        quietMs: blockMs + timeoutMs,
+      })
       log = followLog({
         ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
         ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
@@ -115,6 +119,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
     await committing.ended()
     await log?.close()
     connection.close()
+    clients.close()
   }
 }
 

@@ -37,7 +37,7 @@ export function createSending(parts: {
     ): Promise<{ id: string; outcome: Outcome }> {
       const fenced = how.fence ? [how.fence.key, how.fence.value] : []
       let args: Argument[] | undefined
-      const answer = await connection.ask(async (send) => {
+      const answer = await connection.write(async (send) => {
         args ??= argsOf(number, how.take())
         const answer = await commitScript(send, commitKeys, [...args, how.read(), ...fenced])
         if (replicas > 0) await replicated(send)
@@ -60,7 +60,7 @@ export function createSending(parts: {
     for (;;) {
       const reached = Number(await send('wait', [replicas, waitMs]))
       if (reached >= replicas) break
-      shortfall = `${reached} of ${replicas} replicas of Redis have it`
+      shortfall = `${reached} of ${replicas} replicas of Redis have it (HUB_REDIS_REPLICAS)`
     }
     shortfall = undefined
   }

@@ -6,12 +6,19 @@ const timeoutMs = 2_000
 
 /**
  * Returns a sentence for each setting with which Redis may lose acknowledged commits. An unreadable setting gets no
- * sentence. Uses INFO where possible, because CONFIG is often forbidden.
+ * sentence. Uses INFO where possible, because CONFIG is often forbidden. `replicas`: how many must have a commit.
  */
-export async function redisSettingProblems(server: RedisServer): Promise<string[]> {
-  const connect = await createClients(server, timeoutMs).catch(() => undefined)
-  if (!connect) return []
-  const connection = createConnection(connect('hub-settings'), { timeoutMs, quietMs: timeoutMs })
+export async function redisSettingProblems(server: RedisServer, replicas: number): Promise<string[]> {
+  return [...(server.sentinels && replicas === 0 ? [withoutReplicas] : []), ...(await serverProblems(server))]
+}
+
+const withoutReplicas =
+  'HUB_REDIS_REPLICAS is 0: a failover loses the acknowledged events that no replica has yet, and in a split all until the Sentinels replace the master'
+
+async function serverProblems(server: RedisServer): Promise<string[]> {
+  const clients = await createClients(server, timeoutMs).catch(() => undefined)
+  if (!clients) return []
+  const connection = createConnection(clients.connect('hub-settings'), { timeoutMs, quietMs: timeoutMs })
   const ask = (command: string, args: string[]) =>
     connection.ask((send) => send(command, args)).catch(() => undefined)
   try {
@@ -27,6 +34,7 @@ export async function redisSettingProblems(server: RedisServer): Promise<string[
     })
   } finally {
     connection.close()
+    clients.close()
   }
 }
 

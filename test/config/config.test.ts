@@ -156,6 +156,19 @@ t.test('redis has its place in the file', async (t) => {
   t.strictSame(config.redis, { ca: '/srv/hub/ca.pem' })
 })
 
+t.test('with Sentinels a replica must have each event, unless 0 is set', async (t) => {
+  const at = [{ host: 'a.example', port: 26379 }]
+  const publicUrl = 'https://hub.example'
+  const replicasOf = (settings: object) =>
+    configOf({ HUB_CONFIG: file(t, { publicUrl, ...settings }) }).redisReplicas
+  const sentinels = { redis: { sentinels: at, name: 'hub' } }
+  t.equal(replicasOf(sentinels), 1)
+  t.equal(replicasOf({ ...sentinels, redisReplicas: 0 }), 0)
+  t.equal(replicasOf({ ...sentinels, redisReplicas: 2 }), 2)
+  t.equal(replicasOf({ redis: { cluster: at } }), 0)
+  t.equal(replicasOf({ redisUrl: 'redis://r' }), 0)
+})
+
 t.test('redis is held to its rules', async (t) => {
   const [address] = [{ host: 'h', port: 1 }]
   const rows: [settings: object, ...problems: RegExp[]][] = [

@@ -219,6 +219,38 @@ t.test('faults of Redis', { skip: withoutRedis }, async (t) => {
     t.equal(await text(store, 'k/2'), 'x')
   })
 
+  t.test(
+    'a server that stays a replica is asked less and less, and is back when it takes a write',
+    async (t) => {
+      const [redis, other] = [await startRedis(t), await startRedis(t)]
+      const states: { up: boolean; isMaster: boolean }[] = []
+      let isMaster = true
+      const store = await openRedis(t, redis.url, {
+        timeoutMs: 1_000,
+        onConnection: ({ up }) => states.push({ up, isMaster }),
+      })
+      const client = redis.client()
+      const connections = async () =>
+        Number(/total_connections_received:(\d+)/.exec(await client.info('stats'))?.[1])
+      await store.commit([put('k/1')])
+      await client.replicaof('127.0.0.1', other.port)
+      isMaster = false
+      const [before, beganAt] = [await connections(), performance.now()]
+      while (performance.now() - beganAt < 3_000) {
+        await t.rejects(store.commit([put('k/2')]), { message: /READONLY|not committed/ })
+        await store.get('k/1').catch(() => undefined)
+      }
+      const seconds = (performance.now() - beganAt) / 1000
+      const made = (await connections()) - before
+      t.ok(made <= 5 + seconds, `${made} connections in ${seconds} s`)
+      t.strictSame(states, [{ up: false, isMaster: false }])
+      await client.replicaof('NO', 'ONE')
+      isMaster = true
+      await eventually(() => store.commit([put('k/2')]))
+      t.strictSame(states.slice(1), [{ up: true, isMaster: true }])
+    },
+  )
+
   t.test('what Redis refuses is said at once, without values', async (t) => {
     const redis = await startRedis(t)
     const store = await openRedis(t, redis.url)

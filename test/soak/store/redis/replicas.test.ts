@@ -41,7 +41,8 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
     }, failed)
     await store.commit([put('k/0')])
     replica.pause()
-    const message = /^not committed, it may still be applied: 0 of 1 replicas of Redis have it$/
+    const message =
+      /^not committed, it may still be applied: 0 of 1 replicas of Redis have it \(HUB_REDIS_REPLICAS\)$/
     await t.rejects(store.commit([put('k/1')]), { message })
     await t.rejects(store.commit([{ ...put('k/2'), when: 'present' }]), { message }, 'a failed one as well')
     replica.resume()
@@ -64,7 +65,9 @@ t.test('replicas that must have a commit', { skip: withoutRedis }, async (t) => 
   t.test('as many as there should be', async (t) => {
     const { master } = await startPair(t)
     const store = await openRedis(t, master.url, { replicas: 2, timeoutMs: 2_000 })
-    await t.rejects(store.commit([put('k/1')]), { message: /1 of 2 replicas of Redis have it$/ })
+    await t.rejects(store.commit([put('k/1')]), {
+      message: /1 of 2 replicas of Redis have it \(HUB_REDIS_REPLICAS\)$/,
+    })
   })
 
   for (const replicas of [0, 1]) {

@@ -36,7 +36,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     await t.rejects(open({ url, ca: 'missing.pem' }, 500), { cause: { code: 'ENOENT' } })
 
     // Disconnecting at any step of the TLS handshake must not end the process.
-    const connect = await createClients({ url, ca: strangers.ca }, 1_500)
+    const { connect } = await createClients({ url, ca: strangers.ca }, 1_500)
     for (let round = 0; round < 150; round++) {
       const client = connect('test')
       client.on('error', () => {})
