@@ -132,6 +132,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
     publicUrl: () => reached.publicUrl,
     serviceAccount: config.serviceAccount,
+    keyLead: config.keyLead,
     isPagePublic: config.publicPage,
   })
   const credentials = await createCredentials({

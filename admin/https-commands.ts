@@ -3,9 +3,11 @@ import { isTrack } from '../bridge-https/lifecycle/track.ts'
 import type { User } from '../bridge-https/users/user.ts'
 import type { ResetToken, Users } from '../bridge-https/users/users.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
+import type { ShownQueue } from '../delivery/queue-list.ts'
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
 import type { CommandsOf } from './operations/operations.ts'
+import type { QueueCommandParts } from './queue-commands.ts'
 import { refusal, unknownName, unlessError } from './refusal.ts'
 
 /** The parts of a node behind the HTTPS API. */
@@ -19,9 +21,9 @@ export interface HttpsCommandParts {
 
 /** The commands about users, signing keys and the life cycle of the HTTPS API (design.md §4, §9). */
 export function createHttpsCommands(
-  parts: HttpsCommandParts & { audit: Audit },
+  parts: HttpsCommandParts & QueueCommandParts & { audit: Audit },
 ): CommandsOf<'users' | 'keys' | 'lifecycle'> {
-  const { users, resetUrl, keys, lifecycle, audit } = parts
+  const { users, resetUrl, keys, queues, lifecycle, audit } = parts
   return {
     'users.add': async (args, who) => {
       const request = {
@@ -66,9 +68,12 @@ export function createHttpsCommands(
     'keys.rotate': async (args, who) => {
       const dropOld = args.dropOld === true
       const key = await audit.change(who, 'keys.rotate', (first) =>
-        keys.rotate({ dropOld, first: (kid) => first(kid, { dropOld }) }),
+        keys.rotate({
+          dropOld,
+          first: ({ kid, signsFrom }) => first(kid, { dropOld, signsFrom }),
+        }),
       )
-      return { ...key, dropOld }
+      return { ...key, dropOld, mayRefuse: dropOld ? await receivers() : [] }
     },
 
     'lifecycle.status': async () => lifecycle.status(),
@@ -94,6 +99,12 @@ export function createHttpsCommands(
         return unlessError(await lifecycle.retire(track))
       })
     },
+  }
+
+  /** Who gets tokens of the hub, and may have kept a key set without the newest key. */
+  async function receivers(): Promise<Pick<ShownQueue, 'name' | 'target' | 'contact'>[]> {
+    const pushedTo = (await queues.list()).filter(({ state }) => state !== 'closed' && state !== 'no target')
+    return pushedTo.map(({ name, target, contact }) => ({ name, target, contact }))
   }
 
   function existing(email: string): User {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
+import { keySetMaxAge } from '../config/key-set.ts'
 import { createCollection } from '../store/collection.ts'
 import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
@@ -7,14 +8,22 @@ import type { Store } from '../store/store.ts'
 export type SigningKeys = Awaited<ReturnType<typeof createSigningKeys>>
 
 /** A key as operators see it. */
-interface SigningKeyView {
+export interface SigningKeyView {
   kid: string
+  /** When the key was made, and entered the key set. ISO 8601. */
   createdAt: string
-  /** When a newer key replaced this key, ISO 8601. Null: this key signs. */
+  /** From when the key signs, ISO 8601. */
+  signsFrom: string
+  /** When a newer key took its place, ISO 8601. Null: it signs, or its time has not come. */
   replacedAt: string | null
+  state: 'waiting' | 'signing' | 'replaced'
 }
 
-interface StoredKey extends SigningKeyView {
+interface StoredKey {
+  kid: string
+  createdAt: string
+  /** Keys of earlier releases have none: they signed from `createdAt` on. */
+  signsFrom?: string
   privateJwk: JWK
   publicJwk: JWK
 }
@@ -23,20 +32,27 @@ interface StoredKey extends SigningKeyView {
 export const algorithm = 'RS256'
 
 /**
- * The newest key signs tokens and pushes. A replaced key verifies for `keepMs` milliseconds more, until its last token
- * has expired. Private keys lie in the store.
+ * The keys that sign tokens and pushes, in the order in which they sign. A new key is in the key set at once and signs
+ * `leadMs` milliseconds later, because receivers keep key sets (design.md §10). Which key signs follows from the stored
+ * keys and the clock alone: nothing has to happen when the time comes, on any node. A replaced key verifies for `keepMs`
+ * milliseconds more, until its last token has expired. Private keys lie in the store.
  */
-export async function createSigningKeys(parts: { store: Store; clock: () => number; keepMs: number }) {
-  const { store, clock, keepMs } = parts
+export async function createSigningKeys(parts: {
+  store: Store
+  clock: () => number
+  keepMs: number
+  leadMs: number
+}) {
+  const { store, clock, keepMs, leadMs } = parts
   const collection = await createCollection<StoredKey>(store, 'signing-key')
   const inLock = await createLock(store, 'signing-key')
-  // Nodes that start together may each make a key: the newest key wins.
-  let signing = newest() ?? (await makeFirst())
+  // Nodes that start together may each make a key: both are in the key set, and the newer one signs.
+  let signing = signingKey() ?? (await makeFirst())
 
   return {
     /** The key that signs now. */
     current() {
-      signing = newest() ?? signing
+      signing = signingKey() ?? signing
       return { kid: signing.kid, key: signing.privateJwk }
     },
 
@@ -50,74 +66,101 @@ export async function createSigningKeys(parts: { store: Store; clock: () => numb
     },
 
     /** The public keys, for receivers of pushes (RFC 7517). */
-    jwks: () => ({ keys: [...collection.values()].filter(isKept).map(({ publicJwk }) => publicJwk) }),
+    jwks: () => ({
+      keys: inOrder()
+        .filter(isKept)
+        .map(({ publicJwk }) => publicJwk),
+    }),
 
-    list: (): SigningKeyView[] =>
-      [...collection.values()].filter(isKept).map(shown).sort(byCreation).reverse(),
+    /** How long receivers may keep the key set, seconds. */
+    maxAge: keySetMaxAge,
+
+    /** All keys of the key set, the newest first. */
+    list: (): SigningKeyView[] => inOrder().filter(isKept).map(shown).reverse(),
 
     /**
-     * Makes a new key, which signs from now on. `dropOld`: the hub refuses tokens of the other keys immediately. Before
-     * the commit, `rotate` calls `first` with the id of the new key. If `first` rejects, nothing changes.
+     * Makes a new key, which signs after the lead, and after each key that waits already. `dropOld`: it signs at once,
+     * and the hub refuses tokens of the other keys immediately. Before the commit, `rotate` calls `first` with the new
+     * key. If `first` rejects, nothing changes.
      */
     rotate: ({ dropOld = false, first }: Rotation = {}): Promise<SigningKeyView> =>
       inLock(async (held) => {
-        const made = await make()
-        await first?.(made.kid)
-        const replacedAt = new Date(clock()).toISOString()
-        const old = [...collection.values()]
+        const old = inOrder()
+        // A key that another node made can wait beyond the lead, where the clocks of the nodes differ.
+        const earliest = dropOld ? clock() : Math.max(clock() + leadMs, ...old.map((key) => startOf(key) + 1))
+        const made = await make(earliest)
+        await first?.({ kid: made.kid, signsFrom: made.signsFrom })
         const dropped = old.filter((key) => dropOld || !isKept(key))
-        const replaced = old.filter((key) => key.replacedAt === null && !dropped.includes(key))
         await collection.change(
-          [
-            [made.kid, made],
-            ...dropped.map(({ kid }) => [kid, undefined] as const),
-            ...replaced.map((key) => [key.kid, { ...key, replacedAt }] as const),
-          ],
+          [[made.kid, made], ...dropped.map(({ kid }) => [kid, undefined] as const)],
           held,
         )
         return shown(made)
       }),
   }
 
-  function newest(): StoredKey | undefined {
-    return [...collection.values()]
-      .filter(({ replacedAt }) => replacedAt === null)
-      .sort(byCreation)
-      .at(-1)
+  /** The last key whose time has come. A hub's first key signs whatever the clock of this node says. */
+  function signingKey(): StoredKey | undefined {
+    const keys = inOrder()
+    return keys.findLast((key) => startOf(key) <= clock()) ?? keys[0]
+  }
+
+  function inOrder(): StoredKey[] {
+    return [...collection.values()].sort(
+      (a, b) => startOf(a) - startOf(b) || (a.createdAt + a.kid < b.createdAt + b.kid ? -1 : 1),
+    )
   }
 
   async function makeFirst(): Promise<StoredKey> {
-    const key = await make()
+    const key = await make(clock())
     await collection.put(key.kid, key)
     return key
   }
 
-  async function make(): Promise<StoredKey> {
+  async function make(signsFrom: number): Promise<StoredKey & { signsFrom: string }> {
     const pair = await generateKeyPair(algorithm, { modulusLength: 2048, extractable: true })
     const kid = randomUUID()
     return {
       kid,
       createdAt: new Date(clock()).toISOString(),
-      replacedAt: null,
+      signsFrom: new Date(signsFrom).toISOString(),
       privateJwk: await exportJWK(pair.privateKey),
       publicJwk: { ...(await exportJWK(pair.publicKey)), kid, use: 'sig', alg: algorithm },
     }
   }
 
-  function isKept({ replacedAt }: StoredKey): boolean {
-    return replacedAt === null || Date.parse(replacedAt) + keepMs > clock()
+  /** When the key after this key begins to sign, milliseconds. Undefined: there is none. */
+  function endOf(key: StoredKey): number | undefined {
+    const keys = inOrder()
+    const next = keys[keys.indexOf(key) + 1]
+    return next && startOf(next)
+  }
+
+  function isKept(key: StoredKey): boolean {
+    const end = endOf(key)
+    return end === undefined || end + keepMs > clock()
+  }
+
+  function shown(key: StoredKey): SigningKeyView {
+    const { kid, createdAt } = key
+    const end = endOf(key)
+    const isReplaced = end !== undefined && end <= clock()
+    const isSigning = signingKey()?.kid === kid
+    return {
+      ...{ kid, createdAt },
+      signsFrom: new Date(startOf(key)).toISOString(),
+      replacedAt: isReplaced && !isSigning ? new Date(end).toISOString() : null,
+      state: isSigning ? 'signing' : isReplaced ? 'replaced' : 'waiting',
+    }
   }
 }
 
 interface Rotation {
   dropOld?: boolean
-  first?: (kid: string) => Promise<void>
+  first?: (made: { kid: string; signsFrom: string }) => Promise<void>
 }
 
-function shown({ kid, createdAt, replacedAt }: StoredKey): SigningKeyView {
-  return { kid, createdAt, replacedAt }
-}
-
-function byCreation(a: StoredKey | SigningKeyView, b: StoredKey | SigningKeyView): number {
-  return a.createdAt + a.kid < b.createdAt + b.kid ? -1 : 1
+/** From when the key signs, milliseconds. */
+function startOf({ signsFrom, createdAt }: StoredKey): number {
+  return Date.parse(signsFrom ?? createdAt)
 }

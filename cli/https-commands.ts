@@ -3,6 +3,7 @@ import { checkEmail, checkUserRequest } from '../bridge-https/users/user.ts'
 import { type Command, filtersOf, type Input, usage } from './command.ts'
 import { type Printer, valueAt } from './print.ts'
 import { parseDuration } from './time/duration.ts'
+import { localTime } from './time/local-time.ts'
 
 /** The commands about users, signing keys and the life cycle of the HTTPS API. */
 export const httpsCommands: readonly Command[] = [
@@ -61,11 +62,15 @@ export const httpsCommands: readonly Command[] = [
   {
     words: 'keys rotate',
     options: [
-      { flags: '--drop-old', summary: 'refuse at once what the old ones signed: everybody logs in again' },
+      {
+        flags: '--drop-old',
+        summary: 'sign with it at once, and refuse what the old ones signed: everybody logs in again',
+      },
     ],
     operation: 'keys.rotate',
     args: (input) => ({ dropOld: input.flag('dropOld') }),
-    print: (result, printer) => printer.sentence('Signing from now on with', valueAt(result, 'kid')),
+    print: printRotation,
+    warning: refusalWarning,
   },
   {
     words: 'lifecycle status',
@@ -134,7 +139,9 @@ const userColumns = [
 
 const keyColumns = [
   ['KEY', 'kid'],
+  ['STATE', 'state'],
   ['CREATED', 'createdAt'],
+  ['SIGNS FROM', 'signsFrom'],
   ['REPLACED', 'replacedAt'],
 ] as const
 
@@ -167,6 +174,32 @@ function emailArgument(input: Input): Record<string, unknown> {
   const wrong = checkEmail(email)
   if (wrong !== undefined) throw usage(wrong)
   return { email }
+}
+
+const receiverColumns = [
+  ['RECEIVER', 'name'],
+  ['TARGET', 'target'],
+  ['CONTACT', 'contact'],
+] as const
+
+function printRotation(result: unknown, printer: Printer): string {
+  const kid = valueAt(result, 'kid')
+  if (valueAt(result, 'dropOld') === true) {
+    const receivers = printer.list(valueAt(result, 'mayRefuse'), receiverColumns, 'No receiver is pushed to.')
+    return `${printer.sentence('Signing from now on with', kid)}\n\n${receivers}`
+  }
+  const from = localTime(valueAt(result, 'signsFrom'))
+  return printer.sentence(`Receivers can read it now, and it signs from ${from} on:`, kid)
+}
+
+/** What follows from a key that signs before receivers know it (design.md §10). */
+function refusalWarning(result: unknown): string | undefined {
+  const receivers = valueAt(result, 'mayRefuse')
+  if (!Array.isArray(receivers) || receivers.length === 0) return undefined
+  return (
+    'these receivers may refuse what the new key signs until they read the key set again. ' +
+    'One that answers 204 meanwhile loses events: hubctl queues replay NAME --since TIME sends them once more'
+  )
 }
 
 function printReset(result: unknown, printer: Printer): string {

@@ -6,6 +6,7 @@ import type { Static, TObject } from 'typebox'
 import { Type } from '../event/type.ts'
 import { formats, isUrl } from './formats.ts'
 import { readJson } from './json-file.ts'
+import { keySetMaxAge } from './key-set.ts'
 import { mask, show } from './mask.ts'
 import { nearest } from './nearest.ts'
 import { type RedisConfig, redis } from './redis.ts'
@@ -32,6 +33,7 @@ const defaults = {
   feedInterval: 300, // seconds
   pushAllowPrivate: false,
   serviceAccount: 'publisher@hub.example',
+  keyLead: 600, // seconds
   maxConnections: 20_000,
   maxConnectionsPerAddress: 2_000, // 0: no limit
   connectTimeout: 10, // seconds
@@ -101,6 +103,7 @@ const settings = {
   pushAllowPrivate: flag(),
   pushCa: text(),
   serviceAccount: formatted('account', 'an account in the form of an e-mail address'),
+  keyLead: whole(keySetMaxAge, 604_800), // a week at most
   maxConnections: whole(1),
   maxConnectionsPerAddress: whole(0),
   connectTimeout: whole(1, 3_600),

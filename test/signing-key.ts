@@ -42,7 +42,7 @@ async function nextKey(): Promise<string> {
   await mkdir(folder, { recursive: true })
   const draft = await mkdtemp(join(folder, 'draft-'))
   const store = await openEmbeddedStore(join(draft, 'store'))
-  await createSigningKeys({ store, clock: Date.now, keepMs: 0 })
+  await createSigningKeys({ store, clock: Date.now, keepMs: 0, leadMs: 0 })
   for await (const [put, value] of store.range('signing-key/')) {
     await writeFile(join(draft, 'record.json'), JSON.stringify({ put, value: value.toString() }))
   }

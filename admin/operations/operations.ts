@@ -310,10 +310,15 @@ export const operations = {
     singleAnswerArgs: { progress: false },
   },
 
-  'keys.list': reads('keys that sign tokens, or signed some that are still valid', { limit }),
-  'keys.rotate': loses('sign with a new key from now on', {
+  'keys.list': reads(
+    'which key signs tokens and pushes from when, and keys that signed some that are still valid',
+    { limit },
+  ),
+  'keys.rotate': loses('make a new key, which signs when receivers have had the time to read it', {
     dropOld: Type.Optional(
-      Type.Boolean({ description: 'true to refuse at once what the old ones signed, or false' }),
+      Type.Boolean({
+        description: 'true to sign with it at once and refuse what the old ones signed, or false',
+      }),
     ),
   }),
   'lifecycle.status': reads('where the tracks of the HTTPS API stand, and who still uses them'),

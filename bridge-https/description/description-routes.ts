@@ -7,7 +7,7 @@ export function descriptionRoutes(parts: {
   /** The API descriptions as JSON text: `openapi` of the HTTPS API, `asyncapi` of MQTT. */
   openapi: () => Buffer
   asyncapi: () => Buffer
-  keys: Pick<SigningKeys, 'jwks'>
+  keys: Pick<SigningKeys, 'jwks' | 'maxAge'>
   publicUrl: () => string
 }): Route[] {
   const { openapi, asyncapi, keys, publicUrl } = parts
@@ -35,7 +35,11 @@ export function descriptionRoutes(parts: {
       id: 'jwks',
       summary: 'Public keys that verify the tokens of pushes',
       answers: { 200: { description: 'JSON Web Key Set', mediaType: 'application/json' } },
-      handle: () => ({ status: 200, body: keys.jwks(), headers: { 'cache-control': 'public, max-age=300' } }),
+      handle: () => ({
+        status: 200,
+        body: keys.jwks(),
+        headers: { 'cache-control': `public, max-age=${keys.maxAge}` },
+      }),
     },
     {
       ...base,

@@ -16,7 +16,8 @@ export function isTime(path: string): boolean {
 }
 
 const instant = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([.]\d+)?(?:Z|[+-]\d\d:\d\d)$/
-const timePaths = /(^|\.)(at|time|since|from|oldest|nextTry|expires|sunset|notAfter)$|[a-z](At|Time|Until)$/
+const timePaths =
+  /(^|\.)(at|time|since|from|oldest|nextTry|expires|sunset|notAfter|signsFrom)$|[a-z](At|Time|Until)$/
 
 function offsetOf(minutes: number): string {
   if (minutes === 0) return 'Z'

@@ -11,7 +11,7 @@ export async function expiredToken(
 ): Promise<string> {
   const store = await openEmbeddedStore(storePath)
   const clock = () => Date.now() - ageMs
-  const keys = await createSigningKeys({ store, clock, keepMs: 30 * 24 * 3600 * 1000 })
+  const keys = await createSigningKeys({ store, clock, keepMs: 30 * 24 * 3600 * 1000, leadMs: 0 })
   const users = await createUsers({
     ...{ store, clock, passwords: quickPasswords() },
     knownInstitution: () => true,

@@ -36,7 +36,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     clock,
     knownInstitution: () => true,
   })
-  const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+  const keys = await createSigningKeys({ store, clock, keepMs: 1000, leadMs: 0 })
   const tokens = createTokens({
     keys,
     users,

@@ -98,7 +98,7 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
   const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
   const passwords = quickPasswords()
   const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
-  const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+  const keys = await createSigningKeys({ store, clock, keepMs: 1000, leadMs: 0 })
   const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
   const base = { method: 'GET', tag: 'Test', summary: '', answers: {} } as const

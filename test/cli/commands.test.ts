@@ -174,6 +174,16 @@ t.test('changes of clients, sessions, retained messages and feed are audited', a
   )
 })
 
+t.test('a rotation that drops the old keys names the receivers that may refuse the new one', async (t) => {
+  const { ask } = await start(t)
+  const { kid } = await ask('keys.rotate')
+  t.match(await ask('keys.list'), [{ kid, state: 'waiting' }, { state: 'signing' }])
+  t.match(await ask('keys.rotate', { dropOld: true }), {
+    state: 'signing',
+    mayRefuse: [{ name: 'known', target: queue.target, contact: queue.contact }],
+  })
+})
+
 t.test('a user is added, listed, given a link and removed', async (t) => {
   const { ask, audit } = await start(t)
   const user = { email: 'Kim@Radio.example', institution: A, permissions: ['publish'] }
@@ -279,7 +289,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const credentials = await createCredentials({ store, clock, isCurrent: () => true })
   const knownInstitution = (institution: string) => institution === A
   const users = await createUsers({ store, passwords: quickPasswords(), clock, knownInstitution })
-  const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+  const keys = await createSigningKeys({ store, clock, keepMs: 1000, leadMs: 600_000 })
   const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: 'test' })
   t.teardown(async () => {

@@ -48,6 +48,21 @@ t.test('what is typed wrong is not sent', async (t) => {
   }
 })
 
+t.test('a rotation says from when the key signs, or which receivers may refuse it', async (t) => {
+  const printer = createPrinter({ isTTY: false })
+  const rotate = httpsCommands.find(({ words }) => words === 'keys rotate')
+  const signsFrom = '2026-03-01T12:10:00.000Z'
+  const waiting = { kid: 'k1', signsFrom, dropOld: false, mayRefuse: [] }
+  t.match(rotate?.print(waiting, printer), /it signs from 2026-03-01T\S+ on: k1\.$/)
+  t.equal(rotate?.warning?.(waiting), undefined)
+  const receiver = { name: 'sub-1', target: 'https://hook.example/', contact: 'a@b.example' }
+  const atOnce = { kid: 'k2', signsFrom, dropOld: true, mayRefuse: [receiver] }
+  const text = rotate?.print(atOnce, printer)
+  t.match(text, /^Signing from now on with k2\.$/m)
+  t.match(text, /^sub-1 +https:\/\/hook\.example\/ +a@b\.example$/m)
+  t.match(rotate?.warning?.(atOnce), /may refuse .* 204 .*hubctl queues replay/)
+})
+
 t.test('the life cycle is two tables: where the tracks stand, and who asks', async (t) => {
   const printer = createPrinter({ isTTY: false })
   const status = httpsCommands.find(({ words }) => words === 'lifecycle status')

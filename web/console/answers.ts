@@ -50,9 +50,22 @@ export interface Results {
   audit: { at: string; who: string; action: string; target: string; detail: unknown; node?: string }[]
   config: Record<string, unknown>
   'import.aedes-redis': ImportReport
-  'keys.list': { kid: string; createdAt: string; replacedAt?: string | null }[]
-  'keys.rotate': { kid: string; dropOld: boolean }
+  'keys.list': SigningKey[]
+  'keys.rotate': {
+    kid: string
+    signsFrom: string
+    dropOld: boolean
+    mayRefuse: { name: string; target: string | null }[]
+  }
   'store.accept': { accepted: boolean; at: string; movedTo: string }
+}
+
+export interface SigningKey {
+  kid: string
+  createdAt: string
+  signsFrom: string
+  replacedAt: string | null
+  state: 'waiting' | 'signing' | 'replaced'
 }
 
 export type ImportReport = { dryRun: boolean } & Record<

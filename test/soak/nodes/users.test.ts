@@ -7,7 +7,9 @@ import { createSharedSpace, settled } from '../../shared-store.ts'
 
 const institution = 'urn:org:institution:a'
 const request = { email: 'Kim@example.org', institution }
-const clock = () => Date.parse('2026-03-01T12:00:00Z')
+const leadMs = 600_000
+let now = Date.parse('2026-03-01T12:00:00Z')
+const clock = () => now
 
 async function openNodes(t: Test) {
   const space = createSharedSpace()
@@ -15,7 +17,7 @@ async function openNodes(t: Test) {
     const store = space.openFollowed(t)
     const passwords = quickPasswords()
     const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
-    const keys = await createSigningKeys({ store, clock, keepMs: 1000 })
+    const keys = await createSigningKeys({ store, clock, keepMs: 3_600_000, leadMs })
     const tokens = createTokens({
       ...{ users, keys, clock },
       issuer: () => 'https://hub.example',
@@ -95,29 +97,44 @@ t.test('nodes that start together sign with the same key', async (t) => {
   t.strictSame(a.keys.list(), b.keys.list())
 })
 
-t.test('a rotation elsewhere: the new key signs, the old one verifies until it is dropped', async (t) => {
-  const { a, b } = await openNodes(t)
-  const added = await a.users.add(request)
-  if ('error' in added) throw new Error(added.error)
-  await settled(b.store)
-  const old = await b.tokens.issue({ ...added.user, generation: 0 })
-  const { kid } = await a.keys.rotate()
-  await settled(b.store)
-  t.equal(b.keys.current().kid, kid)
-  t.ok(await b.tokens.userOf(old.token))
-  const fresh = await b.tokens.issue({ ...added.user, generation: 0 })
-  t.ok(await a.tokens.userOf(fresh.token))
-  await a.keys.rotate({ dropOld: true })
-  await settled(b.store)
-  t.equal(await b.tokens.userOf(fresh.token), undefined)
-  t.equal(b.keys.jwks().keys.length, 1)
-  t.ok(await a.tokens.userOf((await b.tokens.issue({ ...added.user, generation: 0 })).token))
-})
+t.test(
+  'a rotation elsewhere: the new key signs after the lead, the old one verifies until it is dropped',
+  async (t) => {
+    const { a, b } = await openNodes(t)
+    const added = await a.users.add(request)
+    if ('error' in added) throw new Error(added.error)
+    await settled(b.store)
+    const old = await b.tokens.issue({ ...added.user, generation: 0 })
+    const { kid } = await a.keys.rotate()
+    await settled(b.store)
+    t.ok(b.keys.jwks().keys.some((key) => key.kid === kid))
+    t.not(b.keys.current().kid, kid)
+    now += leadMs
+    t.equal(b.keys.current().kid, kid)
+    t.ok(await b.tokens.userOf(old.token))
+    const fresh = await b.tokens.issue({ ...added.user, generation: 0 })
+    t.ok(await a.tokens.userOf(fresh.token))
+    await a.keys.rotate({ dropOld: true })
+    await settled(b.store)
+    t.equal(await b.tokens.userOf(fresh.token), undefined)
+    t.equal(b.keys.jwks().keys.length, 1)
+    t.ok(await a.tokens.userOf((await b.tokens.issue({ ...added.user, generation: 0 })).token))
+  },
+)
 
-t.test('two rotations at once leave one key that signs', async (t) => {
+t.test('two rotations at once: one key after the other signs, on both nodes', async (t) => {
   const { a, b } = await openNodes(t)
   await Promise.all([a, b].map(({ keys }) => keys.rotate()))
   await settled(a.store, b.store)
-  t.equal(a.keys.list().filter(({ replacedAt }) => replacedAt === null).length, 1)
+  t.strictSame(
+    a.keys
+      .list()
+      .slice(0, 3)
+      .map(({ state }) => state),
+    ['waiting', 'waiting', 'signing'],
+  )
+  t.strictSame(a.keys.list(), b.keys.list())
+  now += leadMs + 1
+  t.equal(a.keys.current().kid, a.keys.list()[0]?.kid)
   t.equal(a.keys.current().kid, b.keys.current().kid)
 })

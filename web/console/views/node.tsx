@@ -6,7 +6,7 @@ import { CommandForm, Field, Lines, Tick } from '../parts/form.tsx'
 import { Badge, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
-import { count } from '../words.ts'
+import { amount, count, dateAndTime } from '../words.ts'
 
 /** The node itself: its store, the keys that sign tokens, its settings and counters. */
 export function NodePage() {
@@ -69,14 +69,15 @@ function Keys() {
           { title: 'Made', cell: ({ createdAt }) => <When at={createdAt} /> },
           {
             title: 'State',
-            cell: ({ replacedAt }) =>
-              replacedAt ? (
+            cell: ({ state, signsFrom, replacedAt }) => {
+              if (state === 'signing') return <Badge tone="good">signs</Badge>
+              const isWaiting = state === 'waiting'
+              return (
                 <>
-                  replaced <When at={replacedAt} />
+                  {isWaiting ? 'signs' : 'replaced'} <When at={isWaiting ? signsFrom : replacedAt} />
                 </>
-              ) : (
-                <Badge tone="good">signs</Badge>
-              ),
+              )
+            },
           },
         ]}
       />
@@ -84,15 +85,19 @@ function Keys() {
         <Action
           name="keys.rotate"
           args={{ dropOld }}
-          label="Sign with a new key"
+          label="Make a new key"
           loss={
             <p>
               {dropOld
-                ? 'Everything that the old keys signed is refused at once: all users log in again, you as well, and receivers of webhooks must read the new key.'
-                : 'From now on a new key signs. The old one is not used for signing again; what it signed stays valid until it expires.'}
+                ? 'The new key signs at once, and everything that the old keys signed is refused: all users log in again, you as well. Receivers of webhooks may refuse pushes until they read the new key.'
+                : 'Receivers can read the new key at once. It signs when they have had the time to (HUB_KEY_LEAD). What the old key signed stays valid until it expires.'}
             </p>
           }
-          said={({ kid }) => `${kid} signs from now on.`}
+          said={({ kid, signsFrom, dropOld, mayRefuse }) =>
+            dropOld
+              ? `${kid} signs from now on. ${amount(mayRefuse.length, 'receiver')} may refuse pushes until they read it.`
+              : `${kid} signs from ${dateAndTime(signsFrom)} on.`
+          }
           done={refresh}
         />
         <Tick typed={typed} name="dropOld" label="Refuse at once what the old ones signed" />

@@ -12,6 +12,7 @@ import { pushBody } from '../../../../delivery/webhook/push-message.ts'
 import { addUser, openApi, openClient } from '../../../bridge-https/api.ts'
 import { codeBlock, readPage, startProgram } from '../../../documentation.ts'
 import { institutions, playing, station } from '../../../events.ts'
+import { moveClock } from '../../../moving-clock.ts'
 import { pushing, startReceiver } from '../../../receiver.ts'
 import { projectFile } from '../../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
@@ -23,6 +24,10 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 const page = readPage('webhooks.md')
 const [own = ''] = institutions
 const dayMs = 24 * 3_600_000
+
+/** Behind at first, by more than HUB_KEY_LEAD. */
+const behindMs = 700_000
+const hubClock = moveClock(-behindMs)
 
 /** A Python that has the modules. Debian installs them for /usr/bin/python3, which may not be the first in PATH. */
 const python = ['python3', '/usr/bin/python3'].find(hasJwt)
@@ -38,6 +43,7 @@ const receivers = [
 
 for (const receiver of receivers) {
   t.test(`the receiver in ${receiver.language}`, { skip: receiver.skip, timeout: 120_000 }, async (t) => {
+    hubClock.set(-behindMs)
     const { home, recorder, hub, api, token, publish, subscribe, list } = await start(t)
     const program = await startReceiverOf(t, home, hub, receiver)
     const post = openClient(t, { httpsPort: program.port, caPath: recorder.ca })
@@ -59,6 +65,9 @@ for (const receiver of receivers) {
 
     await t.test('a push with a key that the hub has just made', async (t) => {
       await hub.ask('keys.rotate')
+      hubClock.set(0)
+      // The receiver may have fetched the keys within the last second.
+      await hub.until(async () => Object(await test()).delivered === true)
       t.match(await test(), { delivered: true, delivery: { status: 201 } })
     })
 
@@ -97,7 +106,6 @@ for (const receiver of receivers) {
         ['no token at all', 'x'],
         ['random bytes', randomBytes(300).toString('base64url')],
         ['signed by somebody else', await forge()],
-        ['signed by somebody else, with a key that the hub does not have', await forge({}, { kid: 'x' })],
         ['without the name of the key', await forge({}, { kid: undefined })],
         ['of another issuer', await forge({ iss: 'https://else.example' })],
         ['not signed', new UnsecuredJWT(claims).encode()],
@@ -112,6 +120,7 @@ for (const receiver of receivers) {
         ['of a user', token],
       ]
       for (const [what, token] of bad) t.equal(await send(token), 204, what)
+      t.equal(await send(await forge({}, { kid: 'x' })), 503, 'with a key that it does not have')
       await list({ url: 'https://localhost/elsewhere' })
       t.equal(await send(genuine), 204, 'for another audience')
       await list({ serviceAccount: 'somebody@else.example' })
