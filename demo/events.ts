@@ -48,7 +48,7 @@ export function malformed(station: Station, element: Element, itemId: string, st
 function track(
   event: string,
   station: Station,
-  { type, artist, title, length }: Element,
+  { type, artist, title, length, cover }: Element,
   playlistItemId: string,
   start: number,
 ): DemoEvent {
@@ -58,6 +58,7 @@ function track(
     start: iso(start),
     length,
     title,
+    ...(cover !== undefined && { media: [{ type: 'cover', url: cover, description: title }] }),
     ...(artist !== undefined && { artist, contributors: [{ name: artist, role: 'artist' }] }),
     playlistItemId,
     services: station.livestreams.map(service),

@@ -20,15 +20,16 @@ interface Entry {
 export function createLedger() {
   const open = new Map<string, Entry>()
   const refused = new Set<string>()
-  const latency = createPercentiles()
+  const receipts = createPercentiles()
+  const acknowledgements = createPercentiles()
   const counts = { published: 0, accepted: 0, blocked: 0, invalid: 0, awaited: 0, arrived: 0 }
   const problems: string[] = []
   let settle = () => {}
 
   return {
     counts,
-    /** Milliseconds from the publish call to the receipt in a subscriber. */
-    latency: () => latency.summary(),
+    /** Milliseconds from the publish call to the receipt in a subscriber, and to the acknowledgement of the hub. */
+    latency: () => ({ receipt: receipts.summary(), acknowledgement: acknowledgements.summary() }),
 
     /** Call this before the publish. `deliveries`: where the event must arrive, as `subscriber on topic`. */
     sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
@@ -42,7 +43,10 @@ export function createLedger() {
 
     acknowledged(key: string): void {
       const entry = open.get(key)
-      if (entry) entry.acknowledged = true
+      if (entry) {
+        entry.acknowledged = true
+        acknowledgements.add(performance.now() - entry.sentAt)
+      }
       closeIfDone(key)
     },
 
@@ -63,7 +67,7 @@ export function createLedger() {
       const entry = open.get(key)
       if (!entry?.awaited.delete(delivery)) return undefined
       const ms = performance.now() - entry.sentAt
-      latency.add(ms)
+      receipts.add(ms)
       counts.arrived++
       closeIfDone(key)
       return ms

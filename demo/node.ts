@@ -63,11 +63,6 @@ export async function startNode() {
       })
       return made.resetUrl
     },
-    /** Latencies in milliseconds, from receiving a PUBLISH to writing to the last subscriber. */
-    async budget(): Promise<{ count: number; p50: number; p99: number }> {
-      const status = await ask<{ budget: { count: number; p50: number; p99: number } }>('status', {})
-      return status.budget
-    },
   }
 
   async function ask<Result>(command: string, args: Record<string, unknown>): Promise<Result> {

@@ -9,6 +9,8 @@ export interface Element {
   artist?: string
   /** Seconds. */
   length: number
+  /** An https URL. */
+  cover?: string
 }
 
 /** A programme on air, and the livestreams that carry it. */
@@ -77,13 +79,19 @@ const lineUp: readonly { livestreams: string[]; playlist: [Element, ...Element[]
   },
 ]
 
-/** All livestreams of the sample feed. */
-export function readLivestreams(): Livestream[] {
-  return [...readFeed().all()]
+/** A station for each livestream of the sample feed, with two elements. Music has a cover, whose URL `coverOf` tells. */
+export function readAllStations(coverOf: (title: string) => string): Station[] {
+  const elements = readStations(coverOf).flatMap(({ playlist }) => playlist)
+  // A browser might lack fonts for scripts other than Latin. A short element would be over at once.
+  const shown = elements.filter(({ title, length }) => isLatin(title) && length > 60)
+  return [...readFeed().all()].map((livestream, index) => ({
+    livestreams: [livestream],
+    playlist: [nth(shown, index), nth(shown, index + 5)],
+  }))
 }
 
 /** The stations of the demonstration. Their livestreams come from the sample feed. */
-export function readStations(): [Station, Station, ...Station[]] {
+export function readStations(coverOf: (title: string) => string): [Station, Station, ...Station[]] {
   const feed = readFeed()
   const titles = livestreamsByTitle()
   const stations = lineUp.map(({ livestreams, playlist }): Station => {
@@ -93,7 +101,9 @@ export function readStations(): [Station, Station, ...Station[]] {
       return found
     })
     if (!first) throw new Error('a station without livestream')
-    return { livestreams: [first, ...others], playlist }
+    const [element, ...more] = playlist
+    const covered = (one: Element) => (one.type === 'music' ? { ...one, cover: coverOf(one.title) } : one)
+    return { livestreams: [first, ...others], playlist: [covered(element), ...more.map(covered)] }
   })
   const [one, two, ...more] = stations
   if (!one || !two) throw new Error('the demonstration needs two stations')
@@ -115,4 +125,14 @@ function livestreamsByTitle(): Map<string, string> {
 
 function music(artist: string, title: string, length: number): Element {
   return { type: 'music', artist, title, length }
+}
+
+function isLatin(text: string): boolean {
+  return !/[^\p{Script=Latin}\p{Script=Common}]/u.test(text)
+}
+
+function nth(elements: readonly Element[], index: number): Element {
+  const element = elements[index % elements.length]
+  if (!element) throw new Error('the programme is empty')
+  return element
 }

@@ -12,7 +12,11 @@ const specialEvery = 4
  * Publishes events of the stations in turn, with special events in between. A round is one pass through the special
  * events.
  */
-export function createRunningOrder(stations: readonly [Station, Station, ...Station[]], publish: Publish) {
+export function createRunningOrder(
+  stations: readonly [Station, Station, ...Station[]],
+  others: readonly Station[],
+  publish: Publish,
+) {
   const now = createClock()
   const [first, second] = stations
   const desks = stations.map((station) => createDesk(station, now, publish))
@@ -27,8 +31,23 @@ export function createRunningOrder(stations: readonly [Station, Station, ...Stat
   let steps = 0
   let tracks = 0
   let shown = 0
+  let opened = 0
 
   return {
+    /** Brings the next of the other stations on air, in the middle of an element. */
+    open(): void {
+      const station = others[opened]
+      if (!station) return
+      const [element] = station.playlist
+      const begun = ((opened * 37) % 90) / 100
+      publish(
+        station,
+        playing(station, element, `open-${opened}`, now() - element.length * 1000 * begun),
+        'published',
+      )
+      opened++
+    },
+
     /** Publishes the next event. */
     advance(): void {
       const step = steps++

@@ -5,9 +5,10 @@ import { fileURLToPath } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
 import { inboxTopic } from '../event/topic.ts'
 import { connect } from './client.ts'
+import { startCovers } from './covers.ts'
 import { type DemoEvent, next, playing, radiotext, trafficAnnouncement } from './events.ts'
 import { type DemoNode, startNode } from './node.ts'
-import { type Element, readLivestreams, readStations, type Station } from './programme.ts'
+import { readAllStations, type Station } from './programme.ts'
 
 /*
  * `npm run screenshots`: makes `docs/images/` from pages of a node with believable events. `CHROMIUM` is the path of
@@ -44,15 +45,13 @@ const listeners = 31
 const viewport = { width: 1440, height: 900 }
 
 const node = await startNode()
+const covers = await startCovers(node)
 try {
   const stopListening = await listen(node)
   await broadcast(node)
   await mkdir(images, { recursive: true })
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox', await trusting(node)] })
   const page = await browser.newPage({ viewport, colorScheme: 'light', locale: 'en-GB' })
-  await page.route('https://covers.example/**', (route) =>
-    route.fulfill({ contentType: 'image/svg+xml', body: cover(new URL(route.request().url()).pathname) }),
-  )
   await page.route('**/operate/trend', (route) => route.fulfill({ json: { result: anHour() } }))
   for (const { name, path, mustLogIn, ready } of pictures) {
     await page.goto(`https://localhost:${node.httpsPort}${path}`)
@@ -65,6 +64,7 @@ try {
   await browser.close()
   await stopListening()
 } finally {
+  covers.close()
   await node.stop()
 }
 
@@ -114,20 +114,13 @@ function anHour() {
 
 /** Publishes events for each livestream of the sample feed. */
 async function broadcast(node: DemoNode): Promise<void> {
-  const elements = readStations().flatMap(({ playlist }) => playlist)
-  // A browser might lack fonts for scripts other than Latin. A short element would be over at once.
-  const titles = elements.filter(({ title, length }) => isLatin(title) && length > 60)
   const lost = (reason: string) => process.stderr.write(`${reason}\n`)
   const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()
-  for (const [index, livestream] of readLivestreams().entries()) {
-    const { id } = livestream.institution
+  for (const [index, station] of readAllStations(covers.urlOf).entries()) {
+    const { id } = station.livestreams[0].institution
     const client =
       clients.get(id) ?? (await connect(node, await node.publisher('picture', id), `picture-${id}`, lost))
     clients.set(id, client)
-    const station: Station = {
-      livestreams: [livestream],
-      playlist: [nth(titles, index), nth(titles, index + 5)],
-    }
     for (const event of programmeOf(station, index)) {
       await client.publishAsync(inboxTopic(id), JSON.stringify(event), { qos: 1 })
     }
@@ -136,33 +129,15 @@ async function broadcast(node: DemoNode): Promise<void> {
 }
 
 function programmeOf(station: Station, index: number): DemoEvent[] {
-  const [now, then] = [nth(station.playlist, 0), nth(station.playlist, 1)]
+  const [now, then = now] = station.playlist
   const start = Date.now() - now.length * 1000 * (((index * 37) % 90) / 100)
-  const media = [{ type: 'cover', url: `https://covers.example/${index}`, description: now.title }]
-  const on = { ...playing(station, now, `now-${index}`, start), ...(index % 4 !== 1 && { media }) }
+  const on = playing(station, now, `now-${index}`, start)
   return [
     ...(index % 12 === 11 ? [] : [on]),
     ...(index % 3 === 2 ? [] : [next(station, then, `next-${index}`, start + now.length * 1000)]),
     ...(index % 4 === 0 ? [radiotext(station, `Heute Abend ab 20 Uhr: ${then.title}`, start)] : []),
     ...(index % 17 === 2 ? [trafficAnnouncement(station, true, Date.now())] : []),
   ]
-}
-
-/** An invented cover. The same path always gets the same cover. */
-function cover(path: string): string {
-  const [a = 0, b = 0, c = 0, d = 0] = createHash('sha256').update(path).digest()
-  const sky = `hsl(${a * 1.4} 45% ${35 + (b % 30)}%)`
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 100 100"><path fill="${sky}" d="M0 0h100v100H0z"/><circle cx="${20 + (c % 60)}" cy="${25 + (d % 35)}" r="${10 + (b % 22)}" fill="hsl(${b * 1.4} 70% 70%)"/><path d="M0 ${60 + (c % 25)}Q50 ${40 + (a % 35)} 100 ${65 + (d % 20)}V100H0z" fill="hsl(${a * 1.4 + 180} 35% 22%)"/></svg>`
-}
-
-function isLatin(text: string): boolean {
-  return !/[^\p{Script=Latin}\p{Script=Common}]/u.test(text)
-}
-
-function nth(elements: readonly Element[], index: number): Element {
-  const element = elements[index % elements.length]
-  if (!element) throw new Error('the programme is empty')
-  return element
 }
 
 /** A browser option to accept the certificate of this node, and no other. */

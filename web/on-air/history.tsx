@@ -82,7 +82,12 @@ export function History({ livestream }: { livestream: Livestream }) {
       {earlier.value.length > 0 && (
         <ol>
           {earlier.value.map((track, index) => (
-            <Row key={track.id} track={track} above={earlier.value[index - 1]} />
+            <Row
+              key={track.id}
+              track={track}
+              above={earlier.value[index - 1]}
+              until={tracks.value[tracks.value.indexOf(track) - 1]?.time}
+            />
           ))}
         </ol>
       )}
@@ -119,7 +124,8 @@ const leastShown = 20
 /** Maximum number of titles that are kept: the page may stay open for weeks. */
 const mostKept = 2_000
 
-function Row({ track, above }: { track: Track; above: Track | undefined }) {
+/** `until`: when the next title began, which is the end of this one (service.md §2.1). Undefined: nothing came after it. */
+function Row({ track, above, until }: { track: Track; above: Track | undefined; until: number | undefined }) {
   const { time, title, artist, length } = track
   const isNewDay = above !== undefined && dayOf(above.time) !== dayOf(time)
   return (
@@ -131,7 +137,7 @@ function Row({ track, above }: { track: Track; above: Track | undefined }) {
           <b dir="auto">{title}</b>
           {artist !== '' && <span dir="auto">{artist}</span>}
         </span>
-        <span class="length">{duration(length)}</span>
+        <span class="length">{duration(until === undefined ? length : until - time)}</span>
       </li>
     </>
   )

@@ -165,6 +165,8 @@ t.test('a user sees what was on before, and walks between the pages', { skip }, 
   await page.getByText('Title 0').waitFor()
   const history = page.getByRole('region', { name: 'Before' }).getByRole('listitem').locator('b')
   t.same(await history.allTextContents(), ['Title 3', 'Title 2', 'Title 1', 'Title 0'])
+  const lengths = page.getByRole('region', { name: 'Before' }).locator('.length')
+  t.same(await lengths.allTextContents(), ['1:00', '1:00', '1:00', '1:00'], 'how long they really played')
   t.match(await page.title(), station(1).title)
   await other.publish(playing(station(1), { title: 'Title 5', start: at(5) }))
   await history.getByText('Title 4').waitFor()
