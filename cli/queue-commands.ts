@@ -72,6 +72,7 @@ const queueColumns = [
   ['OLDEST', 'oldest'],
   ['NEXT TRY', 'nextTry'],
   ['LAST REASON', 'lastReason'],
+  ['DRIVER ENDS', 'driver.ends'],
   ['CONTACT', 'contact'],
 ] as const
 

@@ -1,6 +1,9 @@
 import type { Config } from '../config/config.ts'
 import { readCa } from '../config/expected.ts'
-import { type CreateDriver, loadDriver } from './plugins/driver.ts'
+import type { DriverEnd } from '../telemetry/labelled-counters.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { PluginDriver } from './plugins/driver.ts'
+import { createDriverProcess, type DriverProcess } from './plugins/driver-process.ts'
 import { attemptMs } from './plugins/plugins.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import { createWebhookDriver } from './plugins/webhook-driver.ts'
@@ -14,8 +17,10 @@ export async function createClients(parts: {
   /** Release of the hub, which receivers see in the `User-Agent` header. */
   version: string
   tokenFor: (audience: string, account: string) => Promise<string>
+  /** Called when the process of a driver has ended. */
+  driverEnded: (reason: DriverEnd) => void
 }) {
-  const { config, maxKept, version, tokenFor } = parts
+  const { config, maxKept, version, tokenFor, driverEnded } = parts
   const { pushCa, serviceAccount } = config
   const ca = pushCa === undefined ? {} : { ca: await readCa('HUB_PUSH_CA', pushCa) }
   const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
@@ -28,11 +33,11 @@ export async function createClients(parts: {
     post: webhooks.post,
 
     /** Makes the driver of a plugin target. */
-    async driverOf({ driver }: PluginTarget): Promise<CreateDriver> {
-      if (driver !== undefined) return loadDriver(driver)
-      const toTarget = { deadlineMs: attemptMs, post: targets.post }
-      return ({ url = '' }) =>
-        createWebhookDriver({ ...toTarget, url, tokenFor: (audience) => tokenFor(audience, serviceAccount) })
+    driverOf(target: PluginTarget, log: Log): PluginDriver | DriverProcess {
+      const { driver, url = '' } = target
+      if (driver !== undefined) return createDriverProcess({ file: driver, target, log, ended: driverEnded })
+      const toTarget = { url, deadlineMs: attemptMs, post: targets.post }
+      return createWebhookDriver({ ...toTarget, tokenFor: (audience) => tokenFor(audience, serviceAccount) })
     },
 
     close(): void {

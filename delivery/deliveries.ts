@@ -79,10 +79,13 @@ export async function createDeliveries(parts: DeliveriesParts) {
   })
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
-  const clients = await createClients({ config, maxKept: sockets.kept, version, tokenFor })
+  const clients = await createClients({
+    ...{ config, maxKept: sockets.kept, version, tokenFor },
+    driverEnded: (reason) => metrics.pluginDriverEnds.inc({ reason }),
+  })
   const push = createPush({ subscriptions, post: clients.post, tokenFor, whyClosed, clock })
   const { plugins: targets } = config
-  const plugins = await createPlugins({ targets, driverOf: clients.driverOf, log })
+  const plugins = createPlugins({ targets, driverOf: clients.driverOf, log })
   const contacts = createContacts({ ...nodes, subscriptions, isOwn, send: tellContact, log })
 
   const runner = createRunner({
@@ -131,7 +134,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Queues an item that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
-    ...createQueueList({ calls, queues, runner, subscriptions, plugins, push }),
+    ...createQueueList({ calls, queues, isOwn, runner, subscriptions, plugins, push }),
 
     deadLetters: queues.deadLetters,
 
@@ -147,6 +150,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       }
       await standings.tidy()
       runner.start()
+      plugins.start(runner.wake)
       beginnings.start()
       contacts.start()
     },

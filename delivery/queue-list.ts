@@ -1,4 +1,5 @@
 import type { Calls } from '../store/nodes/calls.ts'
+import type { DriverState } from './plugins/driver-process.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import type { QueueRunState } from './runner/queue-run.ts'
@@ -25,6 +26,14 @@ export interface QueueTotals {
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
+  drivers: DriverHere[]
+}
+
+/** A driver of the operator's own on one node. `isOwn`: this node works its queue off. */
+interface DriverHere {
+  queue: string
+  isOwn: boolean
+  state: DriverState
 }
 
 /** Lists all queues as operators see them, empty ones too, and adds them up. */
@@ -32,12 +41,22 @@ export function createQueueList(parts: {
   calls: Calls
   queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
   runner: { states(): QueuesHere['states']; stateOf(name: string): QueueRunState }
-  plugins: { queues: readonly { name: string; target: PluginTarget }[] }
+  plugins: {
+    queues: readonly { name: string; target: PluginTarget }[]
+    states(): [queue: string, state: DriverState][]
+  }
+  /** Whether this node works off a queue. */
+  isOwn: (queue: string) => boolean
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
   push: Pick<Push, 'whyClosed'>
 }) {
-  const { calls, queues, runner, plugins, subscriptions, push } = parts
-  calls.serve('queues', (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped() }))
+  const { calls, queues, runner, plugins, isOwn, subscriptions, push } = parts
+  const driversHere = () =>
+    plugins.states().map(([queue, state]): DriverHere => ({ queue, isOwn: isOwn(queue), state }))
+  calls.serve(
+    'queues',
+    (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped(), drivers: driversHere() }),
+  )
 
   return {
     async list() {
@@ -47,12 +66,20 @@ export function createQueueList(parts: {
       for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
         dropped.set(name, (dropped.get(name) ?? 0) + count)
       }
+      // A node of the release before says nothing of drivers.
+      const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers ?? [])].flat()
       return [...targets()].map(([name, target]) => {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
         const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
         const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
-        const shown = { name, target, contact, state: restingState(name, target) ?? state }
-        return { ...shown, ...length, ...standing, disabledAt, pausedAt }
+        const driver = driverOf(drivers, name)
+        const isDown = driver?.state === 'down'
+        const lastReason = isDown ? (driver.lastEnd?.reason ?? null) : standing.lastReason
+        const shown = {
+          ...{ name, target, contact },
+          state: restingState(name, target) ?? (isDown ? ('driver down' as const) : state),
+        }
+        return { ...shown, ...length, ...standing, lastReason, driver, disabledAt, pausedAt }
       })
     },
 
@@ -95,4 +122,11 @@ export function createQueueList(parts: {
     if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
+}
+
+/** The driver of a queue as the node has it that works the queue off. `ends` of all nodes. Null: it is part of the hub. */
+function driverOf(drivers: readonly DriverHere[], queue: string): DriverState | null {
+  const all = drivers.filter((driver) => driver.queue === queue)
+  const shown = all.find(({ isOwn }) => isOwn) ?? all[0]
+  return shown ? { ...shown.state, ends: all.reduce((sum, { state }) => sum + state.ends, 0) } : null
 }

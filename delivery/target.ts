@@ -6,6 +6,11 @@ export interface Target {
   endpoint: string
   /** The institution or plugin target of the queue. Owners share the limits on deliveries. */
   owner: string
+  /**
+   * The operator's own driver delivers. An attempt may end its process, or even that of the hub. So the store has to
+   * know of an attempt before it begins.
+   */
+  isOwnDriver?: boolean
   /** Tries once to deliver an item. Never rejects. Ends early, with any outcome, when `signal` aborts. */
   deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
 }

@@ -8,6 +8,9 @@ export type EventOutcome = Parameters<LabelledCounters['events']['inc']>[0]['out
 /** Why the hub refused a connection, as a label. */
 export type RefusedReason = Parameters<LabelledCounters['connectionsRefused']['inc']>[0]['reason']
 
+/** Why the process of a driver ended, as a label. */
+export type DriverEnd = Parameters<LabelledCounters['pluginDriverEnds']['inc']>[0]['reason']
+
 type CounterOf<Label extends string, Value extends string> = Omit<Counter<Label>, 'inc'> & {
   inc(labels: Record<Label, Value>, by?: number): void
 }
@@ -69,6 +72,14 @@ export function createLabelledCounters(registry: Registry) {
       'refused',
       'failed',
       'gone',
+    ]),
+    pluginDriverEnds: counter('hub_plugin_driver_ends_total', 'Ends of drivers of plugin targets', 'reason', [
+      'load',
+      'error',
+      'exit',
+      'hung',
+      'memory',
+      'late',
     ]),
   }
 

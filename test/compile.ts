@@ -16,6 +16,7 @@ const output = join(root, '.compiled')
 /** Programs that tests start as separate processes, besides the node. */
 const programs = [
   'cli/hubctl.ts',
+  'delivery/plugins/driver-program.ts',
   'test/run.ts',
   'test/store/writer.ts',
   'test/uncaught-errors.ts',

@@ -111,7 +111,7 @@ test('columns of the queues', async (t) => {
   for (const heading of headings.split(/ {2,}/).filter(Boolean)) {
     t.ok(operators.includes(`\`${heading}\``), heading)
   }
-  t.equal(headings.split(/ {2,}/).length, 11)
+  t.equal(headings.split(/ {2,}/).length, 12)
 })
 
 test('messages of the log', async (t) => {

@@ -51,10 +51,12 @@ export async function spawnHub(
   if (!child.stdout) throw new Error('no output')
   const lines = createInterface({ input: child.stdout })
   const messages: string[] = []
+  const entries: Record<string, unknown>[] = []
   const ready = await new Promise<{ mqttPort: number; httpsPort: number; adminSocket: string }>(
     (resolve, reject) => {
       lines.on('line', (line) => {
         const entry = JSON.parse(line)
+        entries.push(entry)
         messages.push(entry.err ? `${entry.msg}: ${entry.err.message}` : entry.msg)
         if (entry.msg === 'hub ready') resolve(entry)
       })
@@ -70,6 +72,10 @@ export async function spawnHub(
     pid: child.pid ?? 0,
     /** The messages of the log so far, with the messages of errors. */
     messages,
+    /** The lines of the log so far. */
+    lines: entries,
+    /** Resolves when the process has ended. */
+    ended: exited,
     /** The text that the node has written to its standard error so far. */
     errors: () => errors,
     /** Sends the signal. Resolves with the exit code; null: a signal ended the process. */

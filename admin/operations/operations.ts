@@ -187,7 +187,7 @@ export const operations = {
     state: Type.Optional(
       oneOf<ShownQueue['state']>(
         ...(['idle', 'beginning', 'delivering', 'retrying'] as const),
-        ...(['paused', 'disabled', 'closed', 'no target'] as const),
+        ...(['paused', 'disabled', 'closed', 'no target', 'driver down'] as const),
       ),
     ),
     limit,

@@ -1,31 +1,28 @@
-import { cut } from '../../event/cut.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import type { Outcome, Target } from '../target.ts'
-import type { CreateDriver, PluginDriver, PluginItem } from './driver.ts'
+import type { PluginDriver, PluginItem } from './driver.ts'
+import type { DriverProcess, DriverState } from './driver-process.ts'
+import { failed, failedBy, readOutcome } from './outcome.ts'
 import { type PluginTarget, queueOf } from './targets.ts'
 
 /** Longest time of one attempt, milliseconds. */
 export const attemptMs = 20_000
 /** Longest time that the hub waits for a driver to close, milliseconds. */
 const closeMs = 2_000
-/** Longest reason of a failed attempt, characters. The rest is cut off. */
-const maxReason = 200
 
 /** The plugin targets of the configuration, each with its queue and its driver. */
-export async function createPlugins(parts: {
+export function createPlugins(parts: {
   targets: readonly PluginTarget[]
-  driverOf: (target: PluginTarget) => Promise<CreateDriver>
+  driverOf: (target: PluginTarget, log: Log) => PluginDriver | DriverProcess
   /** Longest time of one attempt, milliseconds. */
   deadlineMs?: number
   log: Log
 }) {
   const { targets, driverOf, deadlineMs = attemptMs, log } = parts
-  const drivers = new Map<string, PluginDriver>()
-  for (const target of targets) {
-    const create = await driverOf(target)
-    drivers.set(queueOf(target.type), await create(target, { log: log.child({ plugin: target.type }) }))
-  }
+  const drivers = new Map(
+    targets.map((target) => [queueOf(target.type), driverOf(target, log.child({ plugin: target.type }))]),
+  )
 
   return {
     queues: targets.map((target) => ({ name: queueOf(target.type), target })),
@@ -36,17 +33,30 @@ export async function createPlugins(parts: {
       return queue !== action && drivers.has(queue) ? queue : undefined
     },
 
-    /** Undefined: the target is no longer configured, and the items wait. */
+    /** Undefined: the target is no longer configured, or its driver does not run. The items wait. */
     targetOf(queue: string): Target | undefined {
       const driver = drivers.get(queue)
-      if (!driver) return undefined
+      if (!driver || (stateOf(driver)?.state ?? 'running') !== 'running') return undefined
       return {
         endpoint: queue,
         owner: queue,
+        isOwnDriver: stateOf(driver) !== undefined,
         deliver: (item, payload, signal) =>
           attempt(driver, toPluginItem(queue, item, payload), item, signal, deadlineMs),
       }
     },
+
+    /** Starts the drivers that have processes. Calls `ready` each time when one of them can deliver. */
+    start(ready: (queue: string) => void): void {
+      for (const [queue, driver] of drivers) if ('start' in driver) driver.start(() => ready(queue))
+    },
+
+    /** The drivers that have processes, by their queues. */
+    states: (): [queue: string, state: DriverState][] =>
+      [...drivers].flatMap(([queue, driver]) => {
+        const state = stateOf(driver)
+        return state ? [[queue, state]] : []
+      }),
 
     /** Closes the drivers. Never rejects, and waits for `closeMs` at most. */
     async close(): Promise<void> {
@@ -56,6 +66,11 @@ export async function createPlugins(parts: {
       await Promise.all(closing)
     },
   }
+}
+
+/** Undefined: the driver is a part of the hub. */
+function stateOf(driver: PluginDriver | DriverProcess): DriverState | undefined {
+  return 'state' in driver ? driver.state() : undefined
 }
 
 async function close(driver: PluginDriver): Promise<void> {
@@ -92,7 +107,7 @@ async function attempt(
   try {
     return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))
   } catch (error) {
-    return failed(error instanceof Error ? error.message : String(error))
+    return failedBy(error)
   } finally {
     clearTimeout(late)
     stopping.removeEventListener('abort', stop)
@@ -104,25 +119,6 @@ function whenAborted(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => {
     signal.addEventListener('abort', () => reject(signal.reason), { once: true })
   })
-}
-
-function readOutcome(returned: unknown): Outcome {
-  const { result, status, reason, retryAfterMs } = Object(returned ?? {})
-  const code = Number.isInteger(status) ? status : null
-  if (returned === undefined || result === 'acknowledged') {
-    return { result: 'acknowledged', status: code, reason: null }
-  }
-  if (result !== 'refused' && result !== 'failed' && result !== 'gone') {
-    return failed('the driver returned something that is no outcome')
-  }
-  return {
-    ...{ result, status: code, reason: cut(String(reason ?? result), maxReason) },
-    ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
-  }
-}
-
-function failed(reason: string): Outcome {
-  return { result: 'failed', status: null, reason: cut(reason, maxReason) }
 }
 
 function toPluginItem(queue: string, item: WorkItem, payload: Buffer): PluginItem {

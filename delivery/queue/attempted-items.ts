@@ -29,6 +29,13 @@ export function createAttemptedItems(parts: {
       inMemory.takeLetters(name, letters)
     },
 
+    /** Notes that an attempt begins. */
+    noteAttempt: (name: string, item: WorkItem, begun: number): Promise<void> =>
+      change(name, item, [], (now) => ({ ...now, begun })),
+
+    /** Notes that the attempt that began does not count. */
+    forgetAttempt: (name: string, item: WorkItem): Promise<void> => change(name, item, [], ended),
+
     /** Records a failed attempt in the item. With `asideUntil`, also sets the item aside until then. */
     postpone: (
       name: string,
@@ -38,7 +45,7 @@ export function createAttemptedItems(parts: {
       alongside: readonly Change[] = [],
     ): Promise<void> =>
       change(name, item, alongside, (now) => ({
-        ...now,
+        ...ended(now),
         tries: now.tries + 1,
         refusals: now.refusals + (how.refused ? 1 : 0),
         attempts: [...now.attempts, attempt].slice(-maxAttempts),
@@ -47,7 +54,7 @@ export function createAttemptedItems(parts: {
 
     /** Sets the item aside until `asideUntil`, without recording an attempt. */
     setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
-      change(name, item, [], (now) => ({ ...now, asideUntil })),
+      change(name, item, [], (now) => ({ ...ended(now), asideUntil })),
   }
 
   /** Replaces an item by the result of `next` if the item still waits. Stores `alongside` in any case. */
@@ -71,4 +78,9 @@ export function createAttemptedItems(parts: {
     }
     replaceIn(queue, changed)
   }
+}
+
+/** The item without an attempt under way. */
+function ended({ begun: _over, ...item }: WorkItem): WorkItem {
+  return item
 }

@@ -26,6 +26,11 @@ export interface WorkItem {
    * The hub does not try the item before this time, milliseconds since the epoch. Absent: the item is not set aside.
    */
   asideUntil?: number
+  /**
+   * An attempt by a driver of the operator's own began at this time, milliseconds since the epoch, and its outcome is
+   * not stored yet.
+   */
+  begun?: number
   /** The last attempts, oldest first. */
   attempts: Attempt[]
 }

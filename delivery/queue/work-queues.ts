@@ -69,7 +69,9 @@ export async function createWorkQueues(parts: {
 
     payload,
 
-    // Changes of an item after an attempt.
+    // Changes of an item by an attempt.
+    noteAttempt: locked(attempted.noteAttempt),
+    forgetAttempt: locked(attempted.forgetAttempt),
     acknowledge: locked(attempted.acknowledge),
     postpone: locked(attempted.postpone),
     setAside: locked(attempted.setAside),

@@ -15,7 +15,7 @@ export interface Attempted extends Next {
 
 /** Returns a function that tries one item once. Undefined: no attempt was made, or the outcome does not count. */
 export function createAttempt(parts: {
-  queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp'>
+  queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp' | 'noteAttempt' | 'forgetAttempt'>
   leases: Pick<Leases, 'holds'>
   targetOf: TargetOf
   /** Maximum number of attempts that may be under way at once. */
@@ -50,13 +50,20 @@ export function createAttempt(parts: {
         await queues.giveUp(name, [item], 'its content is not stored any more')
         return undefined
       }
+      if (where.isOwnDriver) {
+        if (item.begun !== undefined) return unfinished(now, item.begun)
+        await queues.noteAttempt(name, item, clock())
+      }
       const started = performance.now()
       const time = new Date(clock()).toISOString()
       const outcome = await where.deliver(item, payload, cutting)
       // Another attempt can begin now: the remaining steps do not use the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
-      if (cutting.aborted && outcome.result !== 'acknowledged') return undefined
+      if (cutting.aborted && outcome.result !== 'acknowledged') {
+        if (where.isOwnDriver) await queues.forgetAttempt(name, item)
+        return undefined
+      }
       const ms = performance.now() - started
       metrics.workAttempts.inc({ result: outcome.result })
       metrics.workSeconds.observe(ms / 1000)
@@ -68,5 +75,19 @@ export function createAttempt(parts: {
     } finally {
       leave()
     }
+  }
+}
+
+/**
+ * An attempt whose outcome no node has stored: the hub ended while it was under way, perhaps because of it. It counts as
+ * refused, so that an item that ends the hub steps aside like one that ends its driver.
+ */
+function unfinished(next: Next, begun: number): Attempted {
+  const reason = 'the hub ended during the attempt'
+  const time = new Date(begun).toISOString()
+  return {
+    ...next,
+    outcome: { result: 'refused', status: null, reason },
+    attempt: { messageId: next.item.messageId, time, status: null, duration: 0, reason },
   }
 }

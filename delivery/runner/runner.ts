@@ -44,6 +44,9 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
       wake(name)
     },
 
+    /** Looks at a queue again, because its target can deliver now. */
+    wake,
+
     /** Looks at every queue again, because targets may have changed. */
     wakeAll,
 

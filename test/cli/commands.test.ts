@@ -279,7 +279,7 @@ const queue: ShownQueue = {
   ...{ name: 'known', target: subscription.url, contact: subscription.contact, state: 'idle' },
   ...{ disabledAt: null, pausedAt: null },
   ...{ pending: 2, aside: 0, deadLetters: 0, oldest: null, dropped: 0 },
-  ...{ failures: 0, nextTry: null, lastReason: null },
+  ...{ failures: 0, nextTry: null, lastReason: null, driver: null },
 }
 
 async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {

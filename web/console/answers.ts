@@ -220,6 +220,8 @@ export interface Queue {
   failures: number
   nextTry: string | null
   lastReason: string | null
+  /** Null: the driver is a part of the hub. */
+  driver: { state: string; ends: number; lastEnd: { at: string; reason: string } | null } | null
   disabledAt: string | null
   pausedAt: string | null
 }

@@ -16,9 +16,9 @@ const item: WorkItem = {
 
 /** Starts one attempt by a driver whose `deliver` is the given function. */
 async function start(t: Test, deliver: (...given: unknown[]) => unknown) {
-  const plugins = await createPlugins({
+  const plugins = createPlugins({
     targets: [{ type: 'dts', url: 'https://dts.example' }],
-    driverOf: async () => () => ({ deliver: deliver as never }),
+    driverOf: () => ({ deliver: deliver as never }),
     log: pino({ level: 'silent' }),
   })
   t.teardown(plugins.close)

@@ -10,6 +10,7 @@ const tones: Readonly<Record<string, Tone>> = {
   disabled: 'bad',
   closed: 'plain',
   'no target': 'warn',
+  'driver down': 'bad',
 }
 
 export function QueueState({ state }: Pick<Queue, 'state'>) {
@@ -22,5 +23,7 @@ export function needsAttention({
   deadLetters,
   dropped,
 }: Pick<Queue, 'state' | 'deadLetters' | 'dropped'>): boolean {
-  return ['retrying', 'disabled', 'no target'].includes(state) || deadLetters > 0 || dropped > 0
+  return (
+    ['retrying', 'disabled', 'no target', 'driver down'].includes(state) || deadLetters > 0 || dropped > 0
+  )
 }

@@ -78,6 +78,7 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
             ['Failures in a row', queue.failures > 0 && count(queue.failures)],
             ['Next try', queue.nextTry && <When at={queue.nextTry} />],
             ['Last reason', queue.lastReason],
+            ['Driver', queue.driver && driverText(queue.driver)],
             ['Paused', paused && `by ${paused.by}, ${dateAndTime(paused.at)}`],
             ['Disabled', disabled && `by ${disabled.by}: ${disabled.reason}, ${dateAndTime(disabled.at)}`],
             [
@@ -273,4 +274,11 @@ function institutionOf({ institutionId }: Subscription) {
       {institutionName(institutionId)}
     </a>
   )
+}
+
+/** The state of a driver, how often it ended, and why. */
+function driverText({ state, ends, lastEnd }: NonNullable<Queue['driver']>): string {
+  return lastEnd
+    ? `${state}, ended ${amount(ends, 'time')}, last at ${dateAndTime(lastEnd.at)}: ${lastEnd.reason}`
+    : state
 }

@@ -37,9 +37,9 @@ t.test('the example of a driver takes items to its platform', { timeout: 60_000 
     return queues.find(({ name }) => name === 'plugins.archive')
   }
 
-  t.ok(
+  // Its log: the driver starts beside the hub.
+  await hub.until(async () =>
     hub.lines.some(({ msg, plugin }) => msg === 'archive is ready' && plugin === 'archive'),
-    'its log',
   )
   platform.answers.push(503)
   const report = await publish('One', [{ type: 'archive' }])

@@ -27,9 +27,9 @@ interface Foreign {
 
 async function open(foreign: Foreign, deadlineMs = 5_000) {
   const lines: string[] = []
-  const plugins = await createPlugins({
+  const plugins = createPlugins({
     ...{ targets: [{ type: 'x' }], deadlineMs },
-    driverOf: async () => () => foreign as PluginDriver,
+    driverOf: () => foreign as PluginDriver,
     log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }),
   })
   const stopping = new AbortController()

@@ -1,0 +1,67 @@
+import type { Readable } from 'node:stream'
+import pino from 'pino'
+import type { Log } from '../../telemetry/log.ts'
+
+/** How much of the output of a driver is read in a second, bytes. Then the driver waits. */
+const bytesPerSecond = 65_536
+/** How many lines of the output of a driver are logged in a second. */
+const linesPerSecond = 20
+/** Longest line of the output that is logged, characters. */
+const maxLine = 1_000
+
+/** Logs what a driver writes to its output, for example with `console.log`. */
+export function createDriverOutput(streams: readonly (Readable | null)[], log: Log) {
+  let bytes = 0
+  let lines = 0
+  let leftOut = 0
+  let isOutOfMemory = false
+  for (const stream of streams) {
+    let rest = ''
+    stream?.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > bytesPerSecond) stream.pause()
+      const parts = (rest + chunk.toString()).split('\n')
+      rest = parts.pop()?.slice(0, maxLine) ?? ''
+      for (const line of parts) write(line)
+    })
+    stream?.on('error', () => {})
+    stream?.on('end', () => write(rest))
+  }
+
+  return {
+    /** Begins the next second. */
+    nextSecond,
+
+    /** Whether Node has written that it has no memory left. */
+    saidOutOfMemory: () => isOutOfMemory,
+
+    /** Reads no more. */
+    end(): void {
+      for (const stream of streams) stream?.destroy()
+      nextSecond()
+    },
+  }
+
+  function nextSecond(): void {
+    if (leftOut > 0) log.warn({ lines: leftOut }, 'plugin driver writes too much, and lines were left out')
+    bytes = 0
+    lines = 0
+    leftOut = 0
+    for (const stream of streams) if (stream?.isPaused()) stream.resume()
+  }
+
+  function write(line: string): void {
+    isOutOfMemory ||= line.includes('JavaScript heap out of memory')
+    if (line.trim() === '') return
+    if (++lines > linesPerSecond) leftOut++
+    else log.info({ line: line.slice(0, maxLine) }, 'plugin driver wrote')
+  }
+}
+
+/** Logs a line that a driver has given to its log, with the level of the driver. */
+export function logLine(log: Log, line: string): void {
+  const { level, msg, ...fields } = JSON.parse(line)
+  const label = pino.levels.labels[level]
+  if (label === 'fatal' || label === 'error' || label === 'warn') log[label](fields, msg)
+  else if (label === 'info' || label === 'debug' || label === 'trace') log[label](fields, msg)
+}

@@ -1,0 +1,284 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { fileURLToPath } from 'node:url'
+import type { DriverEnd } from '../../telemetry/labelled-counters.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { backOff } from '../runner/back-off.ts'
+import type { Outcome } from '../target.ts'
+import type { PluginDriver, PluginItem } from './driver.ts'
+import { memoryOf } from './driver-memory.ts'
+import type { FromDriver, ToDriver } from './driver-messages.ts'
+import { createDriverOutput, logLine } from './driver-output.ts'
+import { failed } from './outcome.ts'
+import type { PluginTarget } from './targets.ts'
+
+/** What operators see of a driver. */
+export interface DriverState {
+  state: 'starting' | 'running' | 'down'
+  /** How often its process has ended since the node started, other than by a stop of the hub. */
+  ends: number
+  /** The last end. Null: there was none. */
+  lastEnd: { at: string; reason: string } | null
+}
+
+/** A driver in a process of its own. */
+export interface DriverProcess extends PluginDriver {
+  /** Starts the process. `ready` is called each time when the driver can deliver. */
+  start(ready: () => void): void
+  state(): DriverState
+}
+
+export interface DriverLimits {
+  /** Longest time until the driver can deliver, milliseconds. */
+  startMs: number
+  /** The event loop of the driver may be blocked for so many looks, which are a second apart. */
+  missedLooks: number
+  /** Time that a driver has to end an attempt after its signal, milliseconds. */
+  graceMs: number
+  /** Time that a driver has to close, milliseconds. */
+  closeMs: number
+  /** Largest heap, megabytes. */
+  heapMb: number
+  /** Most memory, including the heap, buffers and code, megabytes. */
+  memoryMb: number
+  /** Longest pause before the process starts again, milliseconds. */
+  maxPauseMs: number
+}
+
+export const driverLimits: DriverLimits = {
+  ...{ startMs: 30_000, missedLooks: 20, graceMs: 2_000, closeMs: 2_000 },
+  ...{ heapMb: 256, memoryMb: 512, maxPauseMs: 60_000 },
+}
+
+const lookMs = 1_000
+const memoryLookMs = 250
+/** How long the output is still read after the process has ended, milliseconds. */
+const restMs = 1_000
+
+/**
+ * A driver of the operator's own, in a process of its own: whatever the driver does, the node goes on
+ * (docs/decisions.md, "A driver has a process of its own"). A process that ends starts again, after pauses that grow.
+ */
+export function createDriverProcess(parts: {
+  /** Path of the file of the driver. */
+  file: string
+  target: PluginTarget
+  log: Log
+  ended: (reason: DriverEnd) => void
+  limits?: Partial<DriverLimits>
+}): DriverProcess {
+  const { file, target, log } = parts
+  const limits = { ...driverLimits, ...parts.limits }
+  const shown: DriverState = { state: 'starting', ends: 0, lastEnd: null }
+  let run: Run | undefined
+  /** Ends in a row, without a message that the target took in between. */
+  let failures = 0
+  let lastId = 0
+  let pause: NodeJS.Timeout | undefined
+  let ready = () => {}
+  let isClosing = false
+
+  return {
+    start(onReady) {
+      ready = onReady
+      begin()
+    },
+
+    state: () => shown,
+
+    async deliver(item, { messageId, attempt, signal }): Promise<Outcome> {
+      // The driver has not ended its last attempt yet. It has `graceMs` for that.
+      if (run?.attempt) await run.attempt.ended
+      if (!run || shown.state !== 'running' || signal.aborted) return failed('the driver is not running')
+      return tryOnce(run, { item, messageId, attempt }, signal)
+    },
+
+    async close(): Promise<void> {
+      isClosing = true
+      clearTimeout(pause)
+      if (!run) return
+      const closing = run
+      const late = setTimeout(() => {
+        closing.problem = 'not closed in time'
+        closing.child.kill('SIGKILL')
+      }, limits.closeMs)
+      send(closing, { kind: 'close' })
+      const { problem } = await closing.over
+      clearTimeout(late)
+      if (problem !== null) throw new Error(problem)
+    },
+  }
+
+  function begin(): void {
+    shown.state = 'starting'
+    const started = startRun(parts, limits)
+    run = started
+    started.child.on('message', (message: FromDriver) => heard(started, message))
+    send(started, { kind: 'start', file, target, level: log.level })
+    void started.over.then(({ reason, why, stack }) => {
+      run = undefined
+      started.attempt?.settle({ result: 'refused', status: null, reason: `the driver ended: ${why}` })
+      if (isClosing) return
+      const at = new Date().toISOString()
+      const isNews = failures === 0 || shown.lastEnd?.reason !== why
+      const pauseMs = Math.min(limits.maxPauseMs, backOff(++failures, Math.random))
+      Object.assign(shown, { state: 'down', ends: shown.ends + 1, lastEnd: { at, reason: why } })
+      parts.ended(reason)
+      // Further ends for the same reason tell operators nothing new.
+      const startsInMs = Math.round(pauseMs)
+      log[isNews ? 'error' : 'debug']({ file, reason: why, stack, startsInMs }, 'plugin driver ended')
+      pause = setTimeout(begin, pauseMs)
+    })
+  }
+
+  function heard(from: Run, message: FromDriver): void {
+    if (message.kind === 'beat') from.missed = 0
+    if (message.kind === 'ready') {
+      from.isStarting = false
+      shown.state = 'running'
+      if (failures > 0) log.info({ file }, 'plugin driver runs again')
+      ready()
+    }
+    if (message.kind === 'outcome' && from.attempt?.id === message.id) {
+      if (message.outcome.result === 'acknowledged') failures = 0
+      from.attempt.settle(message.outcome)
+    }
+    if (message.kind === 'log') logLine(log, message.line)
+    if (message.kind === 'left-out')
+      log.warn({ lines: message.lines }, 'plugin driver logs too much, and lines were left out')
+    if (message.kind === 'unusable') from.end('load', message.reason)
+    if (message.kind === 'uncaught') from.end('error', message.reason, message.stack)
+    if (message.kind === 'closed') from.problem = message.problem
+  }
+
+  function tryOnce(
+    of: Run,
+    what: { item: PluginItem; messageId: string; attempt: number },
+    signal: AbortSignal,
+  ): Promise<Outcome> {
+    const id = ++lastId
+    let grace: NodeJS.Timeout | undefined
+    let settle = (_outcome: Outcome) => {}
+    const outcome = new Promise<Outcome>((resolve) => {
+      settle = resolve
+    })
+    const abort = () => {
+      send(of, { kind: 'abort', id, reason: String(Object(signal.reason).message) })
+      grace = setTimeout(() => of.end('late', 'it did not end an attempt after its signal'), limits.graceMs)
+    }
+    const ended = outcome.then(() => {
+      delete of.attempt
+      clearTimeout(grace)
+      signal.removeEventListener('abort', abort)
+    })
+    of.attempt = { id, settle, ended }
+    signal.addEventListener('abort', abort, { once: true })
+    send(of, { kind: 'deliver', id, ...what })
+    return outcome
+  }
+}
+
+/** One run of the process. */
+interface Run {
+  child: ChildProcess
+  isStarting: boolean
+  /** Looks since the last sign of life. */
+  missed: number
+  /** The attempt that is under way. */
+  attempt?: { id: number; settle: (outcome: Outcome) => void; ended: Promise<void> }
+  /** Why the driver did not close. */
+  problem: string | null
+  /** Ends the process, for this reason. */
+  end(reason: DriverEnd, why: string, stack?: string): void
+  /** Resolves when the process has ended. */
+  over: Promise<{ reason: DriverEnd; why: string; stack: string | undefined; problem: string | null }>
+}
+
+/** Starts the process, and ends it when it breaks a limit. */
+function startRun(
+  { log }: Pick<Parameters<typeof createDriverProcess>[0], 'log'>,
+  limits: DriverLimits,
+): Run {
+  const child = fork(program, [], {
+    ...{ env: startVariables(), execArgv: optionsWith(limits.heapMb), serialization: 'json' },
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  })
+  const output = createDriverOutput([child.stdout, child.stderr], log)
+  let cause: { reason: DriverEnd; why: string; stack: string | undefined } | undefined
+  const starting = setTimeout(
+    () => run.isStarting && run.end('load', `it was not ready within ${limits.startMs / 1000} s`),
+    limits.startMs,
+  )
+  const looking = setInterval(() => {
+    output.nextSecond()
+    // Counts looks instead of time: after a pause of the whole machine there is one look.
+    if (run.missed++ >= limits.missedLooks)
+      run.end('hung', `it blocked its event loop for ${(limits.missedLooks * lookMs) / 1000} s`)
+  }, lookMs)
+  const measuring = setInterval(async () => {
+    const megabytes = await memoryOf(child.pid)
+    if (megabytes > limits.memoryMb) run.end('memory', `it used more than ${limits.memoryMb} MB of memory`)
+  }, memoryLookMs)
+
+  const run: Run = {
+    ...{ child, isStarting: true, missed: 0, problem: null },
+    end(reason, why, stack) {
+      cause ??= { reason, why, stack }
+      child.kill('SIGKILL')
+    },
+    over: new Promise((resolve) => {
+      const over = (why: string) => {
+        clearTimeout(starting)
+        clearInterval(looking)
+        clearInterval(measuring)
+        output.end()
+        const { problem } = run
+        if (cause) resolve({ ...cause, problem })
+        else if (output.saidOutOfMemory())
+          resolve({
+            reason: 'memory',
+            why: `it used more than ${limits.heapMb} MB of heap`,
+            stack: undefined,
+            problem,
+          })
+        else resolve({ reason: 'exit', why, stack: undefined, problem })
+      }
+      child.on('error', (error) => {
+        // The process could not be started. Other errors come from its channel, and then the process ends.
+        if (child.pid === undefined) over(`its process cannot be started: ${error.message}`)
+      })
+      child.once('exit', (code, signal) => {
+        const why =
+          signal === null ? `its process ended with exit code ${code}` : `its process was ended by ${signal}`
+        // The output has the reason, and may end later. A child of the driver can keep it open.
+        const late = setTimeout(() => over(why), restMs)
+        child.once('close', () => {
+          clearTimeout(late)
+          over(why)
+        })
+      })
+    }),
+  }
+  return run
+}
+
+function send({ child }: Pick<Run, 'child'>, message: ToDriver): void {
+  // Errors are ignored: the process is ending, and `over` tells.
+  if (child.connected) child.send(message, () => {})
+}
+
+/** The program of the process: TypeScript where the hub runs from its sources. */
+const program = fileURLToPath(
+  new URL(`./driver-program${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+)
+
+/** The variables that Node reads at its start. The program removes them before it loads the driver. */
+function startVariables(): NodeJS.ProcessEnv {
+  const isRead = /^(NODE_(?!CHANNEL).*|SSL_CERT_(FILE|DIR)|TZ|https?_proxy|no_proxy)$/i
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => isRead.test(name)))
+}
+
+/** The options of the hub's own process, for example loaders, without those that measure it or set its heap. */
+function optionsWith(heapMb: number): string[] {
+  const isOwn = /^--(inspect|cpu-prof|heap|prof|max-|min-|watch|test|report|trace)/
+  return [...process.execArgv.filter((option) => !isOwn.test(option)), `--max-old-space-size=${heapMb}`]
+}

@@ -1,0 +1,182 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { createDriverProcess, type DriverLimits } from '../../../../delivery/plugins/driver-process.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
+
+/* The limits of the process of a driver, with smaller ones than those of a node. */
+
+const limits: Partial<DriverLimits> = { missedLooks: 5, graceMs: 200, heapMb: 64, memoryMb: 400 }
+
+const item = { action: 'plugins.x.event', event: {}, plugin: { type: 'x' }, institutionId: 'i' }
+
+/** Starts a driver with this file. */
+async function start(t: Test, file: string, more: Partial<DriverLimits> = {}) {
+  const home = await temporaryDirectory(t)
+  const path = join(home, 'driver.mjs')
+  await writeFile(path, file)
+  const ends: string[] = []
+  const lines: Record<string, unknown>[] = []
+  const driver = createDriverProcess({
+    ...{ file: path, target: { type: 'x', field: 'of its own' }, limits: { ...limits, ...more } },
+    log: pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) }),
+    ended: (reason) => ends.push(reason),
+  })
+  t.teardown(() => Promise.resolve(driver.close?.()).catch(() => undefined))
+  let readies = 0
+  driver.start(() => {
+    readies++
+  })
+  const isReady = (times = 1) => until(() => readies >= times)
+  const deliver = (attempt = 1, signal = new AbortController().signal) =>
+    driver.deliver(item, { messageId: 'm1', attempt, signal })
+  return { driver, ends, lines, isReady, deliver }
+}
+
+const faults: [what: string, code: string, end: string, reason: RegExp][] = [
+  ['loops', 'for (;;);', 'hung', /blocked its event loop for 5 s/],
+  ['waits for a program', `execSync('sleep 60')`, 'hung', /blocked its event loop for 5 s/],
+  ['logs in a loop', `for (;;) log.info('again')`, 'hung', /blocked its event loop for 5 s/],
+  ['fills the heap', 'for (const all = []; ; ) all.push({ all })', 'memory', /more than 64 MB of heap/],
+  ['makes a large array', 'new Array(5e7).fill({})', 'memory', /more than 64 MB of heap/],
+  ['fills a map', 'for (let n = 0, all = new Map(); ; n++) all.set(n, n)', 'memory', /MB of heap/],
+  [
+    'fills buffers',
+    'for (const all = []; ; await later(5)) all.push(Buffer.alloc(1e7, 1))',
+    'memory',
+    /more than 400 MB of memory/,
+  ],
+]
+t.jobs = 3
+for (const [what, code, end, reason] of faults) {
+  t.test(`a driver that ${what} is ended, and starts again`, { timeout: 120_000 }, async (t) => {
+    const { driver, ends, lines, isReady, deliver } = await start(
+      t,
+      `import { execSync } from 'node:child_process'
+import { setTimeout as later } from 'node:timers/promises'
+export default (target, { log }) => ({ async deliver(item, { attempt }) { if (attempt === 1) { ${code} } } })`,
+      // It takes long until a heap is full.
+      end === 'memory' ? { missedLooks: 60 } : {},
+    )
+    await isReady()
+    const outcome = await deliver()
+    t.match(outcome, { result: 'refused', status: null, reason: /^the driver ended: / })
+    t.match(outcome?.reason, reason)
+    t.same(ends, [end])
+    t.match(driver.state(), { state: 'down', ends: 1, lastEnd: { at: /^20/, reason } })
+    await isReady(2)
+    t.match(driver.state(), { state: 'running', ends: 1 })
+    t.match(await deliver(2), { result: 'acknowledged' })
+    t.match(
+      lines.filter(({ msg }) => String(msg).startsWith('plugin driver ended')),
+      [{ level: 50, reason, startsInMs: Number }],
+    )
+  })
+}
+
+t.test('a driver that heeds its signal goes on, and one that does not is ended', async (t) => {
+  const { ends, isReady, deliver } = await start(
+    t,
+    `export default () => ({
+  deliver: (item, { attempt, signal }) => new Promise((resolve, reject) => {
+    if (attempt === 3) resolve()
+    if (attempt === 1) signal.addEventListener('abort', () => reject(signal.reason))
+  }),
+})`,
+  )
+  await isReady()
+  const tryWith = async (attempt: number) => {
+    const ending = new AbortController()
+    const outcome = deliver(attempt, ending.signal)
+    ending.abort(new Error('no answer within 20 s'))
+    return outcome
+  }
+  t.match(await tryWith(1), { result: 'failed', reason: 'no answer within 20 s' })
+  t.same(ends, [])
+  const second = tryWith(2)
+  const third = deliver(3)
+  t.match(await second, { result: 'refused', reason: /did not end an attempt after its signal/ })
+  t.match(await third, { result: 'failed', reason: 'the driver is not running' }, 'never two at once')
+  t.same(ends, ['late'])
+})
+
+const unusable: [what: string, file: string, reason: RegExp][] = [
+  ['does not parse', 'export default {', /cannot be loaded: Unexpected/],
+  ['exports no function', 'export default 1', /no default export that is a function/],
+  ['makes nothing', 'export default () => {}', /no object with a function "deliver"/],
+  ['throws', `export default () => { throw new Error('no key') }`, /^no key$/],
+  ['throws when loaded', `throw new Error('no licence')`, /cannot be loaded: no licence/],
+  ['waits for ever', 'await new Promise(() => {})\nexport default () => {}', /not ready within 3 s/],
+  ['never gets ready', 'export default () => new Promise(() => {})', /not ready within 3 s/],
+]
+for (const [what, file, reason] of unusable) {
+  t.test(`a driver that ${what} is down, and tried again after growing pauses`, async (t) => {
+    const { driver, ends, lines } = await start(t, file, isLate(reason) ? { startMs: 3_000 } : {})
+    await until(() => ends.length >= 2)
+    t.match(driver.state().lastEnd?.reason, reason)
+    const told = lines.filter(({ msg }) => msg === 'plugin driver ended')
+    t.match(told[0], { level: 50, startsInMs: Number, reason })
+    t.ok(Number(told[1]?.startsInMs) > Number(told[0]?.startsInMs), 'the pause grows')
+    t.equal(told[1]?.level, 20, 'and is told of once')
+  })
+}
+
+t.test('a driver gets its target, has no environment, and its errors are told', async (t) => {
+  process.env.HUB_TEST_SECRET = 'of the node'
+  t.teardown(() => delete process.env.HUB_TEST_SECRET)
+  const { lines, isReady, deliver } = await start(
+    t,
+    `export default async (target, { log }) => {
+  const { TZ, ...env } = process.env
+  log.child({ part: 'a' }).warn({ target, env, err: new Error('of mine'), send: typeof process.send }, 'made')
+  log.debug('x'.repeat(20_000))
+  return { deliver() { console.log('a line\\nanother'); throw new Error('not today') }, close() { throw new Error('not closed') } }
+}`,
+  )
+  await isReady()
+  t.match(
+    lines.find(({ msg }) => msg === 'made'),
+    {
+      ...{ level: 40, part: 'a', env: {}, send: 'undefined', err: { message: 'of mine' } },
+      target: { type: 'x', field: 'of its own' },
+    },
+  )
+  t.same(lines.find(({ msg }) => msg === 'made')?.env, {})
+  t.match(
+    lines.find(({ characters }) => Number(characters) > 20_000),
+    { level: 20, msg: /^x{1000}$/ },
+  )
+  t.same(await deliver(), { result: 'failed', status: null, reason: 'not today' })
+  await until(() => lines.filter(({ msg }) => msg === 'plugin driver wrote').length === 2)
+})
+
+const closings: [what: string, code: string, problem: RegExp | undefined][] = [
+  ['closes', '', undefined],
+  ['throws', `throw new Error('not today')`, /not today/],
+  ['never ends', 'return new Promise(() => {})', /not closed in time/],
+  ['blocks', 'for (;;);', /not closed in time/],
+]
+for (const [what, code, problem] of closings) {
+  t.test(`at the stop, a driver that ${what} ends`, async (t) => {
+    const { driver, ends, isReady } = await start(
+      t,
+      `export default () => ({ deliver() {}, close() { ${code} } })`,
+      { closeMs: 500 },
+    )
+    await isReady()
+    const closed = Promise.resolve(driver.close?.())
+    if (problem) await t.rejects(closed, { message: problem })
+    else await closed
+    t.same(ends, [], 'this is no fault')
+  })
+}
+
+/** Whether a driver is waited for, until its time is over. */
+function isLate(reason: RegExp): boolean {
+  return reason.source.includes('within')
+}
+
+async function until(holds: () => boolean): Promise<void> {
+  while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
