@@ -46,7 +46,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
 
 /** The routes with which pages log in. The refresh token is in a cookie for this path, hidden from scripts. */
 export function sessionRoutes(parts: SessionParts): Route[] {
-  const { logIn, tokens, counted, rate } = parts
+  const { logIn, tokens, counted, rate, publicUrl } = parts
   const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Pages', path } as const
 
@@ -66,7 +66,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         ...throttled,
       },
       async handle({ body, address, header }) {
-        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        if (isForeign(header, publicUrl())) return refuse(403, [httpsError('session.foreign')])
         const { email, password } = body as LogInBody
         const result = await userOrRefusal(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
@@ -86,7 +86,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       },
       async handle(call) {
         const { header } = call
-        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        if (isForeign(header, publicUrl())) return refuse(403, [httpsError('session.foreign')])
         const user = await tokens.userOfRefresh(cookieOf(header) ?? '')
         if (!user) return withCookie(refuse(403, [httpsError('session.invalid')]), '', 0)
         return oneAtATime(call, user, async () => ({ answer: await session(tokens, user), bytes: 0 }))
@@ -101,7 +101,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         'Every token that goes back to this log-in is void then, and every MQTT credential made with one.',
       answers: { 200: { description: 'The cookie is gone', schema: TraceAnswer }, 403: foreign },
       async handle({ header }) {
-        if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+        if (isForeign(header, publicUrl())) return refuse(403, [httpsError('session.foreign')])
         await tokens.endLogin(cookieOf(header) ?? '')
         return withCookie({ status: 200, body: { trace: null } }, '', 0)
       },
@@ -156,7 +156,8 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
   }
 }
 
-function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: SessionParts): Route {
+function firstOperatorRoute(parts: SessionParts): Route {
+  const { logIn, tokens, counted, firstOperator, perform, publicUrl } = parts
   return {
     method: 'POST',
     path: '/auth/first-operator',
@@ -171,7 +172,7 @@ function firstOperatorRoute({ logIn, tokens, counted, firstOperator, perform }: 
       ...throttled,
     },
     async handle({ body, address, header }) {
-      if (isForeign(header)) return refuse(403, [httpsError('session.foreign')])
+      if (isForeign(header, publicUrl())) return refuse(403, [httpsError('session.foreign')])
       const { token, email, password } = body as FirstOperatorBody
       const wrong = refuse(400, [httpsError('reset.invalid')])
       // A wrong link counts as a failed log-in: the hub tries a reset with the empty token, which always fails.
@@ -236,9 +237,11 @@ function cookieOf(header: Call['header']): string | undefined {
  * Whether a request comes from elsewhere than a page of this hub. SameSite=Strict does not stop a hostile page of the
  * same site. Such a page cannot send `x-hub-page` without permission (CORS), or hide its origin.
  */
-function isForeign(header: Call['header']): boolean {
+function isForeign(header: Call['header'], publicUrl: string): boolean {
+  if (header('x-hub-page') === undefined) return true
   const origin = header('origin')
-  return (
-    header('x-hub-page') === undefined || (origin !== undefined && origin !== `https://${header('host')}`)
-  )
+  if (origin === undefined) return false
+  // People may also reach a node by another name than that of its public URL. But a proxy may send a Host of its own.
+  const host = header('host')
+  return origin !== new URL(publicUrl).origin && (!host || origin !== `https://${host}`)
 }

@@ -62,6 +62,8 @@ export function openClient(t: Test, hub: Pick<TestHub, 'httpsPort' | 'caPath'>) 
         {
           ...(from === undefined ? { host: 'localhost' } : { host: '127.0.0.1', localAddress: from }),
           port: hub.httpsPort,
+          // A test may send any Host. The certificate is for this name.
+          servername: 'localhost',
           path,
           method,
           agent,

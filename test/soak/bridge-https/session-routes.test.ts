@@ -146,6 +146,29 @@ t.test('only pages of the hub may ask', async (t) => {
   t.equal((await api.call('PUT', '/auth/session', { headers: { ...page, origin, cookie } })).status, 200)
 })
 
+t.test('pages may come from the public URL, whatever Host a proxy sends', async (t) => {
+  // The URL has a path and the default port: an Origin has neither (RFC 6454 §6.1).
+  const { hub, api } = await start(t, { HUB_PUBLIC_URL: 'https://Hub.example:443/' })
+  const { refreshToken } = await addUser(hub, api, own)
+  const cookie = `__Secure-hub-session=${refreshToken}`
+  const renew = async (host: string, origin: string) =>
+    (await api.call('PUT', '/auth/session', { headers: { ...page, host, origin, cookie } })).status
+  for (const host of ['127.0.0.1:8443', 'hub.example', 'hub.example:8443', 'backend', ''])
+    t.equal(await renew(host, 'https://hub.example'), 200, host)
+  t.equal(await renew('other.example:444', 'https://other.example:444'), 200, 'another name of the hub')
+  for (const origin of [
+    'http://hub.example',
+    'https://hub.example:8443',
+    'https://hub.example.evil.example',
+    'https://evil.example',
+    'null',
+    'https://',
+    '',
+  ])
+    t.equal(await renew('127.0.0.1:8443', origin), 403, origin)
+  t.equal(await renew('', 'https://'), 403, 'a request without a host has no page')
+})
+
 t.test('a user gets a credential of an hour, for what the body names', async (t) => {
   const { hub, api } = await start(t)
   const { token, email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
