@@ -108,6 +108,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await ensureDataDirectory(config.dataDir)
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
+  if (config.proxyProtocol && config.proxyFrom.length === 0)
+    log.warn('proxyFrom is unset: whoever reaches the ports may name any client address in a PROXY header')
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
@@ -253,6 +255,7 @@ async function listen(
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
+      ...{ proxyFrom: config.proxyFrom, trustedProxies: config.trustedProxies },
       // No HSTS with a development certificate: browsers would refuse all servers on localhost without valid TLS.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
@@ -287,6 +290,7 @@ async function listen(
       certificates,
       bounds: mqttBounds,
       proxyProtocol: config.proxyProtocol,
+      proxyFrom: config.proxyFrom,
       accept: broker.accept,
       log,
       metrics,

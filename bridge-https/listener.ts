@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
@@ -16,12 +17,15 @@ import Fastify, {
 } from 'fastify'
 import type { Certificates } from '../certs/certificates.ts'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
+import { createNetworks } from '../listener/networks.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { httpsError, refuse } from './answer.ts'
+import { createRareWarning } from '../telemetry/rare-warning.ts'
+import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
+import { clientOf } from './forwarded.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
@@ -44,6 +48,8 @@ const usualLimits = {
 }
 /** How long requests may take to finish when the hub stops, milliseconds. */
 const drainMs = 5_000
+/** Seconds after which a client with too many connections through a trusted proxy may try again. */
+const busySeconds = 5
 
 /** Pages load only scripts and styles of the hub. The page of the API description also needs inline styles. */
 const policy = {
@@ -70,6 +76,9 @@ export async function listenHttps(parts: {
   /** Bounds of MQTT connections, over TCP and over WebSocket. */
   mqttBounds: ConnectionBounds
   proxyProtocol: boolean
+  proxyFrom: readonly string[]
+  /** The networks of proxies whose headers say who the client is. */
+  trustedProxies: readonly string[]
   /** Tells browsers to use only https for this host from now on (header Strict-Transport-Security). */
   strictTransport: boolean
   routes: readonly Route[]
@@ -125,10 +134,12 @@ export async function listenHttps(parts: {
   const roundRobin = createRoundRobin(server)
   // The MQTT port has `turnsPerHandshake` 2. Here, 2 doubled the memory of bodies in tiny pieces (`npm run bench --
   // attacks`).
-  const guard = guardServer(server, { ...parts, turnsPerHandshake: 1 })
-  const addressOf = ({ raw }: FastifyRequest) => guard.addressOf(raw.socket)
+  const isTrustedProxy = createNetworks(parts.trustedProxies)
+  const guard = guardServer(server, { ...parts, isTrustedProxy, turnsPerHandshake: 1 })
+  const addressOfRaw = createClientAddresses({ guard, isTrustedProxy, log })
+  const addressOf = ({ raw }: FastifyRequest) => addressOfRaw(raw)
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
-  takeOtherRequests(server, { roundRobin, guard, door, answerRaw })
+  takeOtherRequests(server, { roundRobin, guard, addressOfRaw, door, answerRaw })
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: policy },
@@ -142,6 +153,11 @@ export async function listenHttps(parts: {
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
+  })
+  app.addHook('onRequest', async (request, reply) => {
+    const end = guard.carries(request.raw.socket, addressOf(request))
+    if (!end) return send(reply, refuseUntil(503, busySeconds))
+    reply.raw.once('close', end)
   })
   await serveDescription(app, openapi)
   // For answers with `file`. The plugin itself serves no paths.
@@ -183,21 +199,41 @@ function takeOtherRequests(
   parts: {
     roundRobin: ReturnType<typeof createRoundRobin>
     guard: ReturnType<typeof guardServer>
+    addressOfRaw: (request: IncomingMessage) => string
     door: ReturnType<typeof createWebSocketDoor>
     answerRaw: RawAnswer
   },
 ): void {
-  const { roundRobin, guard, door, answerRaw } = parts
+  const { roundRobin, guard, addressOfRaw, door, answerRaw } = parts
   // Node itself would answer `Expect` values other than 100-continue, without the API's error envelope.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
   server.on('connect', (request, socket: TLSSocket) => {
     socket.on('error', () => socket.destroy())
-    answerRaw(socket, 404, { request, remoteAddress: guard.addressOf(socket) })
+    answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
   })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
     const bytes = Buffer.concat([head, roundRobin.leave(socket)])
-    door.upgrade(request, socket, bytes, guard.addressOf(socket), () => guard.release(socket))
+    door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(socket))
   })
+}
+
+/** The addresses of clients, also behind trusted proxies. The address of a request never changes. */
+function createClientAddresses(parts: {
+  guard: ReturnType<typeof guardServer>
+  isTrustedProxy: (address: string) => boolean
+  log: Log
+}) {
+  const { guard, isTrustedProxy, log } = parts
+  const known = new WeakMap<IncomingMessage, string>()
+  const warnOfDoubt = createRareWarning(log, 'the headers of a proxy contradict each other')
+  return (request: IncomingMessage): string => {
+    const found = known.get(request)
+    if (found !== undefined) return found
+    const { address, isDoubtful } = clientOf(request, guard.addressOf(request.socket), isTrustedProxy)
+    if (isDoubtful) warnOfDoubt(address, { remoteAddress: address })
+    known.set(request, address)
+    return address
+  }
 }
 
 function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {

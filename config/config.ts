@@ -56,6 +56,8 @@ const defaults = {
   proxyProtocol: false,
   logLevel: 'info',
   plugins: [],
+  proxyFrom: [],
+  trustedProxies: [],
 } satisfies Layer
 
 /** A target of the plugin queue (design.md §10). Further fields are settings of its driver. */
@@ -82,6 +84,12 @@ const smtp = Type.Object(
     from: text(),
   },
   { additionalProperties: false, description: 'an object with host and from' },
+)
+
+/** Addresses of proxies. The default is an empty list, which a file cannot have: it would look as if it trusted nobody. */
+const networks = Type.Array(
+  formatted('network', 'an address such as 192.0.2.7, or a network such as 192.0.2.0/24 or 2001:db8::/32'),
+  { minItems: 1, description: 'a list of addresses and networks, at least one' },
 )
 
 /** Settings of the environment and of the configuration file: `mqttPort` is `HUB_MQTT_PORT`. */
@@ -135,13 +143,15 @@ const fileSettings = {
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
   smtp,
   redis,
+  proxyFrom: networks,
+  trustedProxies: networks,
 }
 
 /** The settings of one source: the environment or the file. */
 type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
 
 type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
-type Defaulted = Exclude<keyof typeof defaults, 'plugins'>
+type Defaulted = Exclude<keyof typeof defaults, 'plugins' | 'proxyFrom' | 'trustedProxies'>
 
 /** The effective configuration, frozen. Paths are absolute. */
 export type Config = Readonly<
@@ -161,6 +171,10 @@ export type Config = Readonly<
     redisReplicas: number
     pushCa?: string
     plugins: readonly PluginTarget[]
+    /** The load balancers that may send PROXY headers. Empty: any. */
+    proxyFrom: readonly string[]
+    /** The proxies whose `Forwarded` and `X-Forwarded-For` count. */
+    trustedProxies: readonly string[]
     /** Unset: no mail is sent. */
     smtp?: Readonly<SmtpConfig>
   }

@@ -1,3 +1,6 @@
+import { isIP } from 'node:net'
+import ipaddr from 'ipaddr.js'
+
 /** The checks for texts. The schema of a setting names its check as `format`. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
@@ -5,6 +8,7 @@ export const formats = {
   'https-url': (value: string) => hasProtocol(value, 'https:'),
   'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
   'redis-url': isRedisUrl,
+  network: isNetwork,
   feed: (value: string) => !isUrl(value) || isFeedUrl(value),
 }
 
@@ -15,6 +19,20 @@ export function isUrl(value: string): boolean {
 
 function hasProtocol(value: string, protocol: string): boolean {
   return URL.canParse(value) && value.startsWith(`${protocol}//`)
+}
+
+/**
+ * Whether a text is an address or a network in the form of CIDR. Bits behind the prefix are refused, because 10.0.0.1/8
+ * is probably a mistake for 10.0.0.1/32. So is a prefix of 0 bits, which means everybody.
+ */
+function isNetwork(value: string): boolean {
+  const [address = '', bits = ''] = value.split('/')
+  if (isIP(address) === 0 || address.includes('%') || ipaddr.parse(address).range() === 'ipv4Mapped')
+    return false
+  if (!value.includes('/')) return true
+  if (!/^[1-9]\d{0,2}$/.test(bits) || !ipaddr.isValidCIDR(value)) return false
+  const family = isIP(address) === 4 ? ipaddr.IPv4 : ipaddr.IPv6
+  return family.networkAddressFromCIDR(value).toString() === ipaddr.parse(address).toString()
 }
 
 /** Refuses a URL with user and password, because `fetch` accepts neither in a URL. */

@@ -15,6 +15,8 @@ interface Settings {
   tlsKey?: string
   smtp?: { user?: string; password?: string }
   plugins?: unknown
+  proxyProtocol?: boolean
+  proxyFrom?: readonly unknown[]
 }
 
 /** Returns the problems between settings. The settings may still have wrong types. */
@@ -41,6 +43,9 @@ export function crossProblems(merged: Settings): string[] {
   }
   if (merged.tlsKey !== undefined && merged.tlsCert === undefined) {
     problems.push('HUB_TLS_CERT: unset, expected the path of the certificate that belongs to HUB_TLS_KEY')
+  }
+  if (merged.proxyProtocol !== true && Number(merged.proxyFrom?.length) > 0) {
+    problems.push(`proxyFrom: ${show('', merged.proxyFrom)}, expected only with HUB_PROXY_PROTOCOL=true`)
   }
   problems.push(...pluginProblems(merged.plugins))
   if ((merged.smtp?.user === undefined) !== (merged.smtp?.password === undefined)) {

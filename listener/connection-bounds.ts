@@ -5,9 +5,12 @@ export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 /** The place that one open connection takes. */
 export interface Place {
   /**
-   * Counts the connection for the address of its client (IPv6: the /64). False: the address has too many connections.
+   * Counts the connection for the address of its client (IPv6: the /64), and no longer for a former one. False: the
+   * address has too many connections, and the connection counts for none.
    */
   belongsTo(address: string): boolean
+  /** The connection counts for no address any more, but still has its place. */
+  belongsToNobody(): void
   /** Frees the place. A second call changes nothing. */
   leave(): void
 }
@@ -29,8 +32,16 @@ export function createConnectionBounds(limits: {
       open++
       let hasLeft = false
       let address: string | undefined
+      const belongsToNobody = () => {
+        if (address === undefined) return
+        const left = (perAddress.get(address) ?? 1) - 1
+        if (left > 0) perAddress.set(address, left)
+        else perAddress.delete(address)
+        address = undefined
+      }
       return {
         belongsTo(client) {
+          belongsToNobody()
           const origin = originOf(client).address
           const count = (perAddress.get(origin) ?? 0) + 1
           if (maxConnectionsPerAddress > 0 && count > maxConnectionsPerAddress) return false
@@ -38,14 +49,12 @@ export function createConnectionBounds(limits: {
           perAddress.set(origin, count)
           return true
         },
+        belongsToNobody,
         leave() {
           if (hasLeft) return
           hasLeft = true
           open--
-          if (address === undefined) return
-          const left = (perAddress.get(address) ?? 1) - 1
-          if (left > 0) perAddress.set(address, left)
-          else perAddress.delete(address)
+          belongsToNobody()
         },
       }
     },

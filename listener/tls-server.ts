@@ -7,6 +7,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import { createNetworks } from './networks.ts'
 import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
 import { createPacing } from './pacing.ts'
@@ -53,11 +54,17 @@ export function guardServer(
     turnsPerHandshake: number
     /** Whether a load balancer sends the client's address in a PROXY protocol header. */
     proxyProtocol: boolean
+    /** The networks of the load balancers that may send one. Nobody else may connect. Empty: anybody. */
+    proxyFrom: readonly string[]
+    /** Whether an address is that of a proxy, whose connections carry requests of many clients. Absent: there are none. */
+    isTrustedProxy?: (address: string) => boolean
     log: Log
     metrics: Metrics
   },
 ) {
   const { certificates, bounds, turnsPerHandshake, proxyProtocol, log, metrics } = parts
+  const { proxyFrom, isTrustedProxy = () => false } = parts
+  const isBalancer = proxyFrom.length > 0 ? createNetworks(proxyFrom) : () => true
   /** Clients by the addresses and ports of both sides of their connection. */
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
@@ -89,6 +96,18 @@ export function guardServer(
     /** The address of the client at the other end of a socket. */
     addressOf,
 
+    /**
+     * Counts the connection of a trusted proxy for the client whose request it carries. Returns a function that ends
+     * this. Undefined: the client has too many connections. Other connections count for their own address all the time.
+     */
+    carries(socket: Peer, address: string): (() => void) | undefined {
+      const client = clients.get(endsOf(socket))
+      if (!client || !isTrustedProxy(client.address)) return () => undefined
+      if (client.place.belongsTo(address)) return client.place.belongsToNobody
+      refused('max-connections-per-address', { remoteAddress: address })
+      return undefined
+    },
+
     /** Frees the place of a connection that another listener counts from now on (MQTT over WebSocket). */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
 
@@ -116,9 +135,10 @@ export function guardServer(
       place.leave()
     })
     const own = socket.remoteAddress ?? 'unknown'
+    if (proxyProtocol && !isBalancer(own)) throw new Error('the address is none of proxyFrom')
     const address = proxyProtocol ? ((await readProxyHeader(socket)) ?? own) : own
     if (socket.destroyed) return
-    if (!place.belongsTo(address))
+    if (!isTrustedProxy(address) && !place.belongsTo(address))
       return refuse(socket, 'max-connections-per-address', { remoteAddress: address })
     clients.set(ends, { address, place, isJudged: false })
     try {
@@ -148,10 +168,16 @@ export function guardServer(
     reason: RefusedReason,
     about: { remoteAddress?: string; detail?: string } = {},
   ): void {
-    metrics.connectionsRefused.inc({ reason })
-    const { remoteAddress = socket.remoteAddress, detail } = about
-    warnOfRefused(`${reason} ${remoteAddress}`, { remoteAddress, reason, detail })
+    refused(reason, { remoteAddress: socket.remoteAddress, ...about })
     socket.destroy()
+  }
+
+  function refused(
+    reason: RefusedReason,
+    about: { remoteAddress: string | undefined; detail?: string },
+  ): void {
+    metrics.connectionsRefused.inc({ reason })
+    warnOfRefused(`${reason} ${about.remoteAddress}`, { reason, ...about })
   }
 
   function addressOf(socket: Peer): string {

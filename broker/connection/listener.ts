@@ -13,6 +13,7 @@ export async function listenMqtt(parts: {
   /** Limits on open connections, shared with the listener of MQTT over WebSocket. */
   bounds: ConnectionBounds
   proxyProtocol: boolean
+  proxyFrom: readonly string[]
   accept: (socket: TLSSocket, remoteAddress: string) => void
   log: Log
   metrics: Metrics

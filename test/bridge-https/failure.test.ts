@@ -104,7 +104,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     ...{ certificates, routes, lifecycle, tokens, log, host: '127.0.0.1', port: 0 },
     bounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
     mqttBounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
-    proxyProtocol: false,
+    ...{ proxyProtocol: false, proxyFrom: [], trustedProxies: [] },
     strictTransport: true,
     openapi: () => Buffer.from('{}'),
     accept: () => t.fail('no websocket'),

@@ -122,7 +122,7 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
     lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
     tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
     ...{ bounds, mqttBounds: bounds },
-    proxyProtocol: false,
+    ...{ proxyProtocol: false, proxyFrom: [], trustedProxies: [] },
     strictTransport: false,
     openapi: () => Buffer.from('{}'),
     accept: () => t.fail('no websocket'),

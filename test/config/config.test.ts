@@ -41,6 +41,8 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     publicPage: true,
     logLevel: 'info',
     plugins: [],
+    proxyFrom: [],
+    trustedProxies: [],
   })
 })
 
@@ -136,6 +138,51 @@ t.test('plugins and smtp have their place in the file', async (t) => {
   })
   const secure = { ...smtp, secure: true, user: 'u', password: 'p' }
   t.match(configOf({ HUB_CONFIG: file(t, { smtp: secure }) }), { smtp: { ...secure, port: 465 } })
+})
+
+t.test('proxies have their place in the file', async (t) => {
+  const proxies = ['192.0.2.7', '192.0.2.0/24', '10.0.0.0/8', '2001:db8::7', '2001:db8::/32', '::1']
+  const config = configOf({
+    HUB_CONFIG: file(t, { proxyProtocol: true, proxyFrom: proxies, trustedProxies: proxies }),
+  })
+  t.strictSame([config.proxyFrom, config.trustedProxies], [proxies, proxies])
+  for (const wrong of [
+    ...[
+      '',
+      'proxy.example',
+      '192.0.2',
+      '192.0.2.1/24',
+      '192.0.2.0/33',
+      '192.0.2.0/',
+      '192.0.2.0/+24',
+      '192.0.2.0/024',
+    ],
+    ...[
+      '0.0.0.0/0',
+      '::/0',
+      '2001:db8::1/32',
+      '2001:db8::/129',
+      '::ffff:192.0.2.7',
+      '::ffff:192.0.2.0/120',
+      '0x7f.1',
+    ],
+    ...['fe80::1%eth0', '[::1]', '192.0.2.7:80', ' 192.0.2.7', '192.0.2.0/24/24', '*', 7, null],
+  ]) {
+    for (const name of ['proxyFrom', 'trustedProxies'])
+      t.match(
+        problemsOf({ HUB_CONFIG: file(t, { proxyProtocol: true, [name]: ['::1', wrong] }) }),
+        [new RegExp(`^${name}\\.1 in .*: .*, expected an address such as 192.0.2.7, or a network such as `)],
+        String(wrong),
+      )
+  }
+  for (const wrong of ['192.0.2.7', [], {}, null])
+    t.match(problemsOf({ HUB_CONFIG: file(t, { trustedProxies: wrong }) }), [
+      /^trustedProxies in .*, expected a list of addresses and networks, at least one$/,
+    ])
+  t.strictSame(problemsOf({ HUB_CONFIG: file(t, { proxyFrom: ['::1'] }) }), [
+    'proxyFrom: ["::1"], expected only with HUB_PROXY_PROTOCOL=true',
+  ])
+  t.match(problemsOf({ HUB_TRUSTED_PROXIES: '::1' }), [/expected trustedProxies in the file that HUB_CONFIG/])
 })
 
 t.test('redis has its place in the file', async (t) => {

@@ -26,6 +26,21 @@ t.test('an address has a bound of its own', async (t) => {
   t.equal(bounds.enter()?.belongsTo('a'), true)
 })
 
+t.test('a connection may belong to one address after another', async (t) => {
+  const bounds = createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 1 })
+  const proxy = bounds.enter()
+  t.equal(proxy?.belongsTo('a'), true)
+  t.equal(proxy?.belongsTo('a'), true, 'it is no second one')
+  t.equal(proxy?.belongsTo('b'), true)
+  const other = bounds.enter()
+  t.equal(other?.belongsTo('a'), true, 'it no longer counts for the first')
+  t.equal(other?.belongsTo('b'), false)
+  t.equal(bounds.enter()?.belongsTo('a'), true, 'who was refused counts for nobody')
+  proxy?.belongsToNobody()
+  proxy?.belongsToNobody()
+  t.equal(other?.belongsTo('b'), true)
+})
+
 t.test('an IPv6 /64 is one address, and an IPv4 address in IPv6 clothes is itself', async (t) => {
   const bounds = createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 1 })
   const belongs = (address: string) => bounds.enter()?.belongsTo(address)

@@ -179,6 +179,7 @@ async function startGuarded(t: Test) {
     ...{
       turnsPerHandshake: 2,
       proxyProtocol: false,
+      proxyFrom: [],
       log: pino({ level: 'silent' }),
       metrics: createMetrics(),
     },
