@@ -12,7 +12,6 @@ import { pushBody } from '../../../../delivery/webhook/push-message.ts'
 import { addUser, openApi, openClient } from '../../../bridge-https/api.ts'
 import { codeBlock, readPage, startProgram } from '../../../documentation.ts'
 import { institutions, playing, station } from '../../../events.ts'
-import { moveClock } from '../../../moving-clock.ts'
 import { pushing, startReceiver } from '../../../receiver.ts'
 import { projectFile } from '../../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
@@ -24,10 +23,6 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 const page = readPage('webhooks.md')
 const [own = ''] = institutions
 const dayMs = 24 * 3_600_000
-
-/** Behind at first, by more than HUB_KEY_LEAD. */
-const behindMs = 700_000
-const hubClock = moveClock(-behindMs)
 
 /** A Python that has the modules. Debian installs them for /usr/bin/python3, which may not be the first in PATH. */
 const python = ['python3', '/usr/bin/python3'].find(hasJwt)
@@ -43,16 +38,15 @@ const receivers = [
 
 for (const receiver of receivers) {
   t.test(`the receiver in ${receiver.language}`, { skip: receiver.skip, timeout: 120_000 }, async (t) => {
-    hubClock.set(-behindMs)
-    const { home, recorder, hub, api, token, publish, subscribe, list } = await start(t)
+    const { home, recorder, hub, api, user, logIn, publish, subscribe, list } = await start(t)
     const program = await startReceiverOf(t, home, hub, receiver)
     const post = openClient(t, { httpsPort: program.port, caPath: recorder.ca })
     const { name } = await subscribe(`https://localhost:${program.port}/`)
     const statuses = async (of: string) => {
-      const { json } = await api.call('GET', `/subscriptions/${of}/deliveries`, { token })
+      const { json } = await api.call('GET', `/subscriptions/${of}/deliveries`, user)
       return Array.isArray(json) ? json.map(({ status }) => status) : []
     }
-    const test = async () => (await api.call('POST', `/subscriptions/${name}/test`, { token })).json
+    const test = async () => (await api.call('POST', `/subscriptions/${name}/test`, user)).json
 
     await t.test('a push of the hub', async (t) => {
       t.match(await test(), { delivered: false, delivery: { status: 503 } }, 'not in the list yet')
@@ -64,8 +58,8 @@ for (const receiver of receivers) {
     })
 
     await t.test('a push with a key that the hub has just made', async (t) => {
-      await hub.ask('keys.rotate')
-      hubClock.set(0)
+      await hub.ask('keys.rotate', { dropOld: true })
+      await logIn()
       // The receiver may have fetched the keys within the last second.
       await hub.until(async () => Object(await test()).delivered === true)
       t.match(await test(), { delivered: true, delivery: { status: 201 } })
@@ -117,7 +111,7 @@ for (const receiver of receivers) {
         ],
         ['changed', `${head}.${changed}.${signature}`],
         ['cut off', `${head}.${payload}.`],
-        ['of a user', token],
+        ['of a user', user.token],
       ]
       for (const [what, token] of bad) t.equal(await send(token), 204, what)
       t.equal(await send(await forge({}, { kid: 'x' })), 503, 'with a key that it does not have')
@@ -190,28 +184,32 @@ async function start(t: Test) {
   const recorder = await startReceiver(t, home)
   const hub = await startTestHub(t, pushing(recorder), home)
   const api = await openApi(t, hub)
-  const { token } = await addUser(hub, api, own)
+  const user = { token: '' }
+  const logIn = async () => {
+    user.token = (await addUser(hub, api, own)).token
+  }
+  await logIn()
   const publish = (title: string) => {
     const body = playing(station(), { title })
-    return api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body })
+    return api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { ...user, body })
   }
   await publish('makes the topic')
 
   async function subscribe(url: string): Promise<{ name: string }> {
     const body = { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id }
-    const { status, json } = await api.call('POST', '/subscriptions', { token, body })
+    const { status, json } = await api.call('POST', '/subscriptions', { ...user, body })
     t.equal(status, 201)
     return { name: String(json.name) }
   }
 
   /** Writes the list of subscriptions that the example receiver reads. `changes` are applied to each subscription. */
   async function list(changes: object = {}): Promise<void> {
-    const { json } = await api.call('GET', '/subscriptions', { token })
+    const { json } = await api.call('GET', '/subscriptions', user)
     const subscriptions = Array.isArray(json) ? json : []
     const changed = subscriptions.map((one) => ({ ...one, ...changes }))
     await writeFile(join(home, 'subscriptions.json'), JSON.stringify(changed))
   }
-  return { home, recorder, hub, api, token, publish, subscribe, list }
+  return { home, recorder, hub, api, user, logIn, publish, subscribe, list }
 }
 
 async function startReceiverOf(

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process'
-import { cp, symlink, writeFile } from 'node:fs/promises'
+import { cp, rename, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
@@ -7,9 +7,10 @@ import { addUser, openApi } from '../../../bridge-https/api.ts'
 import { startProgram } from '../../../documentation.ts'
 import { institutions, playing, station } from '../../../events.ts'
 import { freePort } from '../../../free-port.ts'
-import { moveClock } from '../../../moving-clock.ts'
+import { clockOf } from '../../../moving-clock.ts'
 import { projectFile } from '../../../root.ts'
-import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
+import { spawnHub } from '../../../spawn-hub.ts'
+import { askNode, temporaryDirectory } from '../../../start-hub.ts'
 
 /*
  * Rotates the signing key while receivers with common libraries and their defaults get pushes. They answer 204 to a
@@ -18,9 +19,6 @@ import { startTestHub, temporaryDirectory } from '../../../start-hub.ts'
 const [own = ''] = institutions
 const folder = projectFile('test/soak/delivery/webhook/receivers')
 const leadMs = 600_000
-
-/** Behind the machine at first: the clock of the receivers' check of `iat` and `exp` cannot be moved everywhere. */
-const hubClock = moveClock(-leadMs - 60_000)
 
 const python = ['python3', '/usr/bin/python3'].find((program) =>
   works(program, ['-c', 'import cryptography, jwt']),
@@ -54,13 +52,19 @@ const receivers: { name: string; command: string[]; skip: string | boolean }[] =
 t.test('no receiver refuses an event because of a rotation', async (t) => {
   const home = await temporaryDirectory(t)
   const tls = await ensureDevelopmentCertificates(join(home, 'receiver-certs'), [])
-  const clock = join(home, 'clock')
-  await writeFile(clock, '0')
+  const [hubClock, clock] = [join(home, 'hub-clock'), join(home, 'clock')]
+  // The hub is behind at first: not every receiver lets the clock be moved by which it checks `iat` and `exp`.
+  await Promise.all([setClock(hubClock, -leadMs - 60_000), setClock(clock, 0)])
   await cp(folder, home, { recursive: true })
   await symlink(projectFile('node_modules'), join(home, 'node_modules'))
-  const hub = await startTestHub(t, { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: tls.ca ?? '' }, home)
+  const hub = await spawnHub(t, home, {
+    ...{ HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: tls.ca ?? '' },
+    NODE_OPTIONS: clockOf(hubClock),
+  })
+  const ask = <Result>(command: string, args: Record<string, unknown> = {}) =>
+    askNode<Result>(hub.adminSocket, command, args)
   const api = await openApi(t, hub)
-  const { token } = await addUser(hub, api, own)
+  const { token } = await addUser({ ask }, api, own)
   await publish('makes the topic')
   const tried = receivers.filter(({ skip }) => skip === false)
   for (const { name, skip } of receivers) {
@@ -73,14 +77,13 @@ t.test('no receiver refuses an event because of a rotation', async (t) => {
   await publish('before')
   await all('before', first)
 
-  const { kid: second } = await hub.ask<{ kid: string }>('keys.rotate')
+  const { kid: second } = await ask<{ kid: string }>('keys.rotate')
   t.strictSame(await kids(), [first, second], 'the new key is published at once')
   started.push(await start(t, 'jose, started in between', [process.execPath, 'jose.mjs']))
   await publish('in between')
   await all('in between', first)
 
-  hubClock.set(-60_000)
-  await writeFile(clock, String(leadMs))
+  await Promise.all([setClock(hubClock, -60_000), setClock(clock, leadMs)])
   await publish('after')
   await all('after', second)
 
@@ -104,6 +107,7 @@ t.test('no receiver refuses an event because of a rotation', async (t) => {
           CLOCK: clock,
           PORT: `${port}`,
         },
+        NODE_OPTIONS: clockOf(clock),
         ...{ NODE_EXTRA_CA_CERTS: hub.caPath, SSL_CERT_FILE: hub.caPath, PYTHONUTF8: '1' },
       },
     })
@@ -124,6 +128,12 @@ t.test('no receiver refuses an event because of a rotation', async (t) => {
     return (Array.isArray(json.keys) ? json.keys : []).map(({ kid }) => kid)
   }
 })
+
+/** In one step: a process may read the file at any moment. */
+async function setClock(path: string, aheadMs: number): Promise<void> {
+  await writeFile(`${path}.new`, String(aheadMs))
+  await rename(`${path}.new`, path)
+}
 
 function works(program: string, args: string[], env: Record<string, string> = {}): boolean {
   try {

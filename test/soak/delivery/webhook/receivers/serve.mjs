@@ -7,10 +7,6 @@ export const hub = process.env.HUB
 /** `aud` of the pushes. */
 export const audience = `https://localhost:${process.env.PORT}/`
 
-/** The clock by which libraries keep key sets: ahead of the machine's by the milliseconds in a file. */
-const machine = Date.now
-Date.now = () => machine() + Number(readFileSync(process.env.CLOCK, 'utf8'))
-
 /**
  * Answers pushes as service.md §5.6 says: 201, and 204 for a token that `verify` rejects. Prints both.
  *
