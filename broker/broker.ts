@@ -105,7 +105,18 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const failures = createLoginLimit(limits.loginFailures, store)
   let isClosing = false
   const logIn = createLogIn({
-    ...{ access, failures, claims, connectionEnd, wills, reading, running, log, metrics },
+    ...{
+      access,
+      failures,
+      claims,
+      connectionEnd,
+      wills,
+      reading,
+      turns: fanout.turns,
+      running,
+      log,
+      metrics,
+    },
     isClosing: () => isClosing,
   })
   const unfinished = createUnfinished(limits.publishRate)
@@ -202,7 +213,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 /** Opens the sessions of the store. */
 async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
-  const { journal, returnable, routes, outgoing, reading, bounds } = fanout
+  const { journal, returnable, routes, outgoing, reading, turns, bounds } = fanout
   const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientIdBytes } = limits
   const { isLeader } = nodes
   const hubTime = await openHubTime({
@@ -218,7 +229,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const { mayReceive } = access
   const returning = createReturning({
-    ...{ store, journal, returnable, outgoing, progress, mayReceive, rules, bounds, clock, metrics },
+    ...{ store, journal, returnable, outgoing, progress, turns, mayReceive, rules, bounds, clock, metrics },
   })
   const sequences = createSequences(clock, nodes)
   const here = createSessionsHere(routes, hubTime)

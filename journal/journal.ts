@@ -81,7 +81,7 @@ export async function openJournal(store: Store) {
     },
 
     /** Reads messages by their positions, and index entries by stream and topic. */
-    ...createReading(store, recent.get),
+    ...createReading(store, { get: recent.get, keep: keepAgain }),
 
     /** Positions of messages that wait for a webhook or plugin target. The journal keeps these messages. */
     neededByQueues: createNamed(),
@@ -94,6 +94,14 @@ export async function openJournal(store: Store) {
 
     /** Drops the message at a position from memory, after its removal from the store. */
     forget: recent.forget,
+  }
+
+  /**
+   * Keeps a message that was read from the store, if it is one of the newest. After a crash, all sessions that return
+   * read the same messages. Below `floor`, the message may be removed meanwhile.
+   */
+  function keepAgain(entry: Entry): void {
+    if (entry.position >= Math.max(floor, head - recentCount)) recent.keep(entry)
   }
 
   function take(entry: Entry): void {

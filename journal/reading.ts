@@ -16,8 +16,15 @@ const readAtOnce = 10
 /** This many entries of an index are read together. */
 const indexPage = 500
 
-/** Reads the journal. `recent` returns the message at a position if it is still in memory. */
-export function createReading(store: Store, recent: (position: number) => Entry | undefined) {
+/** The newest messages in memory. */
+interface Recent {
+  get(position: number): Entry | undefined
+  /** Takes a message that was read from the store, for the next reader. */
+  keep(entry: Entry): void
+}
+
+/** Reads the journal, from memory where it can. */
+export function createReading(store: Store, recent: Recent) {
   return {
     /** The message at a position. Undefined: the journal no longer has it. */
     get,
@@ -74,7 +81,7 @@ export function createReading(store: Store, recent: (position: number) => Entry 
         bytes += entry.payload.length
       }
       for (let position = after + 1; position <= upTo && !isFull(); position++) {
-        const entry = recent(position)
+        const entry = recent.get(position)
         if (!entry) break
         take(entry)
       }
@@ -85,17 +92,21 @@ export function createReading(store: Store, recent: (position: number) => Entry 
       for await (const [key, value] of store.range(journalPrefix, stored)) {
         if (isFull()) return { entries, upTo: positionIn(key) - 1 }
         const entry = await withPayload(positionIn(key), value)
-        if (entry) take(entry)
+        if (!entry) continue
+        recent.keep(entry)
+        take(entry)
       }
       return { entries, upTo }
     },
   }
 
   async function get(position: number): Promise<Entry | undefined> {
-    const known = recent(position)
+    const known = recent.get(position)
     if (known) return known
     const value = await store.get(journalKey(position))
-    return value && withPayload(position, value)
+    const entry = value && (await withPayload(position, value))
+    if (entry) recent.keep(entry)
+    return entry
   }
 
   async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {

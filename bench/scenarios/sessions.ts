@@ -1,5 +1,6 @@
 import type { Options, Sample, Scenario } from '../scenario.ts'
 import { connected, connectedFigures } from '../sessions/connected.ts'
+import { crash, crashFigures } from '../sessions/crash.ts'
 import { offline, offlineFigures } from '../sessions/offline.ts'
 import { type Part, type System, stores, systems } from '../sessions/part.ts'
 import { returning, returningFigures } from '../sessions/returning.ts'
@@ -25,12 +26,18 @@ const comparisons: Record<string, { compare: ReturnType<typeof on>; about: strin
       '**return**: all sessions come back at once, each to catch up with every topic and without a new SUBSCRIBE, beside ' +
       'as many clean ones that subscribe and get the retained values; memory is resident, at most.',
   },
+  crash: {
+    compare: on(stores, crash),
+    about:
+      '**crash**: a node is killed (`kill -9`) while --crashed persistent sessions are connected, and started again. All of ' +
+      'them return, --atonce at the same time, beside a healthy publisher and subscriber.',
+  },
   start: {
     compare: on(stores, starting),
     about: '**start**: from the start of the process until `hub ready`.',
   },
 }
-const tables = [offlineFigures, connectedFigures, returningFigures, startingFigures]
+const tables = [offlineFigures, connectedFigures, returningFigures, crashFigures, startingFigures]
 
 export const sessions: Scenario = {
   about:
@@ -49,13 +56,20 @@ export const sessions: Scenario = {
     returning: [3000],
     topics: [300],
     atonce: [500],
+    crashed: [2500],
     sessions: [100_000],
     history: [100_000],
     warm: [6000],
     bound: [600],
   },
   parts: Object.fromEntries(Object.entries(comparisons).map(([name, { about }]) => [name, about])),
-  figures: { ...offlineFigures, ...connectedFigures, ...returningFigures, ...startingFigures },
+  figures: {
+    ...offlineFigures,
+    ...connectedFigures,
+    ...returningFigures,
+    ...crashFigures,
+    ...startingFigures,
+  },
   tables: tables.map((figures) => Object.keys(figures)),
   compared: [],
 

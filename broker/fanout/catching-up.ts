@@ -7,6 +7,7 @@ import type { Access } from '../login/access.ts'
 import { asksOf, choose, isControlOver, isWanted, termsOf } from '../session/choice.ts'
 import type { Owed } from '../session/in-flight.ts'
 import type { Outgoing } from '../session/outgoing-qos2.ts'
+import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session, SessionBounds } from '../session/session.ts'
 import type { Sendable, Sending } from './sending.ts'
 
@@ -24,12 +25,13 @@ export function createCatchingUp(parts: {
   returnable: Returnable
   outgoing: Outgoing
   sending: Sending
+  turns: ReturnTurns
   mayReceive: Access['mayReceive']
   bounds: SessionBounds
   clock: () => number
   metrics: Metrics
 }) {
-  const { journal, returnable, outgoing, sending, mayReceive, clock, metrics } = parts
+  const { journal, returnable, outgoing, sending, turns, mayReceive, clock, metrics } = parts
   const { queueLimit, maxOwed, inFlightWindow } = parts.bounds
   return { read }
 
@@ -68,6 +70,7 @@ export function createCatchingUp(parts: {
     const terms = termsOf(session, mayReceive, clock())
     for (const [index, message] of found.result.entries()) {
       await connection.paced()
+      await turns.enter('message', session.clientId)
       const owed = waiting[index]
       // A SUBSCRIBE has changed the backlog meanwhile: `read` begins again with the changed backlog.
       if (!owed || session.backlog[0] !== owed) return true
@@ -104,6 +107,7 @@ export function createCatchingUp(parts: {
       const { topic, position, queue } = entry
       // Asks after the wait, because an UNSUBSCRIBE may have ended a filter meanwhile [MQTT-3.10.4-2].
       await connection.paced()
+      await turns.enter('message', session.clientId)
       const qos = lowerQos(asks(topic, position), entry.qos)
       const owed: Owed = { position, qos, retain: false, dup: replay !== undefined }
       if (qos > 0 && !isControlOver(queue, clock()) && mayReceive(session.principal, topic)) {

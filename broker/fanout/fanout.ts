@@ -4,6 +4,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Access } from '../login/access.ts'
 import { createOutgoing } from '../session/outgoing-qos2.ts'
+import { createReturnTurns } from '../session/return-turns.ts'
 import { defaultBounds, type SessionBounds } from '../session/session.ts'
 import { createRoutes } from '../session/subscriptions.ts'
 import { createAcknowledging } from './acknowledging.ts'
@@ -34,8 +35,9 @@ export async function openFanOut(
   const outgoing = createOutgoing(store)
   const { maxInFlight, inFlightWindow } = bounds
   const sending = createSending({ outgoing, maxInFlight, log, metrics })
+  const turns = createReturnTurns()
   const catchingUp = createCatchingUp({
-    ...{ journal, returnable, outgoing, sending, mayReceive, bounds, clock, metrics },
+    ...{ journal, returnable, outgoing, sending, turns, mayReceive, bounds, clock, metrics },
   })
   const { acknowledge } = createAcknowledging({ outgoing, sending, catchingUp, inFlightWindow })
   const handedOut = { upTo: journal.head() }
@@ -43,5 +45,5 @@ export async function openFanOut(
   const distribution = createDistribution({
     ...{ journal, retained, returnable, reading, routes, handedOut, mayReceive, clock, metrics },
   })
-  return { ...views, ...distribution, routes, outgoing, reading, acknowledge, bounds }
+  return { ...views, ...distribution, routes, outgoing, reading, turns, acknowledge, bounds }
 }

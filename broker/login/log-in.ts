@@ -11,6 +11,7 @@ import type { Client } from '../connection/client.ts'
 import type { LoginLimit } from '../connection/limits.ts'
 import { connackCode } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
+import type { ReturnTurns } from '../session/return-turns.ts'
 import { attach } from '../session/session.ts'
 import type { Access } from './access.ts'
 import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
@@ -31,6 +32,7 @@ export function createLogIn(parts: {
   connectionEnd: ConnectionEnd
   wills: Wills
   reading: Reading
+  turns: ReturnTurns
   /** Work that must end before the broker closes its connections. */
   running: ReturnType<typeof createRunningWork>
   /** Whether the broker closes: then it lets no client in. */
@@ -38,7 +40,8 @@ export function createLogIn(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { access, failures, claims, connectionEnd, wills, reading, running, isClosing, log, metrics } = parts
+  const { access, failures, claims, connectionEnd, wills, reading, turns, running, isClosing, log, metrics } =
+    parts
   const logIns = createLocks()
   const willRoom = createWillRoom(wills, access.mayPublish)
   const { refuse, refuseTooManySessions } = createRefusals({ claims, log, metrics })
@@ -117,11 +120,12 @@ export function createLogIn(parts: {
     username: string | undefined,
   ): Promise<number> {
     const { connection } = client
+    const { clean = true } = connection.request ?? {}
+    if (!clean) await turns.enter('logIn', originOf(connection.remoteAddress).address)
     if (connection.destroyed || isClosing()) return connackCode.serverUnavailable
     if (!claims.admits(clientId, principal)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
-    const { clean = true } = connection.request ?? {}
     // A temporary credential ends within an hour: afterwards nobody could resume its persistent session.
     if (!clean && isTemporary(principal)) {
       return refuse(client, 'temporary', connackCode.notAuthorized, username)

@@ -10,6 +10,7 @@ import { createBacklogs } from './backlog.ts'
 import { termsOf } from './choice.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
 import type { Progress } from './progress.ts'
+import type { ReturnTurns } from './return-turns.ts'
 import { createSession, packetIdOf, type Session, type SessionBounds } from './session.ts'
 import { fromStored, incomingPrefix, type SessionRecord } from './session-record.ts'
 
@@ -31,13 +32,14 @@ export function createReturning(parts: {
   returnable: Returnable
   outgoing: Outgoing
   progress: Progress
+  turns: ReturnTurns
   mayReceive: Access['mayReceive']
   rules: FilterRules
   bounds: SessionBounds
   clock: () => number
   metrics: Metrics
 }) {
-  const { store, journal, outgoing, progress, mayReceive, rules, bounds, clock, metrics } = parts
+  const { store, journal, outgoing, progress, turns, mayReceive, rules, bounds, clock, metrics } = parts
   const backlogs = createBacklogs(parts)
 
   return {
@@ -86,6 +88,7 @@ export function createReturning(parts: {
     mostAgain: number,
   ): Promise<{ dropped: number; superseded: number; denials: Denial[] }> {
     await readIncoming(session)
+    await turns.enter('choice', record.clientId)
     const sentQos2 = await outgoing.read(record.clientId, record.createdAt)
     session.hasSentQos2 = sentQos2.length > 0
     const latestHead = journal.head()
