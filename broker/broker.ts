@@ -160,6 +160,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       await sessions.endGone()
       await wills.start()
       sweeping.start()
+      fanout.bridges.start()
     },
 
     /** Begins an MQTT connection on a connected stream. */
@@ -187,6 +188,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     async close(): Promise<void> {
       isClosing = true
       sweeping.stop()
+      fanout.bridges.stop()
       wills.close()
       await trimming.close()
       for (const { connection } of clients.open) connection.stopReading()
@@ -213,7 +215,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 /** Opens the sessions of the store. */
 async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
-  const { journal, returnable, routes, outgoing, reading, turns, bounds } = fanout
+  const { journal, returnable, routes, outgoing, reading, turns, bridges, bounds } = fanout
   const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientIdBytes } = limits
   const { isLeader } = nodes
   const hubTime = await openHubTime({
@@ -232,7 +234,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
     ...{ store, journal, returnable, outgoing, progress, turns, mayReceive, rules, bounds, clock, metrics },
   })
   const sequences = createSequences(clock, nodes)
-  const here = createSessionsHere(routes, hubTime)
+  const here = createSessionsHere(routes, bridges, hubTime)
   const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
   const stored = createStoredSessions({ store, records, known, here, outgoing })
   const ended = createEndedSessions({ store, isLeader, known, progress, stored })

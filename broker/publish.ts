@@ -210,13 +210,18 @@ export function createInbox(parts: {
   ): Decided {
     metrics.publishesDenied.inc({ code })
     const { username } = principal
-    warnOfDenied(username, { username, clientId, topic: cut(topic, 200), isWill, code, reason })
+    const isNotification = bridgeState.test(topic)
+    if (!isNotification)
+      warnOfDenied(username, { username, clientId, topic: cut(topic, 200), isWill, code, reason })
     const outcome = code === 'topic.invalid' ? 'invalid' : 'blocked'
     const error = errorItem(code, 'topic', `${topic}: ${reason}`)
-    const institutions = readersOf(principal, topic)
+    const institutions = isNotification ? [] : readersOf(principal, topic)
     return pipeline.refuse({ payload, error, outcome, institutions }, arrival)
   }
 }
+
+/** Where a mosquitto bridge tells that it is connected, unless `notifications` is off. Nobody made a mistake. */
+const bridgeState = /^\$SYS\/broker\/connection\/[^/]+\/state$/
 
 /**
  * The institutions that get the report of a denied message (docs/decisions.md, "A denied publish is told to the

@@ -61,6 +61,10 @@ export function createRetainedValues(returnable: Returnable) {
   const hidden = new Map<string, Unsettled>()
   /** Stored values that were pushed out of memory. */
   const pushedOut = new Map<string, ValueKey>()
+  const silentListeners: ((topic: string) => void)[] = []
+  const changedSilently = (topic: string) => {
+    for (const listener of silentListeners) listener(topic)
+  }
   const unsettledAt = (at: Slot, shown: Held | undefined) => (shown ? shown.unsettled : hidden.get(keyOf(at)))
 
   return {
@@ -69,6 +73,10 @@ export function createRetainedValues(returnable: Returnable) {
     /** The values of a topic, in the order of positions. */
     of: slots.of as (topic: string) => Iterable<RetainedValue>,
     topics: slots.topics,
+    /** The topics with a value that will expire. */
+    expiring: slots.expiring,
+    /** Calls `listener` when the values of a topic may have changed without a message on the topic. */
+    onSilentChange: (listener: (topic: string) => void): void => void silentListeners.push(listener),
     /** The values that have expired. */
     expired: (now: number): RetainedValue[] => slots.values().filter(({ expires }) => isPast(expires, now)),
     /** Whether the store still has this value, and no commit under way changes its slot. */
@@ -95,6 +103,7 @@ export function createRetainedValues(returnable: Returnable) {
       if (!value) return
       slots.remove(value)
       returnable.removeLatest(topic, value.position)
+      changedSilently(topic)
     },
 
     begin,
@@ -141,6 +150,7 @@ export function createRetainedValues(returnable: Returnable) {
       else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
     }
     pushOut(settled.topic)
+    if (!isStored || change.value === undefined) changedSilently(settled.topic)
   }
 
   /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
@@ -302,6 +312,7 @@ export function orderAt(time: number, now: number): Order {
 function createSlots() {
   const byTopic = new Map<string, Map<string, Held>>()
   const tree = createTopicTree()
+  const expiring = new Set<string>()
 
   return {
     get: (topic: string, slot: string): Held | undefined => byTopic.get(topic)?.get(slot),
@@ -310,9 +321,11 @@ function createSlots() {
     count: (topic: string): number => byTopic.get(topic)?.size ?? 0,
     values: (): Held[] => [...byTopic.values()].flatMap((slots) => [...slots.values()]),
     topics: tree.matching,
+    expiring: expiring as ReadonlySet<string>,
 
     put(value: Held): void {
       const { topic, slot, position } = value
+      if (value.expires !== undefined) expiring.add(topic)
       const slots = byTopic.get(topic)
       if (!slots) {
         byTopic.set(topic, new Map([[slot, value]]))
@@ -330,6 +343,7 @@ function createSlots() {
       slots?.delete(slot)
       if (slots?.size !== 0) return
       byTopic.delete(topic)
+      expiring.delete(topic)
       tree.remove(topic)
     },
   }

@@ -15,6 +15,7 @@ import {
   toValue,
 } from './retained-values.ts'
 import type { Returnable } from './returnable.ts'
+import { createTopicTree } from './topic-tree.ts'
 
 export type RetainedMessages = Awaited<ReturnType<typeof openRetained>>
 
@@ -34,6 +35,7 @@ export async function openRetained(parts: {
   const { store, journal, returnable, clock } = parts
   const values = createRetainedValues(returnable)
   await load(parts, values)
+  const ended = await openEnded(store)
   store.onOthers(retainedPrefix, (change) => take(change, values, { journal, now: clock() }))
 
   return {
@@ -51,11 +53,46 @@ export async function openRetained(parts: {
     /** Like `current`, but only among the values that are stored already. */
     stored: (topic: string): RetainedValue | undefined => newestOf(values.storedOf(topic), clock()),
 
+    /** The topics with a value that will expire. */
+    expiring: values.expiring,
+    /** Calls `listener` when the value of a topic may have changed without a message on the topic. */
+    onSilentChange: values.onSilentChange,
+
+    /** The topics that match a filter and had a value once, but have none now. */
+    ended(filter: string): string[] {
+      const topics = new Set([...ended.matching(filter), ...values.topics(filter)])
+      return [...topics].filter((topic) => !newestOf(values.of(topic), clock()))
+    },
+
     /** The value in one slot of a topic, even an expired value. */
     at: (topic: string, slot: string): RetainedValue | undefined => values.get(topic, slot),
 
     /** Removes values: `clear` and `sweep`. */
-    ...createRemoving(parts, values),
+    ...createRemoving(parts, values, ended),
+  }
+}
+
+/** Under this key, the store notes that a topic had a value once. A bridge may have kept it. */
+const endedPrefix = 'ended/'
+
+/** The topics that lost their last value at some time. They may have one again. */
+async function openEnded(store: Store) {
+  const topics = createTopicTree()
+  const all = new Set<string>()
+  const note = (topic: string) => {
+    if (!all.has(topic)) topics.add(topic)
+    all.add(topic)
+  }
+  for await (const [key] of store.range(endedPrefix)) note(key.slice(endedPrefix.length))
+  store.onOthers(endedPrefix, (change) => {
+    if ('put' in change) note(change.put.slice(endedPrefix.length))
+  })
+  return {
+    matching: topics.matching,
+    /** The changes that note topics. Call `note` for each topic after the commit. */
+    changes: (ending: readonly string[]): Change[] =>
+      ending.filter((topic) => !all.has(topic)).map((topic) => ({ put: endedPrefix + topic, value: '' })),
+    note,
   }
 }
 
@@ -120,7 +157,11 @@ export function clearedKey(topic: string): string {
 const removedAtOnce = 300
 
 /** Removes retained values from the store and from memory. */
-function createRemoving({ store, clock }: { store: Store; clock: () => number }, values: RetainedValues) {
+function createRemoving(
+  { store, clock }: { store: Store; clock: () => number },
+  values: RetainedValues,
+  ended: Awaited<ReturnType<typeof openEnded>>,
+) {
   return {
     /** Removes all values of a topic. Resolves with false if there was none. */
     async clear(topic: string): Promise<boolean> {
@@ -162,6 +203,10 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     alongside: readonly Change[] = [],
   ): Promise<void> {
     const changes = removed.map(({ topic, slot }) => ({ topic, slot, by: removed }))
+    const keys = new Set(removed.map(keyOf))
+    const ending = [...new Set(removed.map(({ topic }) => topic))].filter((topic) =>
+      [...values.of(topic)].every((value) => keys.has(keyOf(value))),
+    )
     const begin = once(() => {
       for (const change of changes) values.begin(change)
     })
@@ -169,11 +214,12 @@ function createRemoving({ store, clock }: { store: Store; clock: () => number },
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let isStored = false
     try {
-      await store.commit([...deletions, ...alongside], begin)
+      await store.commit([...deletions, ...alongside, ...ended.changes(ending)], begin)
       // If the driver has not called `begin`, this line does. The order is still that of the commits, because commits
       // resolve in that order.
       begin()
       isStored = true
+      for (const topic of ending) ended.note(topic)
     } finally {
       for (const change of changes) values.end(change, isStored)
     }

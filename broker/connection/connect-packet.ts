@@ -5,6 +5,8 @@ import { connackCode, packetType, type Qos } from './protocol.ts'
 export interface ConnectPacket {
   clientId: string
   clean: boolean
+  /** A mosquitto bridge: bit 7 of the protocol level is set. See docs/bridges.md. */
+  isBridge: boolean
   /** Seconds; 0: no keep alive. */
   keepAlive: number
   /** Offset of the keep alive in the body of the frame, bytes. */
@@ -29,15 +31,22 @@ export interface Refusal {
   returnCode?: number
 }
 
+/** Offset of the protocol level in the body of a CONNECT, behind the protocol name `MQTT`. */
+const levelAt = 6
+const level311 = 4
+/** Mosquitto sets this bit of the protocol level in the CONNECT of a bridge. */
+const bridgeBit = 0x80
+
 /**
  * Encodes the CONNECT for Aedes without keep alive: Aedes does not see all signs of life [MQTT-3.1.2-24]. A placeholder
- * replaces the will, or Aedes would keep a second copy of the payload.
+ * replaces the will, or Aedes would keep a second copy of the payload. The protocol level is without the bridge bit.
  */
 export function encodeForAedes(
   { type, body }: Frame,
   { keepAliveAt, willAt }: Pick<ConnectPacket, 'keepAliveAt' | 'willAt'>,
 ): Buffer {
   const head = Buffer.from(body.subarray(0, willAt?.from))
+  head.writeUInt8(level311, levelAt)
   head.writeUInt16BE(0, keepAliveAt)
   const parts = willAt ? [head, someWill, body.subarray(willAt.to)] : [head]
   const content = Buffer.concat(parts)
@@ -82,7 +91,8 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   if (level === undefined) return { violation: 'packet is truncated' }
   const protocol = name.bytes.toString()
   // Another MQTT version gets return code 1 [MQTT-3.1.2-2], another protocol gets no CONNACK [MQTT-3.1.2-1].
-  if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== 4))
+  const isBridge = level === (level311 | bridgeBit)
+  if (protocol === 'MQIsdp' || (protocol === 'MQTT' && level !== level311 && !isBridge))
     return { refuse: connackCode.unacceptableVersion }
   if (protocol !== 'MQTT') return { violation: 'protocol name is not MQTT' }
 
@@ -102,6 +112,7 @@ function readConnect(frame: Frame): ConnectPacket | { refuse: number } | { viola
   return {
     clientId: clientId.bytes.toString(),
     clean,
+    isBridge,
     keepAlive: body.readUInt16BE(keepAliveAt),
     keepAliveAt,
     will: fields.will,

@@ -15,6 +15,7 @@ import type { Access } from '../login/access.ts'
 import { nextPacketId, type Session } from '../session/session.ts'
 import type { Recipient, Routes } from '../session/subscriptions.ts'
 import { pagesOf, persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
+import type { Bridges } from './bridges.ts'
 import type { HandedOut, Reading } from './reading.ts'
 
 /** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
@@ -142,6 +143,7 @@ export function createDistribution(
 type ToSend = readonly [message: Message, publish: Publish | undefined, position: number]
 
 interface DeliveryParts {
+  bridges: Bridges
   retained: RetainedMessages
   reading: Reading
   routes: Routes
@@ -152,7 +154,7 @@ interface DeliveryParts {
 }
 
 /** Delivers messages to live subscribers, to pages last. Other subscribers do not wait for pages, but publishers do. */
-function createLiveDeliveries({ retained, routes, mayReceive, metrics }: DeliveryParts) {
+function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }: DeliveryParts) {
   const others = createDeliveryQueue()
   const pages = createDeliveryQueue(maxWaitingForPages)
   const fitsInTurn = sumPerTurn(groupSize)
@@ -189,7 +191,11 @@ function createLiveDeliveries({ retained, routes, mayReceive, metrics }: Deliver
       const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
       if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
       if (position > 0) metrics.latency.sent(position, recipients.length)
-      yield* sendToEach(recipients, publish, qos, to === 'pages' ? fitsInTurn : undefined)
+      const toBridges = { retain: bridges.becomesRetained(topic, position) }
+      yield* sendToEach(recipients, publish, qos, {
+        fits: to === 'pages' ? fitsInTurn : undefined,
+        toBridges,
+      })
       removeFrom(sending[to], own)
     }
     return { bytes: payload.length, send }
@@ -197,7 +203,14 @@ function createLiveDeliveries({ retained, routes, mayReceive, metrics }: Deliver
 }
 
 /** Delivers messages to persistent sessions with a matching filter above QoS 0. */
-function createPersistentDeliveries({ reading, routes, handedOut, mayReceive, metrics }: DeliveryParts) {
+function createPersistentDeliveries({
+  bridges,
+  reading,
+  routes,
+  handedOut,
+  mayReceive,
+  metrics,
+}: DeliveryParts) {
   const queue = createDeliveryQueue()
   return {
     ...queue,
@@ -208,6 +221,7 @@ function createPersistentDeliveries({ reading, routes, handedOut, mayReceive, me
   function deliveryOf(entry: Entry, publish = preparePublish(entry)): Delivery {
     const send = () => {
       handedOut.upTo = Math.max(handedOut.upTo, entry.position)
+      bridges.becomesRetained(entry.topic, entry.position)
       const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
       const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
       if (count > 0) metrics.latency.sent(entry.position, count)
@@ -300,7 +314,7 @@ export function* sendToEach(
   recipients: readonly Recipient[],
   publish: Publish,
   highest: Qos,
-  fits?: (writes: number) => boolean,
+  { fits, toBridges }: { fits?: ((writes: number) => boolean) | undefined; toBridges?: PublishFlags } = {},
 ): Generator<void> {
   for (let start = 0; start < recipients.length; start += groupSize) {
     const group = recipients.slice(start, start + groupSize)
@@ -309,25 +323,27 @@ export function* sendToEach(
       yield
       fits?.(group.length)
     }
-    sendToGroup(group, publish, highest)
+    sendToGroup(group, publish, highest, {}, toBridges)
   }
 }
 
-/** Sends a message to a few recipients, like `sendToEach`, but without a break. */
+/** Sends a message to a few recipients, like `sendToEach`, but without a break. `toBridges`: the flags for bridges. */
 export function sendToGroup(
   group: readonly Recipient[],
   publish: Publish,
   highest: Qos,
   flags: PublishFlags = {},
+  toBridges = flags,
 ): void {
+  const flagsOf = ({ isBridge }: Session) => (isBridge ? toBridges : flags)
   const packetIds = group.map(([session, granted]) =>
-    makeReady(session, publish, lowerQos(granted, highest), flags),
+    makeReady(session, publish, lowerQos(granted, highest), flagsOf(session)),
   )
   for (const [index, [session, granted]] of group.entries()) {
     const packetId = packetIds[index]
     if (packetId === undefined) continue
     const qos = lowerQos(granted, highest)
-    session.outgoing?.write(publish.packet(qos, flags, packetId), qos > 0)
+    session.outgoing?.write(publish.packet(qos, flagsOf(session), packetId), qos > 0)
   }
 }
 

@@ -8,6 +8,7 @@ import { createReturnTurns } from '../session/return-turns.ts'
 import { defaultBounds, type SessionBounds } from '../session/session.ts'
 import { createRoutes } from '../session/subscriptions.ts'
 import { createAcknowledging } from './acknowledging.ts'
+import { createBridges } from './bridges.ts'
 import { createCatchingUp } from './catching-up.ts'
 import { createDistribution } from './distribution.ts'
 import { createReading } from './reading.ts'
@@ -34,7 +35,7 @@ export async function openFanOut(
   const { journal, retained, returnable } = views
   const outgoing = createOutgoing(store)
   const { maxInFlight, inFlightWindow } = bounds
-  const sending = createSending({ outgoing, maxInFlight, log, metrics })
+  const sending = createSending({ outgoing, retained, maxInFlight, log, metrics })
   const turns = createReturnTurns()
   const catchingUp = createCatchingUp({
     ...{ journal, returnable, outgoing, sending, turns, mayReceive, bounds, clock, metrics },
@@ -42,8 +43,9 @@ export async function openFanOut(
   const { acknowledge } = createAcknowledging({ outgoing, sending, catchingUp, inFlightWindow })
   const handedOut = { upTo: journal.head() }
   const reading = createReading({ handedOut, sending, catchingUp, bounds, metrics })
+  const bridges = createBridges({ retained, mayReceive, sent: () => distribution.sent('others') })
   const distribution = createDistribution({
-    ...{ journal, retained, returnable, reading, routes, handedOut, mayReceive, clock, metrics },
+    ...{ journal, retained, returnable, reading, routes, bridges, handedOut, mayReceive, clock, metrics },
   })
-  return { ...views, ...distribution, routes, outgoing, reading, turns, acknowledge, bounds }
+  return { ...views, ...distribution, routes, outgoing, reading, turns, bridges, acknowledge, bounds }
 }

@@ -42,7 +42,9 @@ export function createReading(parts: {
       for (const [session, granted] of recipients) {
         if (!session.isLive || entry.position <= session.upTo) continue
         const isDelivered =
-          lowerQos(granted, entry.qos) === 1 && fits(session, owed) && write(session, publish, owed)
+          lowerQos(granted, entry.qos) === 1 &&
+          fits(session, owed) &&
+          write(session, publish, owed, entry.topic)
         if (isDelivered) count++
         else fallBehind(session, entry.position - 1)
       }

@@ -31,7 +31,7 @@ const { inFlightWindow } = defaultBounds
 export function createRetainedSending(parts: {
   retained: RetainedMessages
   mayReceive: Access['mayReceive']
-  live: Pick<FanOut, 'sending' | 'sent'>
+  live: Pick<FanOut, 'sending' | 'sent' | 'bridges'>
   log: Log
   metrics: Metrics
 }) {
@@ -87,9 +87,26 @@ export function createRetainedSending(parts: {
     for (const [filter, grant] of filters) asking.add(filter, { filter, ...grant }, 0)
     const underway: string[] = []
     await sendPaced(session, connection, asking, dueOf(session, filters.keys(), retained), underway)
-    if (underway.length === 0) return
-    await live.sent(audienceOf(session))
-    await sendPaced(session, connection, asking, underway, undefined)
+    if (underway.length > 0) {
+      await live.sent(audienceOf(session))
+      await sendPaced(session, connection, asking, underway, undefined)
+    }
+    if (session.isBridge) await sendEnded(session, connection, filters.keys())
+  }
+
+  /** Sends a bridge what is not retained any more: it may have kept it since its last connection. */
+  async function sendEnded(
+    session: Session,
+    connection: MqttConnection,
+    filters: Iterable<string>,
+  ): Promise<void> {
+    const ended = new Set([...filters].flatMap(retained.ended))
+    for (const [nth, topic] of [...ended].entries()) {
+      if (nth % burst === 0) await nextTurn()
+      await connection.paced()
+      if (session.connection !== connection || !connection.isOpen) return
+      live.bridges.send(session, topic)
+    }
   }
 
   async function sendPaced(

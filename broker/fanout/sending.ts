@@ -1,4 +1,5 @@
 import type { Entry } from '../../journal/entry.ts'
+import type { RetainedMessages } from '../../journal/retained.ts'
 import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -21,12 +22,13 @@ export type Sending = ReturnType<typeof createSending>
 /** Sends messages to connected persistent sessions. */
 export function createSending(parts: {
   outgoing: Outgoing
+  retained: Pick<RetainedMessages, 'current'>
   /** Maximum number of messages in flight to one client. */
   maxInFlight: number
   log: Log
   metrics: Metrics
 }) {
-  const { outgoing, maxInFlight, log, metrics } = parts
+  const { outgoing, retained, maxInFlight, log, metrics } = parts
   return { send, fits, write, insist }
 
   /** Sends a message. At QoS 2, stores it first. False: the message must wait, or the connection is gone. */
@@ -46,7 +48,8 @@ export function createSending(parts: {
       if (!stored || session.connection !== connection) return false
     }
     const publish = preparePublish(message)
-    if (!write(session, publish, owed.qos === 1 ? owed : { ...owed, stored: true })) return false
+    if (!write(session, publish, owed.qos === 1 ? owed : { ...owed, stored: true }, message.topic))
+      return false
     metrics.deliveries.inc()
     return true
   }
@@ -56,12 +59,14 @@ export function createSending(parts: {
   }
 
   /** Writes a message. False: the connection is gone, or was cut off as too slow. */
-  function write(session: Session, publish: Publish, owed: Owed): boolean {
+  function write(session: Session, publish: Publish, owed: Owed, topic: string): boolean {
     const { connection } = session
     if (!connection?.isOpen) return false
     const packetId = packetIdOf(owed.position)
     session.inFlight.set(packetId, owed)
-    const bytes = publish.packet(owed.qos, { retain: owed.retain, dup: owed.dup }, packetId)
+    // To a bridge, RETAIN says whether this is the retained value now, however the message came to be sent.
+    const retain = session.isBridge ? retained.current(topic)?.position === owed.position : owed.retain
+    const bytes = publish.packet(owed.qos, { retain, dup: owed.dup }, packetId)
     if (connection.outgoing.hasRoom(bytes.length)) connection.outgoing.write(bytes, true)
     else connection.overflow(owed.qos)
     return connection.isOpen

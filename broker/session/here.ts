@@ -1,3 +1,4 @@
+import type { Bridges } from '../fanout/bridges.ts'
 import type { HubTime } from '../hub-time.ts'
 import { detach, type Session } from './session.ts'
 import type { Routes } from './subscriptions.ts'
@@ -5,7 +6,7 @@ import type { Routes } from './subscriptions.ts'
 export type SessionsHere = ReturnType<typeof createSessionsHere>
 
 /** Holds the sessions of this node by client id, and keeps `routes` up to date with the connected clients. */
-export function createSessionsHere(routes: Routes, hubTime: HubTime) {
+export function createSessionsHere(routes: Routes, bridges: Bridges, hubTime: HubTime) {
   const connected = new Map<string, Session>()
   const claiming = new Map<string, Session>()
   const leaving = new Map<string, Session>()
@@ -27,6 +28,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
     /** Call it when the client has logged in. */
     enter(session: Session): void {
       connected.set(session.clientId, session)
+      if (session.isBridge) bridges.enter(session)
       for (const [filter, { qos }] of session.subscriptions) routes.add(filter, session, qos)
     },
 
@@ -35,6 +37,7 @@ export function createSessionsHere(routes: Routes, hubTime: HubTime) {
       detach(session)
       if (!isConnected(session)) return
       connected.delete(session.clientId)
+      bridges.leave(session)
       for (const [filter, { qos }] of session.subscriptions) routes.remove(filter, session, qos)
     },
 

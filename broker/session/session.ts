@@ -14,6 +14,8 @@ export interface Session {
   /** Digest of the permissions that a client needs to resume the session. */
   readonly permission: string
   readonly createdAt: number
+  /** The client is a mosquitto bridge: RETAIN tells it what is retained, also on live messages (docs/bridges.md). */
+  readonly isBridge: boolean
   principal: Principal
   /** The subscriptions that the hub has granted, by topic filter. */
   readonly subscriptions: Map<string, Subscription>
@@ -109,6 +111,7 @@ export function createSession(of: {
     inFlight: new InFlight(),
     lastPacketId: 0,
     isLive: false,
+    isBridge: of.owner?.request?.isBridge ?? false,
     upTo: 0,
     clientId: of.clientId,
     clean: of.clean,

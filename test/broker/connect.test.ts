@@ -23,7 +23,9 @@ t.test('a CONNECT that is not MQTT 3.1.1 gets return code 1 and is closed', asyn
     ['level 2', connectPacket(`${protocol} 02 02 0000 ${clientId}`)],
     ['MQTT 5', connectPacket(`${protocol} 05 02 0000 00 ${clientId}`)],
     ['level 6', connectPacket(`${protocol} 06 02 0000 ${clientId}`)],
-    ['bridge level 0x84', connectPacket(`${protocol} 84 02 0000 ${clientId}`)],
+    ['level 3 with the bit of a bridge', connectPacket(`${protocol} 83 02 0000 ${clientId}`)],
+    ['level 5 with the bit of a bridge', connectPacket(`${protocol} 85 02 0000 00 ${clientId}`)],
+    ['MQTT 3.1 of a bridge', connectPacket(`0006 4d5149736470 83 02 0000 ${clientId}`)],
   ]
   for (const [what, packet] of table) {
     const client = await rawClient(t, broker.port)

@@ -71,7 +71,7 @@ for (const qos of [0, 1] as const) {
     const publish = preparePublish({ topic: 'a', payload: Buffer.from('x') })
     const session = { outgoing: undefined } as Session
     const recipients = (count: number) => Array.from({ length: count }, () => [session, qos] as const)
-    const send = (count: number) => () => sendToEach(recipients(count), publish, 1, fits)
+    const send = (count: number) => () => sendToEach(recipients(count), publish, 1, { fits })
     const turnsOf = async (deliveries: readonly Delivery[]) => {
       let turns = 0
       let timer = setImmediate(function next() {

@@ -1,0 +1,105 @@
+import { filterMatches } from '../../event/topic.ts'
+import type { RetainedMessages } from '../../journal/retained.ts'
+import { preparePublish } from '../connection/frames.ts'
+import type { Access } from '../login/access.ts'
+import type { Session } from '../session/session.ts'
+
+export type Bridges = ReturnType<typeof createBridges>
+
+/** Time between two looks for values that have expired, milliseconds. */
+const lookMs = 500
+
+/**
+ * Keeps the retained messages of bridges true (docs/decisions.md, "To a bridge, RETAIN says what is retained"). A
+ * bridge hands on RETAIN as it came. So live messages have RETAIN 1 if they became the retained value, and a value that
+ * changes without a message is sent: the value that takes its place, or an empty message.
+ */
+export function createBridges(parts: {
+  retained: RetainedMessages
+  mayReceive: Access['mayReceive']
+  /** Resolves when the live messages that are on their way now are sent. */
+  sent: () => Promise<void>
+}) {
+  const { retained, mayReceive, sent } = parts
+  const here = new Set<Session>()
+  /** Positions of the values that bridges know, for topics with values that will expire. 0: no value. */
+  const known = new Map<string, number>()
+  /** Topics whose value may have changed without a message. */
+  const changed = new Set<string>()
+  let timer: NodeJS.Timeout | undefined
+  retained.onSilentChange((topic) => {
+    if (here.size === 0) return
+    if (changed.size === 0) setImmediate(() => void tellAll())
+    changed.add(topic)
+  })
+
+  return {
+    start(): void {
+      timer = setInterval(look, lookMs).unref()
+    },
+    stop: (): void => clearInterval(timer),
+
+    /** Call it before the session of a bridge gets its first message. */
+    enter(session: Session): void {
+      if (here.size === 0) for (const topic of retained.expiring) known.set(topic, positionNow(topic))
+      here.add(session)
+    },
+    leave(session: Session): void {
+      here.delete(session)
+      if (here.size === 0) known.clear()
+    },
+
+    /** Call it when a message is about to go out live. Whether it has become the retained value of its topic. */
+    becomesRetained(topic: string, position: number): boolean {
+      if (here.size === 0 || position === 0) return false
+      const isRetained = positionNow(topic) === position
+      if (isRetained && retained.expiring.has(topic)) known.set(topic, position)
+      return isRetained
+    },
+
+    send,
+  }
+
+  function positionNow(topic: string): number {
+    return retained.current(topic)?.position ?? 0
+  }
+
+  /** Finds the values whose time is over. */
+  function look(): void {
+    if (here.size === 0) return
+    const before = changed.size
+    for (const topic of new Set([...retained.expiring, ...known.keys()])) {
+      const position = known.get(topic)
+      if (position === undefined) known.set(topic, positionNow(topic))
+      else if (position !== positionNow(topic)) changed.add(topic)
+    }
+    if (before === 0 && changed.size > 0) void tellAll()
+  }
+
+  async function tellAll(): Promise<void> {
+    // An older live message must not come behind the value that is sent here.
+    await sent()
+    const topics = [...changed]
+    changed.clear()
+    for (const topic of topics) {
+      const position = positionNow(topic)
+      if (known.get(topic) === position) continue
+      if (retained.expiring.has(topic)) known.set(topic, position)
+      else known.delete(topic)
+      for (const session of here) send(session, topic)
+    }
+  }
+
+  /**
+   * Sends a bridge the retained value of a topic, or an empty message, at QoS 0: if it is lost with the connection, the
+   * SUBSCRIBE of the next connection brings it.
+   */
+  function send(session: Session, topic: string): void {
+    const { connection, principal, subscriptions } = session
+    if (!connection?.isOpen || !mayReceive(principal, topic)) return
+    if (![...subscriptions.keys()].some((filter) => filterMatches(filter, topic))) return
+    const payload = retained.current(topic)?.payload ?? Buffer.alloc(0)
+    // Cuts off a bridge that does not read: it must not miss this message.
+    connection.send(preparePublish({ topic, payload }).packet(0, { retain: true }))
+  }
+}
