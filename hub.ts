@@ -123,8 +123,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const feed = await createFeedSource({
     source: config.feed,
     intervalMs: config.feedInterval * 1000,
+    canaries: config.feedCanaries,
     isSample: isSampleFeed,
-    ...{ store, log, clock, stopping: options.stopping },
+    ...{ store, nodes, log, clock, stopping: options.stopping },
   })
   open.feed = feed
   options.stopping?.throwIfAborted()
@@ -203,6 +204,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     limits,
   })
   open.broker = broker
+  feed.guardPublishers(async () => {
+    const clients = await broker.clients()
+    return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
+  })
   registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))

@@ -35,6 +35,10 @@ export interface CommandParts
   feed: SubscriptionCommandParts['feed'] & {
     status(): Awaitable<unknown>
     refresh(options: { force: boolean }): Awaitable<unknown>
+    /** What would change. */
+    diff(): Awaitable<unknown>
+    /** Resolves when this node uses what other nodes have stored. */
+    takenOver(): Awaitable<void>
     /** Returns undefined, null or an empty list if nothing has this id. */
     lookup(id: string | undefined): Awaitable<unknown>
   }
@@ -84,7 +88,11 @@ export function createCommands(parts: CommandParts): Commands {
       return limit === undefined ? entries : entries.slice(-limit)
     },
 
-    'feed.status': async () => feed.status(),
+    'feed.status': async () => {
+      await feed.takenOver()
+      return feed.status()
+    },
+    'feed.diff': async () => feed.diff(),
     'feed.refresh': async (args, who) => {
       const force = args.force === true
       return audit.change(who, 'feed.refresh', async (first) => {
@@ -98,6 +106,7 @@ export function createCommands(parts: CommandParts): Commands {
       })
     },
     'feed.lookup': async ({ id }) => {
+      await feed.takenOver()
       const found = await feed.lookup(id)
       if (found === undefined || found === null || (Array.isArray(found) && found.length === 0)) {
         throw refusal(whyNotFound(feed, id))

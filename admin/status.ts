@@ -59,7 +59,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
 export function registerGauges(
   { gauges }: Pick<Metrics, 'gauges'>,
   parts: {
-    feed: Pick<FeedSource, 'status' | 'confirmedAt'>
+    feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt'>
     checkStore: StoreCheck
     queues: { totals(): QueueTotals }
     broker: Pick<Broker, 'sessionCounts'>
@@ -81,6 +81,13 @@ export function registerGauges(
       const confirmedAt = feed.confirmedAt()
       // Without a feed there is no age to show. The gauge `hub_feed_ok` reports that.
       if (confirmedAt !== undefined) set(secondsSince(confirmedAt))
+    },
+  })
+  gauge('hub_feed_refused', 'Why the last refresh of the livestream feed was refused: 1 for that reason', {
+    labels: ['reason'],
+    read(set) {
+      const { reason: current } = feed.status()
+      for (const reason of feed.reasons) set(reason === current ? 1 : 0, { reason })
     },
   })
   gauge('hub_store_ok', 'Whether the store accepts commits', {

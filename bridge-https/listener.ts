@@ -26,7 +26,6 @@ import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import { clientOf } from './forwarded.ts'
-import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
@@ -83,8 +82,8 @@ export async function listenHttps(parts: {
   /** Tells browsers to use only https for this host from now on (header Strict-Transport-Security). */
   strictTransport: boolean
   routes: readonly Route[]
-  /** The API description. */
-  openapi: () => Kept
+  /** The API description, as JSON text. */
+  openapi: () => Buffer
   lifecycle: Lifecycle
   tokens: Tokens
   /** For limits that all nodes count together. Absent: there are no other nodes. */
@@ -144,8 +143,7 @@ export async function listenHttps(parts: {
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: policy },
-    // Not for sub-domains: a stream at http://stream.<host> must go on.
-    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000, includeSubDomains: false },
+    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000 },
     crossOriginResourcePolicy: { policy: 'same-origin' },
     referrerPolicy: { policy: 'no-referrer' },
   })
@@ -245,7 +243,7 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 }
 
 /** Serves the page of the API description. */
-async function serveDescription(app: FastifyInstance<Server>, openapi: () => Kept): Promise<void> {
+async function serveDescription(app: FastifyInstance<Server>, openapi: () => Buffer): Promise<void> {
   // The plugin would turn a real document into text for each request. `answerDocument` sends the kept text.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
@@ -260,11 +258,7 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => Kep
     reply: FastifyReply,
   ): Promise<FastifyReply | undefined> {
     const { url } = request.routeOptions
-    if (url === '/docs/json')
-      return send(
-        reply,
-        answerKept(openapi(), () => undefined),
-      )
+    if (url === '/docs/json') return send(reply, { status: 200, body: openapi() })
     return url === '/docs/yaml' ? send(reply, refuse(404)) : undefined
   }
 }

@@ -5,6 +5,7 @@ import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
 import { eventCommands } from './event-commands.ts'
+import { feedDiffCommand } from './feed-diff.ts'
 import { httpsCommands } from './https-commands.ts'
 import { importCommand } from './import-command.ts'
 import { type Column, type Printer, valueAt } from './print.ts'
@@ -30,12 +31,18 @@ export const commands: readonly Command[] = [
   },
   {
     words: 'feed refresh',
-    options: [{ flags: '--force', summary: 'accept it even if it shrank by more than 20 %' }],
+    options: [
+      {
+        flags: '--force',
+        summary: 'accept it even if it shrank, grew, or lacks a canary or the institution of a publisher',
+      },
+    ],
     operation: 'feed.refresh',
     args: (input) => ({ force: input.flag('force') }),
     print: (result, printer) => printer.properties(result),
     succeeded: (result) => valueAt(result, 'ok') !== false,
   },
+  feedDiffCommand,
   {
     words: 'feed lookup',
     parameters: ['[id]'],

@@ -58,6 +58,7 @@ const defaults = {
   plugins: [],
   proxyFrom: [],
   trustedProxies: [],
+  feedCanaries: [],
 } satisfies Layer
 
 /** A target of the plugin queue (design.md §10). Further fields are settings of its driver. */
@@ -141,6 +142,13 @@ const settings = {
 const fileSettings = {
   ...settings,
   plugins: Type.Array(pluginTarget, { description: 'a list of plugin targets' }),
+  feedCanaries: Type.Array(
+    Type.String({
+      format: 'livestream',
+      description: 'the id of a livestream, urn:org:permanent-livestream:…',
+    }),
+    { maxItems: 1_000, description: 'a list of ids of livestreams' },
+  ),
   smtp,
   redis,
   proxyFrom: networks,
@@ -151,7 +159,7 @@ const fileSettings = {
 type Layer = { [K in keyof typeof fileSettings]?: Static<(typeof fileSettings)[K]> }
 
 type Merged = Layer & Required<Pick<Layer, keyof typeof defaults>>
-type Defaulted = Exclude<keyof typeof defaults, 'plugins' | 'proxyFrom' | 'trustedProxies'>
+type Defaulted = Exclude<keyof typeof defaults, 'plugins' | 'feedCanaries' | 'proxyFrom' | 'trustedProxies'>
 
 /** The effective configuration, frozen. Paths are absolute. */
 export type Config = Readonly<
@@ -175,6 +183,8 @@ export type Config = Readonly<
     proxyFrom: readonly string[]
     /** The proxies whose `Forwarded` and `X-Forwarded-For` count. */
     trustedProxies: readonly string[]
+    /** Ids of livestreams that no feed may lose. */
+    feedCanaries: readonly string[]
     /** Unset: no mail is sent. */
     smtp?: Readonly<SmtpConfig>
   }

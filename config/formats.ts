@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import ipaddr from 'ipaddr.js'
+import { isLivestreamUrn } from '../event/format.ts'
 
 /** The checks for texts. The schema of a setting names its check as `format`. */
 export const formats = {
@@ -9,6 +10,7 @@ export const formats = {
   'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
   'redis-url': isRedisUrl,
   network: isNetwork,
+  livestream: isLivestreamUrn,
   feed: (value: string) => !isUrl(value) || isFeedUrl(value),
 }
 

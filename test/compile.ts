@@ -21,6 +21,7 @@ const programs = [
   'test/store/writer.ts',
   'test/uncaught-errors.ts',
   'test/validator/feed/read-feed.ts',
+  'validator/feed/thread.ts',
   'bench/bench.ts',
   'bench/usage.ts',
   'bench/attacks/attacker.ts',

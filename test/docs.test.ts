@@ -12,6 +12,7 @@ import { eventSchemas } from '../event/schema.ts'
 import { checkShape } from '../event/shape.ts'
 import { decide } from '../validator/decide.ts'
 import { parseFeed } from '../validator/feed/feed.ts'
+import { feedRefusals } from '../validator/feed/refusals.ts'
 import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
@@ -83,6 +84,18 @@ test('error codes', async (t) => {
   )
   // Fields of `hubctl status` (`feed.items`) look like error codes, but are none.
   for (const code of codes) if (!isStatusField(code)) t.ok(rows.has(code), `${code} exists`)
+})
+
+test('reasons to refuse a feed', async (t) => {
+  const section = operators.slice(operators.indexOf('\n## The livestream feed'))
+  const rows = [...section.matchAll(/^\| `([a-z-]+)` \| (.+) \| (yes|no) \|$/gm)]
+  const expected = Object.entries(feedRefusals).map(([reason, { sentence, force }]) => {
+    return [reason, sentence, force ? 'yes' : 'no']
+  })
+  t.same(
+    rows.map(([, ...row]) => row),
+    expected,
+  )
 })
 
 test('commands of hubctl', async (t) => {
@@ -216,7 +229,7 @@ function sorted(values: Iterable<string | undefined>): (string | undefined)[] {
 }
 
 function isStatusField(name: string): boolean {
-  return /^feed\.(items|loadedAt|source|loadedFrom|ok|problem|checkedAt)$/.test(name)
+  return /^feed\.(items|loadedAt|source|loadedFrom|ok|reason|problem|checkedAt|ignoredCanaries)$/.test(name)
 }
 
 /** The JSON Schema keywords that can make an event invalid. */

@@ -137,9 +137,12 @@ export const operations = {
   'feed.status': reads('the livestream feed in use'),
   'feed.refresh': changes('read the livestream feed now', {
     force: Type.Optional(
-      Type.Boolean({ description: 'true to take it even if it shrank by more than 20 %, or false' }),
+      Type.Boolean({ description: 'true to take it even if a guard holds it back, or false' }),
     ),
   }),
+  'feed.diff': reads(
+    'what would change if the livestream feed were read now, and whether it would be refused',
+  ),
   'feed.lookup': reads(
     'livestreams by their id, external id or publisher, or by part of a name, also of the institution; without it, all',
     { id: Type.Optional(text('an id, or part of a name')) },

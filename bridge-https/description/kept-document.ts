@@ -1,11 +1,14 @@
-import { type Kept, keep } from '../kept.ts'
-
-/** Returns a function that returns a document. Calls `make` again when the result of `dependsOn` has changed. */
-export function keptDocument(dependsOn: () => string, make: () => object): () => Kept {
-  let kept: { for: string; document: Kept } | undefined
+/**
+ * Returns a function that returns a document as JSON text. Calls `make` again when the result of `dependsOn` has
+ * changed.
+ */
+export function keptDocument(dependsOn: () => string, make: () => object): () => Buffer {
+  let text = Buffer.alloc(0)
+  let madeFor: string | undefined
   return () => {
     const current = dependsOn()
-    if (kept?.for !== current) kept = { for: current, document: keep(make()) }
-    return kept.document
+    if (madeFor !== current) text = Buffer.from(JSON.stringify(make()))
+    madeFor = current
+    return text
   }
 }

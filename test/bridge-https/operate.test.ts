@@ -86,6 +86,7 @@ t.test('the answers are those of the socket', async (t) => {
     ['credentials.list', {}],
     ['users.list', {}],
     ['feed.status', {}],
+    ['feed.diff', {}],
     ['feed.lookup', { id: station().id }],
     ['retained.list', { filter: 'radio/#' }],
     ['events.list', { institution: own, limit: 1 }],

@@ -309,6 +309,8 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     feed: {
       status: () => ({}),
       refresh: ({ force }) => ({ ok: true, force }),
+      diff: () => ({ reason: null }),
+      takenOver: async () => undefined,
       lookup: () => [],
       current: () => (hasFeed ? { byId: new Map() } : undefined),
     },

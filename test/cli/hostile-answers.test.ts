@@ -36,6 +36,7 @@ const names = [
     'contact',
     'leftOut',
   ],
+  ...['source', 'reason', 'institution'],
 ]
 const leaf = { ...Object.fromEntries(names.map((name) => [name, hostile])), [hostile]: hostile }
 const answer = {
@@ -43,6 +44,11 @@ const answer = {
   ...{
     store: leaf,
     feed: leaf,
+    differences: {
+      added: { count: 2, items: [leaf] },
+      owners: { count: 1, items: [{ ...leaf, before: leaf, after: leaf }] },
+      renamed: { count: 1, items: [{ ...leaf, before: hostile, after: hostile }] },
+    },
     refused: { ...leaf, text: hostile },
     report: leaf,
     livestream: leaf,

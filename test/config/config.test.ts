@@ -14,6 +14,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     httpsPort: 8443,
     feed: sampleFeedPath,
     feedInterval: 300,
+    feedCanaries: [],
     redisReplicas: 0,
     pushAllowPrivate: false,
     serviceAccount: 'publisher@hub.example',

@@ -1,9 +1,25 @@
+import { randomUUID } from 'node:crypto'
 import { mask } from '../../config/mask.ts'
+import { startDeadline } from '../../store/deadline.ts'
+import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { type Feed, type FeedInUse, type Livestream, namedLike, parseFeed, titled } from './feed.ts'
-import { createFormerLivestreams } from './former.ts'
-import { isHttps, type ReadFeed, readSource } from './read-source.ts'
+import { beside } from './beside.ts'
+import type { FeedComparison, GoodFeed } from './examine.ts'
+import {
+  type Feed,
+  type FeedInUse,
+  type Livestream,
+  type Livestreams,
+  namedLike,
+  openFeed,
+  titled,
+} from './feed.ts'
+import { type Former, openFormer } from './former.ts'
+import type { Packed } from './packed.ts'
+import { isHttps, readSource } from './read-source.ts'
+import { type FeedReason, FeedRefused, feedReasons, type Refused, refuse } from './refusals.ts'
+import { type Checked, openStoredFeeds, type UsedFeed } from './stored-feeds.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
@@ -18,32 +34,20 @@ export interface FeedStatus {
   /** False if there is no good feed, or if the last refresh failed. */
   ok: boolean
   checkedAt: string | null
+  /** Why the last refresh failed: its row in `feedRefusals`. */
+  reason: FeedReason | null
   problem: string | null
+  /** Livestreams of `feedCanaries` that the feed in use lacks. */
+  ignoredCanaries: string[]
 }
 
-/** A feed that lost more than this share of the livestreams is refused as an accident (design.md §6). */
-const shrinkGuard = 0.2
-/** Bounds of one refresh over https, because a source may hang or never end. */
+/** Bounds of one refresh, because a source may hang or never end. */
 const httpLimits = { timeoutMs: 30_000, maxBytes: 64 * 1024 * 1024 }
+/** Longest wait for the node that reads the feed for all, milliseconds: longer than a refresh takes. */
+const askedMs = 60_000
 
-const feedPlace = 'feed/'
-const lastGoodKey = `${feedPlace}last`
-const confirmedKey = `${feedPlace}confirmed`
 const refreshChannel = 'feed refresh'
-
-interface LastGood extends ReadFeed {
-  source: string
-  loadedAt: string
-}
-
-/** When an unchanged feed of a source was last found good, milliseconds since the epoch. */
-interface Confirmed {
-  source: string
-  at: number
-}
-
-/** The feed in use. */
-type UsedFeed = LastGood & { feed: Feed }
+const refreshedChannel = 'feed refreshed'
 
 interface FeedSourceOptions {
   source: string
@@ -51,6 +55,10 @@ interface FeedSourceOptions {
   store: Store
   log: Log
   clock: () => number
+  /** The nodes that share the store. Absent: there is only this one. */
+  nodes?: Pick<Nodes, 'self' | 'isLiving' | 'nameOf'>
+  /** Ids of livestreams that no feed may lose. */
+  canaries?: readonly string[]
   /** Whether a source is the sample feed of this or of an earlier release. */
   isSample?: (source: string) => boolean
   /** Aborts when the node is to stop. A refresh that is under way then ends. */
@@ -60,40 +68,76 @@ interface FeedSourceOptions {
   limits?: typeof httpLimits
 }
 
+/** A refresh that a person wants. */
+interface Wanted {
+  force: boolean
+}
+
+/** Asks the node that reads the feed for all to refresh it. */
+interface Request extends Wanted {
+  to: string
+  id: string
+}
+
 /**
- * Reads the livestream feed at start and every `intervalMs`. If a new feed is faulty or shrinks too far, the last good
- * feed stays, also across restarts.
+ * Reads the livestream feed at start and every `intervalMs`. If a new feed is faulty, or one of the guards holds it
+ * back, the last good feed stays, also across restarts.
+ *
+ * Of several nodes with the same source one reads the feed and decides for all: the one that did so last, as long as it
+ * lives. The others take over what it stores.
  */
 export async function createFeedSource(options: FeedSourceOptions) {
-  const { source, store, log, clock, isSample = () => false } = options
-  const { fetchImpl = fetch, limits = httpLimits } = options
+  const { source, store, log, clock, canaries = [], isSample = () => false } = options
+  const { fetchImpl = fetch, limits = httpLimits, intervalMs } = options
+  const self = options.nodes?.self ?? randomUUID()
+  const isLiving = (node: string) => node === self || (options.nodes?.isLiving(node) ?? false)
   /** Whether `other` is the configured source. Sample feeds are all one source: an update may move them. */
   const isConfigured = (other: string) => other === source || (isSample(other) && isSample(source))
   const closing = new AbortController()
   const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
-  const former = await createFormerLivestreams(store, feedPlace)
-  const stored = await restore(store, (last) => !isSample(last) || isSample(source))
-  const state: { inUse: UsedFeed | undefined } = { inUse: stored }
-  let checkedAt: string | null = null
-  let problem: string | null = state.inUse ? null : 'not read yet'
+
+  const feeds = await openStoredFeeds({ store, source, isSample, isAlone: !store.isShared, log, clock })
+  const state: { inUse: UsedFeed | undefined } = { inUse: feeds.inUse }
+  let { lastGood, checked } = feeds
+  let former = { packed: feeds.former, livestreams: openFormer(feeds.former) }
+  let confirmedAt = feeds.confirmedAt
+  let wasReported: string | undefined
+  let connected: () => Promise<readonly string[]> = async () => []
   let lastRefresh: Promise<unknown> = Promise.resolve()
   let underWay = 0
-  let confirmedAt = state.inUse && (await lastConfirmed(store, state.inUse))
+  /** What another node has stored and this node has not taken over yet. */
+  let heard: { feed?: Buffer; former?: Buffer } = {}
+  let takingOver: Promise<void> = Promise.resolve()
+  const asked = new Map<string, () => void>()
 
-  const first = refresh({ force: false })
-  // If a good feed of a remote source is stored, the node starts without waiting.
-  if (!(state.inUse?.source === source && isRemote(source))) await first
-  const timer = setInterval(() => {
-    // Refreshes must not pile up if the source needs longer than the interval.
-    if (underWay === 0) void refresh({ force: false })
-  }, options.intervalMs).unref()
-
-  store.onOthers(feedPlace, (change) => {
-    if ('put' in change && change.put === lastGoodKey) takeOver(change.value)
+  store.onOthers(feeds.place, (change) => {
+    if (!('put' in change)) return
+    const name = feeds.nameOf(change.put)
+    if (name === 'checked') hearChecked(JSON.parse(change.value.toString()))
+    else if (name !== undefined) {
+      heard = { ...heard, [name]: change.value }
+      takingOver = takingOver.then(takeOver)
+    }
   })
   store.onOthers(refreshChannel, (change) => {
-    if ('tell' in change) void refresh(JSON.parse(change.value.toString()))
+    if (!('tell' in change)) return
+    const { to, id, force }: Request = JSON.parse(change.value.toString())
+    if (to === self) void refresh({ force }).then(() => tell(refreshedChannel, { id }))
   })
+  store.onOthers(refreshedChannel, (change) => {
+    if ('tell' in change) asked.get(JSON.parse(change.value.toString()).id)?.()
+  })
+
+  if (decides()) {
+    const first = refresh({ force: false })
+    // If a good feed of a remote source is stored, the node starts without waiting.
+    if (!(state.inUse?.about.source === source && isHttps(source))) await first
+  }
+  const timer = setInterval(() => {
+    // Refreshes must not pile up if the source needs longer than the interval.
+    if (underWay === 0 && decides()) void refresh({ force: false })
+    else if (heard.feed || heard.former) takingOver = takingOver.then(takeOver)
+  }, intervalMs).unref()
 
   return {
     /** Holds the feed in use, for callers that look often. */
@@ -101,15 +145,33 @@ export async function createFeedSource(options: FeedSourceOptions) {
     /** The feed in use. Undefined: the hub has not read a good feed yet. */
     current: (): Feed | undefined => state.inUse?.feed,
     /** Livestreams that dropped out of the feed, or have another external id now. */
-    former: former.livestreams,
+    former: {
+      byId: { get: (id) => former.livestreams.byId.get(id) },
+      byExternalId: { get: (externalId) => former.livestreams.byExternalId.get(externalId) },
+      likeExternalId: (externalId) => former.livestreams.likeExternalId(externalId),
+    } satisfies Livestreams<Former>,
 
-    /** Reads the source now, on all nodes. `force` overrides the shrink guard. */
-    async refresh(how: { force: boolean }): Promise<RefreshResult> {
-      const result = await refresh(how)
-      await tellOthers(store, how, log)
-      return result
+    /** From now on, a feed without the institution of a connected publisher is held back. */
+    guardPublishers(institutions: () => Promise<readonly string[]>): void {
+      connected = institutions
     },
+
+    /** Reads the source now, for all nodes. `force` overrides the guards that a person can override. */
+    async refresh(wanted: Wanted): Promise<RefreshResult> {
+      if (decides()) return refresh(wanted)
+      const itemsBefore = state.inUse?.feed.size ?? 0
+      const problem = await ask(wanted)
+      return { ...status(), ...(problem !== undefined && { ok: false, problem }), itemsBefore }
+    },
+
+    /** Reads the source now, and says what would change. Changes nothing. */
+    diff: (): Promise<FeedDiff> => inTurn(diffOnce),
+
     status,
+    /** All reasons that `status` can show. */
+    reasons: feedReasons,
+    /** Resolves when this node uses what other nodes had stored before the call. */
+    takenOver: async (): Promise<void> => takingOver,
     /** When the feed in use was last found good, milliseconds since the epoch; undefined without a feed. */
     confirmedAt: (): number | undefined => confirmedAt,
     ...createLookUp(() => state.inUse?.feed),
@@ -120,162 +182,240 @@ export async function createFeedSource(options: FeedSourceOptions) {
     },
   }
 
-  /**
-   * Reads the source, after any refresh that is under way. `force` overrides only the shrink guard. Never rejects:
-   * `problem` describes a failure.
-   */
-  function refresh(how: { force: boolean }): Promise<RefreshResult> {
+  /** Whether this node reads the feed. A node that lives but has not checked it for long does not count. */
+  function decides(): boolean {
+    if (!checked || checked.by === self || !isLiving(checked.by)) return true
+    return clock() - checked.at > intervalMs * 2 + askedMs
+  }
+
+  /** Asks the node that decides. Returns the problem if it does not answer. */
+  async function ask({ force }: Wanted): Promise<string | undefined> {
+    const to = checked?.by ?? ''
+    const id = randomUUID()
+    let endWait = () => {}
+    const answered = new Promise<boolean>((resolve) => {
+      endWait = startDeadline(askedMs, () => resolve(false))
+      asked.set(id, () => resolve(true))
+    })
+    try {
+      if (!(await tell(refreshChannel, { to, id, force } satisfies Request))) {
+        return 'the node that reads the feed could not be asked'
+      }
+      if (!(await answered)) {
+        return `${options.nodes?.nameOf(to) ?? to}, which reads the feed for all nodes, has not answered`
+      }
+      await takingOver
+      return undefined
+    } finally {
+      endWait()
+      asked.delete(id)
+    }
+  }
+
+  async function tell(channel: string, message: object): Promise<boolean> {
+    return store.commit([{ tell: channel, value: JSON.stringify(message) }]).then(
+      () => true,
+      (err: unknown) => {
+        log.warn({ err }, 'the other nodes could not be told of a refresh of the feed')
+        return false
+      },
+    )
+  }
+
+  /** Reads the source, after any refresh that is under way. Never rejects: `checked` has the problem. */
+  function refresh({ force }: Wanted): Promise<RefreshResult> {
+    return inTurn(() => refreshOnce(force))
+  }
+
+  function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
     underWay++
-    const run = lastRefresh.then(() => refreshOnce(how.force)).finally(() => underWay--)
-    lastRefresh = run
+    const run = lastRefresh.then(work).finally(() => underWay--)
+    lastRefresh = run.catch(() => undefined)
     return run
   }
 
   async function refreshOnce(force: boolean): Promise<RefreshResult> {
     const before = state.inUse
     const itemsBefore = before?.feed.size ?? 0
-    const found = await adopt(force).catch((error: unknown) =>
-      reasonOf(error).replaceAll(source, shown(source)),
-    )
+    const wasRefused = checked?.problem
+    const found = await adopt(force).catch((error: unknown) => refusalOf(error))
     // If the node is stopping, the failure says nothing about the feed.
     if (closed.aborted) return { ...status(), itemsBefore }
-    checkedAt = new Date(clock()).toISOString()
-    if (found !== null && found !== problem) logRefused(log, source, found, itemsBefore)
-    const wasRefused = problem !== null
-    problem = found
-    if (found === null) {
-      confirmedAt = clock()
-      if (state.inUse === before) {
-        if (wasRefused) log.info({ source: shown(source), items: itemsBefore }, 'the feed is good again')
-        await storeConfirmed(store, { source, at: confirmedAt }, log)
-      }
+    const refused = found === 'taken' || found === 'unchanged' ? null : found
+    if (refused && refused.problem !== wasRefused?.problem) logRefused(refused, itemsBefore)
+    if (found !== 'taken') {
+      checked = checkedNow(refused)
+      confirmedAt = checked.confirmedAt ?? undefined
+      if (!refused && wasRefused)
+        log.info({ source: shown(source), items: itemsBefore }, 'the feed is good again')
+      await store.commit([feeds.putChecked(checked)]).catch((err: unknown) => {
+        log.warn({ err }, 'the time of the last good feed is not stored')
+      })
     }
-    if (state.inUse && !isConfigured(state.inUse.source)) logOtherSource(log, source, state.inUse)
+    if (state.inUse && !isConfigured(state.inUse.about.source)) logOtherSource(state.inUse)
+    reportCanaries()
     return { ...status(), itemsBefore }
   }
 
-  /** Reads the source. Uses the feed from now on if the feed is good and new. Returns the problem, or null. */
-  async function adopt(force: boolean): Promise<string | null> {
-    const how = { force, fetchImpl, limits, closing: closed }
-    const found = await readNewest(source, () => state.inUse, how)
-    if ('problem' in found) return found.problem
-    const { read, feed } = found
-    const next: LastGood = { source, ...read, loadedAt: new Date(clock()).toISOString() }
-    const dropped = former.change(state.inUse?.feed, feed, clock())
-    await store.commit([{ put: lastGoodKey, value: JSON.stringify(next) }, ...dropped.changes])
-    state.inUse = { ...next, feed }
-    dropped.show()
-    log.info({ source: shown(source), items: feed.size }, 'feed loaded')
-    return null
+  function checkedNow(refused: Refused | null): Checked {
+    const isGood = refused === null
+    const held = isGood ? 0 : (checked?.held ?? 0) + (refused.reason === 'institution' ? 1 : 0)
+    const confirmed = isGood ? clock() : (confirmedAt ?? null)
+    return { source, by: self, at: clock(), problem: refused, held, confirmedAt: confirmed }
   }
 
-  /** Uses a feed that another node has stored. For a file, reads this node's copy instead: the copies may differ. */
-  function takeOver(stored: Buffer): void {
-    const next = parseStored(stored)
-    if (next?.source !== source || next.text === state.inUse?.text) return
-    if (!isHttps(source)) return void refresh({ force: false })
-    state.inUse = next
-    problem = null
-    confirmedAt = clock()
-    log.info({ source: shown(source), items: next.feed.size }, 'feed loaded by another node')
+  /** Reads the source. Uses the feed from now on if the feed is good and new. */
+  async function adopt(force: boolean): Promise<'taken' | 'unchanged' | Refused> {
+    for (;;) {
+      const [before, good] = [state.inUse, lastGood]
+      // If the feed of another source is in use, this one must be compared with it, even if it has not changed.
+      const known = good === before ? good?.about : undefined
+      const read = await readSource(source, known?.etag, { fetchImpl, limits, closing: closed })
+      // Another node may have stored a newer feed meanwhile.
+      await takingOver
+      if (state.inUse !== before || lastGood !== good) continue
+      if (read === 'unchanged' || read.digest === known?.digest) return 'unchanged'
+      const input = { read, source, former: former.packed, guards: await guards(), force, now: clock() }
+      const examined = await beside('examine', { ...input, ...packedOf(before, good) }, closed)
+      if ('reason' in examined) return examined
+      if (state.inUse !== before) continue
+      await take(examined.good)
+      return 'taken'
+    }
+  }
+
+  async function take({ about, packed, former: dropped, stored }: GoodFeed): Promise<void> {
+    const next = checkedNow(null)
+    await store.commit([...feeds.putFeed(stored), feeds.putChecked(next)]).catch((error: unknown) => {
+      throw new FeedRefused(refuse('store', reasonOf(error)))
+    })
+    checked = next
+    confirmedAt = next.confirmedAt ?? undefined
+    former = { packed: dropped, livestreams: openFormer(dropped) }
+    lastGood = { about, packed, feed: openFeed(packed) }
+    state.inUse = lastGood
+    log.info({ source: shown(source), items: packed.size }, 'feed loaded')
+  }
+
+  async function guards() {
+    return { canaries, connected: await connected(), held: checked?.held ?? 0 }
+  }
+
+  async function diffOnce(): Promise<FeedDiff> {
+    const [before, good] = [state.inUse, lastGood]
+    const about = { ...shownSources(), itemsBefore: before?.feed.size ?? 0 }
+    try {
+      const read = await readSource(source, undefined, { fetchImpl, limits, closing: closed })
+      if (read === 'unchanged') throw new Error('the source answered 304')
+      const input = { read, source, guards: await guards(), ...packedOf(before, good) }
+      return { ...about, ...(await beside('compare', input, closed)) }
+    } catch (error) {
+      return { ...about, items: null, ...refusalOf(error), differences: null }
+    }
+  }
+
+  /** Uses what another node has stored. Keeps it for another attempt if that fails. */
+  async function takeOver(): Promise<void> {
+    const taken = heard
+    if (!taken.feed && !taken.former) return
+    try {
+      const read = await Promise.all([
+        taken.feed && beside('restoreFeed', taken.feed, closed),
+        taken.former && beside('restoreFormer', taken.former, closed),
+      ])
+      const [next, dropped] = read
+      if (dropped) former = { packed: dropped, livestreams: openFormer(dropped) }
+      if (next) {
+        lastGood = { ...next, feed: openFeed(next.packed) }
+        state.inUse = lastGood
+        log.info({ source: shown(source), items: next.packed.size }, 'feed loaded by another node')
+      }
+      if (heard.feed === taken.feed) delete heard.feed
+      if (heard.former === taken.former) delete heard.former
+    } catch (err) {
+      if (!closed.aborted) log.error({ err }, 'the feed of another node could not be taken over yet')
+    }
+  }
+
+  function hearChecked(next: Checked): void {
+    checked = next
+    confirmedAt = next.confirmedAt ?? confirmedAt
+  }
+
+  function reportCanaries(): void {
+    const ignored = ignoredCanaries()
+    const report = ignored.join()
+    if (ignored.length > 0 && report !== wasReported && state.inUse) {
+      log.warn({ ignored }, 'feedCanaries that the feed in use lacks are ignored')
+    }
+    wasReported = report
+  }
+
+  function ignoredCanaries(): string[] {
+    const { inUse } = state
+    return inUse ? canaries.filter((id) => !inUse.feed.byId.get(id)) : []
   }
 
   function status(): FeedStatus {
-    return statusOf(source, state.inUse, checkedAt, problem)
+    const { inUse } = state
+    const problem = checked ? checked.problem : { reason: null, problem: 'not read yet' }
+    return {
+      ...shownSources(),
+      items: inUse?.feed.size ?? 0,
+      loadedAt: inUse?.about.loadedAt ?? null,
+      ok: inUse !== undefined && !problem,
+      checkedAt: checked ? new Date(checked.at).toISOString() : null,
+      reason: problem?.reason ?? null,
+      problem: problem?.problem ?? null,
+      ignoredCanaries: ignoredCanaries(),
+    }
+  }
+
+  function shownSources() {
+    const { inUse } = state
+    return { source: shown(source), loadedFrom: inUse ? shown(inUse.about.source) : null }
+  }
+
+  /** What went wrong, without the secrets of the source. */
+  function refusalOf(error: unknown): Refused {
+    const clean = (text: string) => text.replaceAll(source, shown(source))
+    if (error instanceof FeedRefused) return { ...error.refused, problem: clean(error.refused.problem) }
+    return refuse('source', clean(reasonOf(error)))
+  }
+
+  function logRefused({ reason, problem }: Refused, kept: number): void {
+    log.error(
+      { source: shown(source), reason, problem, kept },
+      kept > 0
+        ? 'feed refused, the last good one stays'
+        : 'feed refused, every event is blocked until there is a good one',
+    )
+  }
+
+  function logOtherSource({ about, feed }: UsedFeed): void {
+    log.warn(
+      { source: shown(source), loadedFrom: shown(about.source), items: feed.size },
+      'the livestream feed in use comes from another source than HUB_FEED',
+    )
   }
 }
 
-/** Stores the time at which an unchanged feed was good. Otherwise the feed would look old after a restart. */
-async function storeConfirmed(store: Store, confirmed: Confirmed, log: Log): Promise<void> {
-  await store.commit([{ put: confirmedKey, value: JSON.stringify(confirmed) }]).catch((err: unknown) => {
-    log.warn({ err }, 'the time of the last good feed is not stored')
-  })
+/** What `hubctl feed diff` shows. */
+export interface FeedDiff extends FeedComparison {
+  source: string
+  loadedFrom: string | null
+  itemsBefore: number
 }
 
-/** When a stored feed was last found good, milliseconds since the epoch. */
-async function lastConfirmed(store: Store, { source, loadedAt }: LastGood): Promise<number> {
-  const stored = await store.get(confirmedKey)
-  const confirmed: Confirmed | undefined = stored && JSON.parse(stored.toString())
-  return Math.max(Date.parse(loadedAt), confirmed?.source === source ? confirmed.at : 0)
+interface RefreshResult extends FeedStatus {
+  itemsBefore: number
 }
 
-async function tellOthers(store: Store, how: { force: boolean }, log: Log): Promise<void> {
-  await store.commit([{ tell: refreshChannel, value: JSON.stringify(how) }]).catch((err: unknown) => {
-    log.warn({ err }, 'the other nodes were not told to refresh the feed')
-  })
-}
-
-function statusOf(
-  source: string,
+function packedOf(
+  inUse: UsedFeed | undefined,
   lastGood: UsedFeed | undefined,
-  checkedAt: string | null,
-  problem: string | null,
-): FeedStatus {
-  return {
-    source: shown(source),
-    loadedFrom: lastGood ? shown(lastGood.source) : null,
-    items: lastGood?.feed.size ?? 0,
-    loadedAt: lastGood?.loadedAt ?? null,
-    ok: lastGood !== undefined && problem === null,
-    checkedAt,
-    problem,
-  }
-}
-
-function logRefused(log: Log, source: string, problem: string, kept: number): void {
-  log.error(
-    { source: shown(source), problem, kept },
-    kept > 0
-      ? 'feed refused, the last good one stays'
-      : 'feed refused, every event is blocked until there is a good one',
-  )
-}
-
-function logOtherSource(log: Log, source: string, { source: loadedFrom, feed }: UsedFeed): void {
-  log.warn(
-    { source: shown(source), loadedFrom: shown(loadedFrom), items: feed.size },
-    'the livestream feed in use comes from another source than HUB_FEED',
-  )
-}
-
-/** Like `readGood`. Reads again if another node has stored a feed meanwhile, which may be newer. */
-async function readNewest(
-  source: string,
-  inUse: () => UsedFeed | undefined,
-  how: Parameters<typeof readGood>[2],
-): ReturnType<typeof readGood> {
-  for (;;) {
-    const before = inUse()
-    // A feed of another source is not compared with the feed of this source.
-    const known = before?.source === source ? before : undefined
-    const found = await readGood(source, known, how)
-    if (inUse() === before) return found
-  }
-}
-
-/** Returns the feed of the source if it is good and new, else the problem. Null: the feed has not changed. */
-async function readGood(
-  source: string,
-  known: UsedFeed | undefined,
-  { force, ...how }: { force: boolean } & Parameters<typeof readSource>[2],
-): Promise<{ read: ReadFeed; feed: Feed } | { problem: string | null }> {
-  const read = await readSource(source, known?.etag, how)
-  if (read === 'unchanged' || read.text === known?.text) return { problem: null }
-  const parsed = parseFeed(read.text)
-  if ('problem' in parsed) return parsed
-  const { feed } = parsed
-  if (known && !force && feed.size < known.feed.size * (1 - shrinkGuard)) {
-    const numbers = `${known.feed.size} to ${feed.size} livestreams`
-    return { problem: `shrinks from ${numbers}, more than 20 %; feed refresh --force takes it anyway` }
-  }
-  return { read, feed }
-}
-
-async function restore(store: Store, isWanted: (source: string) => boolean): Promise<UsedFeed | undefined> {
-  const stored = await store.get(lastGoodKey)
-  const last = stored && parseStored(stored)
-  // The invented livestreams of the sample feed must not stay when another feed is configured.
-  return last && isWanted(last.source) ? last : undefined
+): { inUse: Packed | undefined; lastGood: Packed | undefined } {
+  return { inUse: inUse?.packed, lastGood: lastGood?.packed }
 }
 
 /** Look-ups in the feed in use, for operators. */
@@ -296,16 +436,6 @@ function createLookUp(current: () => Feed | undefined) {
   }
 }
 
-function parseStored(stored: Buffer): UsedFeed | undefined {
-  const last: LastGood = JSON.parse(stored.toString())
-  const parsed = parseFeed(last.text)
-  return 'feed' in parsed ? { ...last, feed: parsed.feed } : undefined
-}
-
-interface RefreshResult extends FeedStatus {
-  itemsBefore: number
-}
-
 /** A source without secrets, for logs and status: a URL may contain a token. */
 function shown(source: string): string {
   return isHttps(source) ? String(mask('feed', source)) : source
@@ -318,8 +448,4 @@ function reasonOf(error: unknown): string {
   // If no address of a host can be reached, the cause is an AggregateError without a message.
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
   return `${error.message}: ${cause.message || code}`
-}
-
-function isRemote(source: string): boolean {
-  return source.startsWith('https:')
 }

@@ -1,16 +1,11 @@
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn } from '../../event/format.ts'
-import { isRecord } from '../../event/json.ts'
+import { halfCharacter, halfCharacters, isRecord } from '../../event/json.ts'
 import { foldExternalId } from './external-id.ts'
+import type { Livestream } from './livestream.ts'
+import { openPacked, type Packed, pack } from './packed.ts'
+import { type Refused, refuse } from './refusals.ts'
 
-/** A livestream as the central feed lists it (design.md §6). */
-export interface Livestream {
-  id: string
-  type: string
-  externalId: string
-  title: string
-  publisher: { id: string; externalId: string; title: string }
-  institution: { id: string; title: string; acronym: string }
-}
+export type { Livestream } from './livestream.ts'
 
 /** Finds a livestream, or several, by a text. A `Map` is such an index. */
 interface Index<Found> {
@@ -42,65 +37,97 @@ export interface FeedInUse {
   readonly inUse: { readonly feed: Feed } | undefined
 }
 
+/** Maximum number of livestreams of a feed. */
+export const maxLivestreams = 50_000
+
+/** Reads and indexes a feed in this thread, for programs that serve no events. */
+export function parseFeed(text: string): { feed: Feed } | Refused {
+  const read = readLivestreams(text)
+  return 'reason' in read ? read : { feed: openFeed(pack(read.livestreams)) }
+}
+
+/** Opens a feed that another thread has packed. Takes no time. */
+export function openFeed(packed: Packed): Feed {
+  const { size, at, all, byPublisher, hasInstitution, ...rest } = openPacked<Livestream>(packed)
+  return {
+    size,
+    sample: size > 0 ? at(0) : undefined,
+    all,
+    byPublisher,
+    hasInstitution,
+    ...livestreamsOf(rest),
+  }
+}
+
+/** Look-ups as events need them. */
+export function livestreamsOf<One extends Livestream>(
+  found: Pick<ReturnType<typeof openPacked<One>>, 'byId' | 'byExternalId' | 'byFolded'>,
+): Livestreams<One> {
+  return {
+    byId: { get: (id) => found.byId(id)[0] },
+    byExternalId: {
+      get(externalId) {
+        const list = found.byExternalId(externalId)
+        return list.length > 0 ? list : undefined
+      },
+    },
+    likeExternalId: (externalId) => found.byFolded(foldExternalId(externalId)),
+  }
+}
+
 /**
  * Reads a feed document. Refuses the whole feed if one item is bad. Without the item, the hub would block its
  * livestream.
  */
-export function parseFeed(text: string): { feed: Feed } | { problem: string } {
+export function readLivestreams(text: string): { livestreams: Livestream[] } | Refused {
   let document: unknown
   try {
     document = JSON.parse(text)
   } catch (error) {
-    return { problem: `not JSON: ${error instanceof Error ? error.message : error}` }
+    return refuse('json', `not JSON: ${error instanceof Error ? error.message : error}`)
   }
-  const items = isRecord(document) ? document.items : undefined
-  if (!Array.isArray(items)) return { problem: 'items: expected an array of livestreams' }
-  if (items.length === 0) return { problem: 'items: expected at least one livestream' }
+  const { items, ...about } = isRecord(document) ? document : { items: undefined }
+  if (!Array.isArray(items)) return refuse('shape', 'items: expected an array of livestreams')
+  const partial = whyPartial(about, items.length)
+  if (partial !== undefined) return refuse('partial', partial)
+  if (items.length === 0) return refuse('shape', 'items: expected at least one livestream')
+  if (items.length > maxLivestreams) {
+    return refuse('too-many', `${items.length} livestreams, expected at most ${maxLivestreams}`)
+  }
 
-  const byId = new Map<string, Livestream>()
-  const byPublisher = new Map<string, Livestream[]>()
-  const institutions = new Set<string>()
+  const [half] = halfCharacters(text, document)
+  if (half !== undefined) return refuse('text', `${half.slice(1)}: ${halfCharacter}`)
+
+  const livestreams: Livestream[] = []
+  const ids = new Set<string>()
   for (const [index, item] of items.entries()) {
-    const read = readItem(item)
-    if ('problem' in read) return { problem: `items.${index}.${read.problem}` }
-    const { livestream } = read
-    if (byId.has(livestream.id)) return { problem: `items.${index}.id: ${livestream.id} is listed twice` }
-    byId.set(livestream.id, livestream)
-    append(byPublisher, livestream.publisher.id, livestream)
-    institutions.add(livestream.institution.id)
+    const livestream = readItem(item)
+    const wrong = whatIsWrong(livestream)
+    if (wrong !== undefined) return refuse('shape', `items.${index}.${wrong}`)
+    if (ids.has(livestream.id))
+      return refuse('duplicate', `items.${index}.id: ${livestream.id} is listed twice`)
+    ids.add(livestream.id)
+    livestreams.push(livestream)
   }
-  return {
-    feed: {
-      size: byId.size,
-      sample: byId.values().next().value,
-      all: () => byId.values(),
-      ...indexed(byId),
-      byPublisher: (publisherId) => byPublisher.get(publisherId) ?? [],
-      hasInstitution: (institutionId) => institutions.has(institutionId),
-    },
-  }
+  return { livestreams }
 }
 
-/** Adds look-ups by external id to a map of livestreams. */
-export function indexed<One extends Livestream>(byId: ReadonlyMap<string, One>): Livestreams<One> {
-  const byExternalId = new Map<string, One[]>()
-  const folded = new Map<string, One[]>()
-  for (const livestream of byId.values()) {
-    append(byExternalId, livestream.externalId, livestream)
-    append(folded, foldExternalId(livestream.externalId), livestream)
+/** Why a feed is only a part, by what it says of itself. Services that give numbers as texts mean the same. */
+function whyPartial(about: Record<string, unknown>, count: number): string | undefined {
+  const { totalPageCount, totalItemCount, pageIndex } = about
+  if (Number(totalPageCount) > 1) {
+    const page = Number.isInteger(pageIndex) ? `page ${Number(pageIndex) + 1}` : 'one page'
+    return `it is ${page} of ${totalPageCount}, expected all livestreams`
   }
-  return {
-    byId,
-    byExternalId,
-    likeExternalId: (externalId) => folded.get(foldExternalId(externalId)) ?? [],
-  }
+  if (Number(totalItemCount) > count) return `it has ${count} of ${totalItemCount} livestreams, expected all`
+  return undefined
 }
 
-function readItem(item: unknown): { livestream: Livestream } | { problem: string } {
+function readItem(item: unknown): Livestream {
   const source = isRecord(item) ? item : {}
   const publisher = isRecord(source.publisher) ? source.publisher : {}
   const institution = isRecord(publisher.institution) ? publisher.institution : {}
-  const livestream: Livestream = {
+  return {
     id: textOf(source.id),
     type: textOf(source.type),
     externalId: textOf(source.externalId),
@@ -116,24 +143,19 @@ function readItem(item: unknown): { livestream: Livestream } | { problem: string
       acronym: textOf(institution.acronym),
     },
   }
-  // Checks the fields that decide about ownership. The other fields are merely shown.
-  if (!isLivestreamUrn(livestream.id)) return { problem: 'id: expected a livestream URN' }
-  if (livestream.externalId === '') return { problem: 'externalId: expected a string' }
-  if (!isPublisherUrn(livestream.publisher.id)) return { problem: 'publisher.id: expected a publisher URN' }
-  if (!isInstitutionUrn(livestream.institution.id)) {
-    return { problem: 'publisher.institution.id: expected an institution URN' }
-  }
-  return { livestream }
+}
+
+/** Checks the fields that decide about ownership. The other fields are merely shown. */
+function whatIsWrong({ id, externalId, publisher, institution }: Livestream): string | undefined {
+  if (!isLivestreamUrn(id)) return 'id: expected a livestream URN'
+  if (externalId === '') return 'externalId: expected a string'
+  if (!isPublisherUrn(publisher.id)) return 'publisher.id: expected a publisher URN'
+  if (!isInstitutionUrn(institution.id)) return 'publisher.institution.id: expected an institution URN'
+  return undefined
 }
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
-}
-
-function append<T>(lists: Map<string, T[]>, key: string, value: T): void {
-  const list = lists.get(key)
-  if (list) list.push(value)
-  else lists.set(key, [value])
 }
 
 /**

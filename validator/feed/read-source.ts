@@ -1,26 +1,79 @@
-import { readFile } from 'node:fs/promises'
+import { createHash } from 'node:crypto'
+import { createReadStream } from 'node:fs'
 import { mask } from '../../config/mask.ts'
-
-export interface ReadFeed {
-  text: string
-  /** The ETag of the response; null for a file. */
-  etag: string | null
-}
+import type { ReadFeed } from './examine.ts'
+import { type FeedReason, FeedRefused, refuse } from './refusals.ts'
 
 const redirectStatuses = [301, 302, 303, 307, 308]
 const maxRedirects = 5
+/** Bytes of a block of memory that a feed is read into. */
+const blockBytes = 1024 * 1024
 
-/** Reads a file or an https URL. Resolves with `unchanged` if the feed still has this `etag`. Rejects with a reason. */
+export interface Reading {
+  fetchImpl: typeof fetch
+  limits: { timeoutMs: number; maxBytes: number }
+  closing: AbortSignal
+}
+
+/**
+ * Reads a file or an https URL. Resolves with `unchanged` if the feed still has this `etag`. Rejects with a reason. Does
+ * not look into the feed: every chunk takes the event loop less than a millisecond.
+ */
 export async function readSource(
   source: string,
   etag: string | null | undefined,
-  how: { fetchImpl: typeof fetch; limits: { timeoutMs: number; maxBytes: number }; closing: AbortSignal },
+  how: Reading,
 ): Promise<ReadFeed | 'unchanged'> {
-  if (!isHttps(source)) return { text: await readFile(source, 'utf8'), etag: null }
-  const signal = AbortSignal.any([how.closing, AbortSignal.timeout(how.limits.timeoutMs)])
+  const { closing, limits } = how
+  if (!isHttps(source)) {
+    return collect(createReadStream(source, { signal: closing }), 'the file', null, limits.maxBytes)
+  }
+  const signal = AbortSignal.any([closing, AbortSignal.timeout(limits.timeoutMs)])
   const headers = { accept: 'application/json', ...(etag && { 'if-none-match': etag }) }
   const response = await fetchByTls(source, { headers, signal }, how.fetchImpl)
-  return readResponse(response, how.limits.maxBytes)
+  const refused = refusalOf(response, etag)
+  if (refused || response.status === 304) await response.body?.cancel()
+  if (refused) throw new FeedRefused(refuse(...refused))
+  if (response.status === 304) return 'unchanged'
+  return collect(response.body ?? [], 'the answer', response.headers.get('etag'), limits.maxBytes)
+}
+
+/** Whether a source is a URL, and no path. */
+export function isHttps(source: string): boolean {
+  return /^https:/i.test(source)
+}
+
+/** Reads into shared memory, so that the thread that parses the feed need not get a copy. */
+async function collect(
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  what: string,
+  etag: string | null,
+  maxBytes: number,
+): Promise<ReadFeed> {
+  const hash = createHash('sha256')
+  const blocks: Uint8Array[] = []
+  let size = 0
+  let block: Uint8Array = new Uint8Array(0)
+  let filled = 0
+  for await (const chunk of chunks) {
+    size += chunk.length
+    if (size > maxBytes)
+      throw new FeedRefused(refuse('too-large', `${what} is larger than ${maxBytes} bytes`))
+    hash.update(chunk)
+    for (let from = 0; from < chunk.length; ) {
+      if (filled === block.length) {
+        block = new Uint8Array(new SharedArrayBuffer(blockBytes))
+        blocks.push(block)
+        filled = 0
+      }
+      const part = chunk.subarray(from, from + block.length - filled)
+      block.set(part, filled)
+      filled += part.length
+      from += part.length
+    }
+  }
+  if (blocks.length > 0) blocks[blocks.length - 1] = block.subarray(0, filled)
+  return { blocks, digest: hash.digest('hex'), etag }
 }
 
 /**
@@ -40,25 +93,25 @@ async function fetchByTls(source: string, init: RequestInit, fetchImpl: typeof f
   throw new Error(`redirected more than ${maxRedirects} times`)
 }
 
-async function readResponse(response: Response, maxBytes: number): Promise<ReadFeed | 'unchanged'> {
-  const refusal = refusalOf(response)
-  if (response.status === 304 || refusal !== undefined) await response.body?.cancel()
-  if (refusal !== undefined) throw new Error(refusal)
-  if (response.status === 304) return 'unchanged'
-  const chunks: Uint8Array[] = []
-  let size = 0
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length
-    if (size > maxBytes) throw new Error(`the answer is larger than ${maxBytes} bytes`)
-    chunks.push(chunk)
-  }
-  return { text: Buffer.concat(chunks).toString('utf8'), etag: response.headers.get('etag') }
+function refusalOf(
+  { ok, status, headers }: Response,
+  etag: string | null | undefined,
+): [reason: FeedReason, problem: string] | undefined {
+  // RFC 9110 §15.4.5: 304 answers a request with a condition only.
+  if (status === 304 && !etag)
+    return ['not-modified', 'the source answered 304, but was not asked for changes']
+  if (!ok && status !== 304) return ['source', `the source answered ${status}`]
+  if (hasNextPage(headers.get('link')))
+    return ['partial', 'a header Link leads to a next page, expected all livestreams']
+  return undefined
 }
 
-function refusalOf({ ok, status }: Response): string | undefined {
-  return ok || status === 304 ? undefined : `the source answered ${status}`
+/** Whether a header `Link` has a link with the relation `next` (RFC 8288 §3.3: several, in any case). */
+function hasNextPage(header: string | null): boolean {
+  const parameters = (header ?? '').replace(/<[^>]*>/g, '').matchAll(relation)
+  return [...parameters].some(([, quoted, token]) =>
+    (quoted ?? token ?? '').toLowerCase().split(/\s+/).includes('next'),
+  )
 }
 
-export function isHttps(source: string): boolean {
-  return /^https:/i.test(source)
-}
+const relation = /[;\s]rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/gi

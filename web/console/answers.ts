@@ -43,6 +43,7 @@ export interface Results {
   'sessions.drop': { clientId: string }
   'feed.status': FeedStatus
   'feed.refresh': FeedStatus & { itemsBefore: number }
+  'feed.diff': FeedDiff
   'lifecycle.status': Track[]
   'lifecycle.announce': Track
   'lifecycle.brownout': Track
@@ -122,6 +123,20 @@ export interface FeedStatus {
   ok: boolean
   checkedAt: string | null
   problem: string | null
+}
+
+/** What would change if the feed were read now. */
+export interface FeedDiff {
+  items: number | null
+  problem: string | null
+  differences:
+    | (Record<'added' | 'removed' | 'owners' | 'renamed', FeedPart> & { retitled: { count: number } })
+    | null
+}
+
+export interface FeedPart {
+  count: number
+  items: { id: string; title: string }[]
 }
 
 export interface EventError {

@@ -61,6 +61,7 @@ export const operations = {
 
   'feed.status': { view: 'feed' },
   'feed.refresh': { view: 'feed' },
+  'feed.diff': { view: 'feed' },
 
   'lifecycle.status': { view: 'lifecycle' },
   'lifecycle.announce': { view: 'lifecycle' },

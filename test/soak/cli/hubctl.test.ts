@@ -57,6 +57,7 @@ t.test('commands reach the node with their arguments', async (t) => {
     ['feed status', 'feed.status', {}],
     ['feed refresh', 'feed.refresh', { force: false }],
     ['feed refresh --force', 'feed.refresh', { force: true }],
+    ['feed diff', 'feed.diff', {}],
     ['feed lookup crid://a/b', 'feed.lookup', { id: 'crid://a/b' }],
     ['clients list', 'clients.list', {}],
     ['clients disconnect player-1', 'clients.disconnect', { clientId: 'player-1' }],

@@ -36,6 +36,7 @@ export const alertCases: readonly AlertCase[] = [
     quiet: { [`hub_feed_ok{${hub}}`]: '0x60', [`hub_feed_age_seconds{${hub}}`]: '3600+60x60' },
   },
   gauge('HubFeedFails', 'hub_feed_ok', '1x40 0x20', '1x55 0x5'),
+  gauge('HubFeedHeld', 'hub_feed_refused{reason="institution"}', '0x55 1x5', '0x60'),
   gauge('HubFeedOld', 'hub_feed_age_seconds', '25000x60', '3600x50 _x5 25000x2'),
   {
     alert: 'HubBudgetBroken',

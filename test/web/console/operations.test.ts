@@ -13,12 +13,16 @@ import type { EventRow as StoredEventRow } from '../../../journal/history/event-
 import type { EventStages } from '../../../telemetry/latency.ts'
 import type { TrendSample as NodeTrendSample } from '../../../telemetry/trend.ts'
 import type { Livestream as FeedLivestream } from '../../../validator/feed/feed.ts'
-import type { FeedStatus as NodeFeedStatus } from '../../../validator/feed/feed-source.ts'
+import type {
+  FeedDiff as NodeFeedDiff,
+  FeedStatus as NodeFeedStatus,
+} from '../../../validator/feed/feed-source.ts'
 import type {
   Attempt,
   Client,
   DeadLetter,
   EventRow,
+  FeedDiff,
   FeedStatus,
   ImportReport,
   Livestream,
@@ -68,6 +72,7 @@ export type Held = [
   Fits<Omit<EventRow, 'errors'>, StoredEventRow>,
   Fits<TrendSample, NodeTrendSample>,
   Fits<FeedStatus, NodeFeedStatus>,
+  Fits<FeedDiff, NodeFeedDiff>,
   Fits<Livestream, FeedLivestream>,
   Fits<Queue, ShownQueue>,
   Fits<Attempt, StoredAttempt>,

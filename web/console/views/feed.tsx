@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import type { FeedDiff, FeedPart } from '../answers.ts'
 import { refreshNames } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
@@ -11,6 +12,7 @@ export function Feed() {
   const outcome = useSignal<{ itemsBefore: number; items: number; problem: string | null } | undefined>(
     undefined,
   )
+  const diff = useSignal<FeedDiff | undefined>(undefined)
   const feed = value.value
   const done = (result: { itemsBefore: number; items: number; problem: string | null }) => {
     outcome.value = result
@@ -40,10 +42,16 @@ export function Feed() {
             <Action
               name="feed.refresh"
               args={{ force: true }}
-              label="Read it, also if it shrank by more than 20 %"
+              label="Read it, also if a guard holds it back"
               done={done}
             />
+            <Action
+              name="feed.diff"
+              label="Show what would change"
+              done={(result) => (diff.value = result)}
+            />
           </div>
+          {diff.value && <Differences of={diff.value} />}
           <p role="status">
             {outcome.value &&
               (outcome.value.problem === null
@@ -58,3 +66,32 @@ export function Feed() {
     </>
   )
 }
+
+/** What would change if the feed were read now. */
+function Differences({ of }: { of: FeedDiff }) {
+  const { added, removed, owners, renamed, retitled } = of.differences ?? {}
+  return (
+    <section aria-label="What would change">
+      <Problem text={of.problem === null ? undefined : `It would be refused: ${of.problem}`} />
+      <Facts
+        of={[
+          ['Livestreams then', of.items === null ? '–' : count(of.items)],
+          ['Added', listed(added)],
+          ['Removed', listed(removed)],
+          ['Other owners', listed(owners)],
+          ['Other external ids', listed(renamed)],
+          ['Other titles', count(retitled?.count ?? 0)],
+        ]}
+      />
+    </section>
+  )
+}
+
+/** How many, and the titles of the first of them. */
+function listed(part: FeedPart | undefined): string {
+  if (!part || part.count === 0) return '0'
+  const titles = part.items.slice(0, mostTitles).map(({ id, title }) => title || id)
+  return `${count(part.count)}: ${titles.join(', ')}${part.count > titles.length ? ' …' : ''}`
+}
+
+const mostTitles = 10

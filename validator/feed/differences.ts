@@ -1,0 +1,84 @@
+import type { Feed, Livestream } from './feed.ts'
+
+/** What would change. `count` counts all, `items` are the first of them. */
+export interface FeedDifferences {
+  added: Part<Listed>
+  removed: Part<Listed>
+  /** The same livestream, of another publisher or institution. */
+  owners: Part<Listed & { before: Owner; after: Owner }>
+  /** The same livestream, with another external id. */
+  renamed: Part<Listed & { before: string; after: string }>
+  /** Livestreams of which only what people read has changed. */
+  retitled: { count: number }
+}
+
+interface Part<Item> {
+  count: number
+  items: Item[]
+}
+
+interface Listed {
+  id: string
+  title: string
+  institution: string
+}
+
+interface Owner {
+  publisher: string
+  institution: string
+}
+
+/** Maximum number of livestreams in each list. */
+const mostListed = 100
+
+/** Compares a feed with the one in use. Without one, every livestream is added. */
+export function differences(inUse: Feed | undefined, next: Feed): FeedDifferences {
+  const [added, removed] = [createPart<Listed>(), createPart<Listed>()]
+  const owners = createPart<Listed & { before: Owner; after: Owner }>()
+  const renamed = createPart<Listed & { before: string; after: string }>()
+  let retitled = 0
+  for (const livestream of next.all()) {
+    const former = inUse?.byId.get(livestream.id)
+    if (!former) {
+      added.add(listed(livestream))
+      continue
+    }
+    const [before, after] = [ownerOf(former), ownerOf(livestream)]
+    const hasOtherOwner = before.publisher !== after.publisher || before.institution !== after.institution
+    const hasOtherName = former.externalId !== livestream.externalId
+    if (hasOtherOwner) owners.add({ ...listed(livestream), before, after })
+    if (hasOtherName) {
+      renamed.add({ ...listed(livestream), before: former.externalId, after: livestream.externalId })
+    }
+    if (!hasOtherOwner && !hasOtherName && JSON.stringify(former) !== JSON.stringify(livestream)) retitled++
+  }
+  for (const livestream of inUse?.all() ?? []) {
+    if (!next.byId.get(livestream.id)) removed.add(listed(livestream))
+  }
+  return {
+    added: added.part,
+    removed: removed.part,
+    owners: owners.part,
+    renamed: renamed.part,
+    retitled: { count: retitled },
+  }
+}
+
+function createPart<Item>() {
+  const part: Part<Item> = { count: 0, items: [] }
+  return {
+    part,
+    add(item: Item): void {
+      part.count++
+      if (part.items.length < mostListed) part.items.push(item)
+    },
+  }
+}
+
+function listed({ id, title, institution }: Livestream): Listed {
+  return { id, title, institution: institution.title || institution.id }
+}
+
+function ownerOf({ publisher, institution }: Livestream): Owner {
+  return { publisher: publisher.id, institution: institution.id }
+}

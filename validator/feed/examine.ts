@@ -1,0 +1,177 @@
+import { isUtf8 } from 'node:buffer'
+import { deflateRawSync, inflateRawSync } from 'node:zlib'
+import { isRecord } from '../../event/json.ts'
+import { differences, type FeedDifferences } from './differences.ts'
+import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts'
+import { type Former, nextFormer } from './former.ts'
+import { type GuardedBy, whyGuarded } from './guards.ts'
+import { openPacked, type Packed, pack } from './packed.ts'
+import { type FeedReason, type Refused, refuse } from './refusals.ts'
+
+/*
+ * The work on a feed that takes long: it runs in a thread of its own (`thread.ts`). The functions take and return plain
+ * data and shared memory, and keep nothing.
+ */
+
+/** A feed as it came in. */
+export interface ReadFeed {
+  /** The document, in shared memory. */
+  blocks: readonly Uint8Array[]
+  /** SHA-256 of the document, hex. */
+  digest: string
+  /** The ETag of the response; null for a file. */
+  etag: string | null
+}
+
+/** What the store keeps of a good feed, besides the livestreams. */
+export interface AboutFeed {
+  source: string
+  etag: string | null
+  digest: string
+  /** ISO 8601 */
+  loadedAt: string
+}
+
+export interface Examination {
+  read: ReadFeed
+  source: string
+  /** The feed in use, whatever its source. */
+  inUse: Packed | undefined
+  /** The last good feed of the same source. */
+  lastGood: Packed | undefined
+  former: Packed
+  guards: GuardedBy
+  /** `--force`: guards that a person can override do not count. */
+  force: boolean
+  /** Milliseconds since the epoch. */
+  now: number
+}
+
+/** A good feed, ready to be stored and used. */
+export interface GoodFeed {
+  about: AboutFeed
+  packed: Packed
+  former: Packed
+  /** What the store keeps (`restoreFeed`, `restoreFormer`). */
+  stored: { feed: Uint8Array; former: Uint8Array }
+}
+
+/** Reads a document, checks it, compares it, and makes everything that is needed to use it. */
+export function examine(of: Examination): { good: GoodFeed } | Refused {
+  const read = readDocument(of.read)
+  if ('reason' in read) return read
+  const { livestreams } = read
+  const packed = pack(livestreams)
+  const next = openFeed(packed)
+  const guarded = of.force ? undefined : whyGuarded(next, opened(of), of.guards)
+  if (guarded) return guarded
+  const { digest, etag } = of.read
+  const about = { source: of.source, etag, digest, loadedAt: new Date(of.now).toISOString() }
+  const kept = openPacked<Former>(of.former).all()
+  const former = nextFormer(kept, of.inUse && openFeed(of.inUse), next, of.now)
+  return {
+    good: {
+      ...{ about, packed, former: pack(former) },
+      stored: { feed: stored(livestreams, about), former: stored(former) },
+    },
+  }
+}
+
+/** What `hubctl feed diff` shows: what would change, and why it would be refused. */
+export interface FeedComparison {
+  items: number | null
+  reason: FeedReason | null
+  problem: string | null
+  differences: FeedDifferences | null
+}
+
+/** Compares a document with the feed in use. Guards count as in a refresh without `--force`. */
+export function compare(of: Omit<Examination, 'former' | 'force' | 'now'>): FeedComparison {
+  const read = readDocument(of.read)
+  if ('reason' in read) return { items: null, ...read, differences: null }
+  const next = openFeed(pack(read.livestreams))
+  const { inUse, lastGood } = opened(of)
+  const guarded = whyGuarded(next, { inUse, lastGood }, of.guards)
+  return {
+    items: next.size,
+    reason: guarded?.reason ?? null,
+    problem: guarded?.problem ?? null,
+    differences: differences(inUse, next),
+  }
+}
+
+/** Reads what `examine` gave to the store. Throws if it is damaged. */
+export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Packed } {
+  const { items, ...about } = JSON.parse(Buffer.from(value).toString())
+  return { about, packed: pack(unstored(items)) }
+}
+
+/** Reads what `examine` gave to the store. Throws if it is damaged. */
+export function restoreFormer(value: Uint8Array): Packed {
+  return pack(unstored(JSON.parse(Buffer.from(value).toString()).items))
+}
+
+/** Reads what earlier releases stored: the document as it was, and each former livestream under its own key. */
+export function restoreEarlier(of: {
+  feed: Uint8Array
+  former: readonly [key: string, value: Uint8Array][]
+  now: number
+}): { feed: GoodFeed } | Refused {
+  const { source, etag, loadedAt, text } = JSON.parse(Buffer.from(of.feed).toString())
+  const read = readLivestreams(text)
+  if ('reason' in read) return read
+  const about = { source, etag, digest: '', loadedAt }
+  const former = of.former.map(([key, value]): Former => {
+    const livestream: Former = JSON.parse(Buffer.from(value).toString())
+    return key === livestream.id ? livestream : { ...livestream, isName: true }
+  })
+  const packed = pack(read.livestreams)
+  const bounded = nextFormer(former, undefined, openFeed(packed), of.now)
+  return {
+    feed: {
+      ...{ about, packed, former: pack(bounded) },
+      stored: { feed: stored(read.livestreams, about), former: stored(bounded) },
+    },
+  }
+}
+
+function readDocument({ blocks }: ReadFeed): { livestreams: Livestream[] } | Refused {
+  const bytes = Buffer.concat(blocks)
+  if (!isUtf8(bytes)) return refuse('encoding', 'not UTF-8')
+  if (!isParsable(bytes)) return refuse('unfinished', `it has more than ${maxNodes} objects and lists`)
+  const text = bytes.toString()
+  return readLivestreams(text.startsWith('\uFEFF') ? text.slice(1) : text)
+}
+
+/**
+ * Maximum number of objects and lists: forty for each livestream. Twenty million of them fit into a feed, and would take
+ * JSON.parse gigabytes and minutes.
+ */
+const maxNodes = 2_000_000
+
+function isParsable(bytes: Buffer): boolean {
+  let nodes = 0
+  for (const byte of bytes) if (byte === braceCode || byte === bracketCode) nodes++
+  return nodes <= maxNodes
+}
+
+const [braceCode, bracketCode] = ['{'.charCodeAt(0), '['.charCodeAt(0)]
+
+function opened({ inUse, lastGood }: Pick<Examination, 'inUse' | 'lastGood'>): {
+  inUse: Feed | undefined
+  lastGood: Feed | undefined
+} {
+  return { inUse: inUse && openFeed(inUse), lastGood: lastGood && openFeed(lastGood) }
+}
+
+/** JSON as all values of the store; the livestreams compressed, because each change of a feed stores all of them. */
+function stored(livestreams: readonly Livestream[], about?: AboutFeed): Uint8Array {
+  const items = deflateRawSync(JSON.stringify(livestreams), { level: 1 }).toString('base64')
+  return Buffer.from(JSON.stringify({ ...about, items }))
+}
+
+function unstored(items: unknown): Former[] {
+  const list: unknown = JSON.parse(inflateRawSync(Buffer.from(String(items), 'base64')).toString())
+  if (!Array.isArray(list) || !list.every(isRecord)) throw new Error('expected livestreams')
+  return list as unknown as Former[]
+}

@@ -1,0 +1,180 @@
+import { createHash } from 'node:crypto'
+import { isRecord } from '../../event/json.ts'
+import type { Change, Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
+import { beside } from './beside.ts'
+import type { AboutFeed, GoodFeed } from './examine.ts'
+import { type Feed, openFeed } from './feed.ts'
+import { type Packed, pack } from './packed.ts'
+import type { Refused } from './refusals.ts'
+
+/** A good feed that is opened. */
+export interface UsedFeed {
+  about: AboutFeed
+  packed: Packed
+  feed: Feed
+}
+
+/** How the last check of a source ended, and which node did it. */
+export interface Checked {
+  source: string
+  /** Id of the node. */
+  by: string
+  /** Milliseconds since the epoch, as `confirmedAt`. */
+  at: number
+  problem: Refused | null
+  /** How many refreshes in a row have held the feed back for a missing institution. */
+  held: number
+  /** When the feed in use was last found good; null without a feed. */
+  confirmedAt: number | null
+}
+
+const place = 'feed/'
+const checkedPrefix = `${place}checked/`
+const goodPrefix = `${place}good/`
+const formerKey = `${place}dropped`
+/** Keys of earlier releases. */
+const earlier = { last: `${place}last`, confirmed: `${place}confirmed`, former: `${place}former/` }
+
+/** Maximum number of sources whose last good feeds stay, the configured one included. */
+const maxSources = 4
+
+/**
+ * Opens what the store keeps of feeds: of each source the last good one, and what fell out of them. The feed that was in
+ * use last is in use again, until the configured source has a good one.
+ */
+export async function openStoredFeeds(of: {
+  store: Store
+  source: string
+  isSample: (source: string) => boolean
+  /** No other node uses the store: what earlier releases kept there can go. */
+  isAlone: boolean
+  log: Log
+  clock: () => number
+}) {
+  const { store, source, isSample, log, clock } = of
+  const keyOf = (other: string) => {
+    return createHash('sha256')
+      .update(isSample(other) ? 'sample' : other)
+      .digest('hex')
+      .slice(0, 16)
+  }
+  const own = keyOf(source)
+  const all = new Map<string, Checked>()
+  for await (const [key, value] of store.range(checkedPrefix)) {
+    const checked = readChecked(value)
+    if (checked) all.set(key.slice(checkedPrefix.length), checked)
+  }
+  const putChecked = (checked: Checked): Change => {
+    return { put: checkedPrefix + keyOf(checked.source), value: JSON.stringify(checked) }
+  }
+  const putFeed = (stored: GoodFeed['stored'], ofSource = source): Change[] => [
+    { put: goodPrefix + keyOf(ofSource), value: Buffer.from(stored.feed) },
+    { put: formerKey, value: Buffer.from(stored.former) },
+  ]
+  if (all.size === 0) await bringOver()
+  await forget()
+
+  const lastGood = await restored(own)
+  const newest = [...all].sort(([, a], [, b]) => (b.confirmedAt ?? 0) - (a.confirmedAt ?? 0))
+  // The invented livestreams of the sample feed must not stay when another feed is configured.
+  const wanted = newest.filter(([, { source: other }]) => !isSample(other) || isSample(source))
+  let inUse: UsedFeed | undefined
+  let confirmedAt: number | undefined
+  for (const [name, checked] of wanted) {
+    inUse = name === own ? lastGood : await restored(name)
+    confirmedAt = checked.confirmedAt ?? undefined
+    if (inUse) break
+  }
+  return {
+    place,
+    inUse,
+    lastGood,
+    confirmedAt: inUse && confirmedAt,
+    checked: all.get(own),
+    former: await restoredFormer(),
+    putChecked,
+    putFeed,
+    /** What a key of the configured source holds. */
+    nameOf(key: string): 'checked' | 'feed' | 'former' | undefined {
+      if (key === checkedPrefix + own) return 'checked'
+      if (key === goodPrefix + own) return 'feed'
+      return key === formerKey ? 'former' : undefined
+    },
+  }
+
+  async function restored(name: string): Promise<UsedFeed | undefined> {
+    const value = await store.get(goodPrefix + name)
+    if (!value) return undefined
+    try {
+      const { about, packed } = await beside('restoreFeed', value)
+      return { about, packed, feed: openFeed(packed) }
+    } catch (err) {
+      return unreadable(err, goodPrefix + name)
+    }
+  }
+
+  async function restoredFormer(): Promise<Packed> {
+    const value = await store.get(formerKey)
+    try {
+      if (value) return await beside('restoreFormer', value)
+    } catch (err) {
+      unreadable(err, formerKey)
+    }
+    return pack([])
+  }
+
+  function unreadable(err: unknown, key: string): undefined {
+    log.error({ err, key }, 'a stored feed cannot be read, and is ignored')
+  }
+
+  /** Takes over what an earlier release stored. Other nodes may still run that release: then its keys stay. */
+  async function bringOver(): Promise<void> {
+    const feed = await store.get(earlier.last)
+    if (!feed) return
+    const kept: [string, Buffer][] = []
+    for await (const [key, value] of store.range(earlier.former)) {
+      kept.push([key.slice(earlier.former.length), value])
+    }
+    try {
+      const found = await beside('restoreEarlier', { feed, former: kept, now: clock() })
+      if ('reason' in found) throw new Error(found.problem)
+      const { about, stored } = found.feed
+      const confirmedAt = Math.max(Date.parse(about.loadedAt), await lastConfirmed(about.source))
+      const checked = { source: about.source, by: '', at: confirmedAt, problem: null, held: 0, confirmedAt }
+      await store.commit([...putFeed(stored, about.source), putChecked(checked)])
+      all.set(keyOf(about.source), checked)
+      if (!of.isAlone) return
+      const keys = [earlier.last, earlier.confirmed, ...kept.map(([key]) => earlier.former + key)]
+      await store.commit(keys.map((del) => ({ del })))
+    } catch (err) {
+      unreadable(err, earlier.last)
+    }
+  }
+
+  async function lastConfirmed(ofSource: string): Promise<number> {
+    const value = await store.get(earlier.confirmed)
+    const confirmed: { source: string; at: number } | undefined = value && JSON.parse(value.toString())
+    return confirmed?.source === ofSource ? confirmed.at : 0
+  }
+
+  /** Forgets the sources that were checked least lately. */
+  async function forget(): Promise<void> {
+    const others = [...all].filter(([name]) => name !== own).sort(([, a], [, b]) => b.at - a.at)
+    const gone = others.slice(maxSources - 1).map(([name]) => name)
+    if (gone.length === 0) return
+    await store.commit(gone.flatMap((name) => [{ del: checkedPrefix + name }, { del: goodPrefix + name }]))
+    for (const name of gone) all.delete(name)
+  }
+}
+
+function readChecked(value: Buffer): Checked | undefined {
+  try {
+    const checked: unknown = JSON.parse(value.toString())
+    return isRecord(checked) && typeof checked.source === 'string'
+      ? (checked as unknown as Checked)
+      : undefined
+  } catch {
+    return undefined
+  }
+}
