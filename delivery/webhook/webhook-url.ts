@@ -1,6 +1,6 @@
 import { Resolver } from 'node:dns/promises'
 import { isIP } from 'node:net'
-import ipaddr from 'ipaddr.js'
+import ipaddr, { type IPv4, type IPv6 } from 'ipaddr.js'
 
 /** Longest webhook URL, characters. */
 export const maxWebhookUrlLength = 2048
@@ -63,13 +63,60 @@ function hostOf(url: URL): string {
   return url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '')
 }
 
-/** Whether an address is on the public internet: not private, loopback, link-local, multicast or reserved. */
+/**
+ * Whether an address is on the public internet: not private, loopback, link-local, multicast or reserved. An IPv4 address
+ * in an IPv6 address decides, because a translator or a tunnel sends the packets there.
+ */
 export function isPublicAddress(address: string): boolean {
   if (!ipaddr.isValid(address)) return false
   // `process` turns an IPv4 address in IPv6 form (`::ffff:127.0.0.1`) into IPv4.
   const processed = ipaddr.process(address)
-  const isAssigned = processed instanceof ipaddr.IPv4 || processed.match(globalUnicast, 3)
-  return isAssigned && processed.range() === 'unicast' && processed.toString() !== platformAddress
+  if (processed instanceof ipaddr.IPv4) return isPublicIPv4(processed)
+  const bytes = processed.toByteArray()
+  for (const { prefix, bits, isPublic } of embeddings) {
+    if (processed.match(prefix, bits)) return isPublic(bytes)
+  }
+  return processed.match(globalUnicast, 3) && processed.range() === 'unicast'
+}
+
+function isPublicIPv4(address: IPv4): boolean {
+  return address.range() === 'unicast' && address.toString() !== platformAddress
+}
+
+/** The IPv6 addresses that hold an IPv4 address, and whether that one is public. */
+const embeddings: readonly { prefix: IPv6; bits: number; isPublic(bytes: number[]): boolean }[] = [
+  {
+    // NAT64: RFC 6052 §2.1
+    ...{ prefix: ipaddr.IPv6.parse('64:ff9b::'), bits: 96 },
+    isPublic: (bytes) => isPublicIPv4(ipv4At(bytes, 12, 13, 14, 15)),
+  },
+  {
+    // NAT64 within a network: RFC 8215. Usual are the last 32 bits. What a translator reads with a shorter prefix
+    // (RFC 6052 §2.2) must be public too, or no address of a host.
+    ...{ prefix: ipaddr.IPv6.parse('64:ff9b:1::'), bits: 48 },
+    isPublic: (bytes) =>
+      isPublicIPv4(ipv4At(bytes, 12, 13, 14, 15)) &&
+      [ipv4At(bytes, 6, 7, 9, 10), ipv4At(bytes, 7, 9, 10, 11), ipv4At(bytes, 9, 10, 11, 12)].every(
+        (other) => isPublicIPv4(other) || ['unspecified', 'reserved'].includes(other.range()),
+      ),
+  },
+  {
+    // 6to4: RFC 3056 §2
+    ...{ prefix: ipaddr.IPv6.parse('2002::'), bits: 16 },
+    isPublic: (bytes) => isPublicIPv4(ipv4At(bytes, 2, 3, 4, 5)),
+  },
+  {
+    // Teredo: RFC 4380 §4, its server, and its client with all bits inverted
+    ...{ prefix: ipaddr.IPv6.parse('2001::'), bits: 32 },
+    isPublic: (bytes) => {
+      const inverted = bytes.map((byte) => byte ^ 0xff)
+      return isPublicIPv4(ipv4At(bytes, 4, 5, 6, 7)) && isPublicIPv4(ipv4At(inverted, 12, 13, 14, 15))
+    },
+  },
+]
+
+function ipv4At(bytes: readonly number[], ...places: readonly number[]): IPv4 {
+  return new ipaddr.IPv4(places.map((place) => bytes[place] ?? 0))
 }
 
 /** In Azure, a virtual machine reaches its host here, although the address looks public. */

@@ -103,6 +103,48 @@ t.test('an address is public or it is not', async (t) => {
   }
 })
 
+t.test('an IPv4 address inside an IPv6 address decides', async (t) => {
+  const bytes = (ipv4: string) => ipv4.split('.').map(Number)
+  const hex = (numbers: number[]) => numbers.map((byte) => byte.toString(16).padStart(2, '0')).join('')
+  const words = (numbers: number[]) => `${hex(numbers.slice(0, 2))}:${hex(numbers.slice(2))}`
+  const forms: [what: string, address: (ipv4: string) => string][] = [
+    ['IPv4-mapped', (ipv4) => `::ffff:${ipv4}`],
+    ['NAT64 (RFC 6052)', (ipv4) => `64:ff9b::${ipv4}`],
+    ['local NAT64 (RFC 8215)', (ipv4) => `64:ff9b:1::${ipv4}`],
+    ['local NAT64 in a prefix of its own', (ipv4) => `64:ff9b:1:fffe::${ipv4}`],
+    ['6to4 (RFC 3056)', (ipv4) => `2002:${words(bytes(ipv4))}::1`],
+    ['Teredo, the client', (ipv4) => `2001:0:808:808:0:0:${words(bytes(ipv4).map((byte) => byte ^ 255))}`],
+    ['Teredo, the server', (ipv4) => `2001:0:${words(bytes(ipv4))}:0:0:f7f7:f7f7`],
+  ]
+  const insides = [
+    '0.0.0.0',
+    '10.0.0.1',
+    '127.0.0.1',
+    '169.254.169.254',
+    '192.168.1.1',
+    '100.64.0.1',
+    '224.0.0.1',
+  ]
+  for (const [what, address] of forms) {
+    t.ok(isPublicAddress(address('8.8.8.8')), `${what} of a public address`)
+    t.equal(await check(`https://[${address('8.8.8.8')}]/`), undefined, `${what} in a URL`)
+    for (const inside of [...insides, '168.63.129.16']) {
+      t.notOk(isPublicAddress(address(inside)), `${what} of ${inside}`)
+    }
+  }
+  // A local translator may read the address elsewhere (RFC 6052 §2.2): after 48, 56 or 64 bits of prefix.
+  for (const address of [
+    '64:ff9b:1:a00:0:1::808:808',
+    '64:ff9b:1:7f00::808:808',
+    '64:ff9b:1:a:0:100:808:808',
+  ]) {
+    t.notOk(isPublicAddress(address), address)
+  }
+  for (const address of ['64:ff9b:0:1::808:808', '64:ff9b:2::808:808', '::808:808', '::ffff:0:808:808']) {
+    t.notOk(isPublicAddress(address), `${address} is no such form`)
+  }
+})
+
 t.test('the hub does not push to itself', async (t) => {
   const options = { allowPrivate: true, own: 'https://localhost:8443' }
   t.ok(await checkWebhookUrl('https://LOCALHOST:8443/pubsub', options))
