@@ -106,6 +106,13 @@ export function registerGauges(
       },
     },
   )
+  gauge(
+    'hub_queues_behind',
+    'Queues from which the hub sends, and whose oldest item has waited for over a minute',
+    {
+      read: (set) => set(queues.totals().behind),
+    },
+  )
   gauge('hub_work_dead_letters', 'Dead letters of webhooks and plugin targets', {
     read: (set) => set(queues.totals().deadLetters),
   })

@@ -12,7 +12,8 @@ export const subscriptionCommands: readonly Command[] = [
       { flags: '--livestream <id>', summary: 'only those of this livestream: its id, external id or title' },
       {
         flags: '--state <state>',
-        summary: 'only those that are idle, beginning, delivering, retrying, paused, disabled or closed',
+        summary:
+          'only those that are idle, beginning, delivering, behind, retrying, paused, disabled or closed',
       },
       { flags: '--limit <number>', summary: 'at most so many' },
     ],

@@ -134,7 +134,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Queues an item that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
-    ...createQueueList({ calls, queues, isOwn, runner, subscriptions, plugins, push }),
+    ...createQueueList({ calls, queues, isOwn, runner, subscriptions, plugins, push, clock }),
 
     deadLetters: queues.deadLetters,
 

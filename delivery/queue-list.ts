@@ -20,7 +20,15 @@ export interface QueueTotals {
   deadLetters: number
   /** Push subscriptions that the hub has disabled. */
   disabled: number
+  /** Queues from which the hub sends, and whose oldest item has waited too long (`behindMs`). */
+  behind: number
 }
+
+/**
+ * A queue is behind when its oldest item has waited for this long, milliseconds. A backlog that grows gets there, however
+ * fast its endpoint is.
+ */
+export const behindMs = 60_000
 
 /** What each node tells the others: the states of its queues, and how many items it has dropped. */
 interface QueuesHere {
@@ -49,8 +57,9 @@ export function createQueueList(parts: {
   isOwn: (queue: string) => boolean
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
   push: Pick<Push, 'whyClosed'>
+  clock: () => number
 }) {
-  const { calls, queues, runner, plugins, isOwn, subscriptions, push } = parts
+  const { calls, queues, runner, plugins, isOwn, subscriptions, push, clock } = parts
   const driversHere = () =>
     plugins.states().map(([queue, state]): DriverHere => ({ queue, isOwn: isOwn(queue), state }))
   calls.serve(
@@ -77,7 +86,9 @@ export function createQueueList(parts: {
         const lastReason = isDown ? (driver.lastEnd?.reason ?? null) : standing.lastReason
         const shown = {
           ...{ name, target, contact },
-          state: restingState(name, target) ?? (isDown ? ('driver down' as const) : state),
+          state:
+            restingState(name, target) ??
+            (isDown ? ('driver down' as const) : isBehind(state, length) ? ('behind' as const) : state),
         }
         return { ...shown, ...length, ...standing, lastReason, driver, disabledAt, pausedAt }
       })
@@ -85,19 +96,29 @@ export function createQueueList(parts: {
 
     /** Adds up all queues. Asks no other node, because all nodes have the same totals. */
     totals(): QueueTotals {
-      const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0 }
+      const totals: QueueTotals = { pending: 0, oldest: undefined, deadLetters: 0, disabled: 0, behind: 0 }
       for (const [name, target] of targets()) {
         const { pending, deadLetters, oldest } = queues.lengthOf(name)
         totals.pending += pending
         totals.deadLetters += deadLetters
         // A `beginning` queue counts: operators must notice if the beginning takes too long.
         const isSending = [undefined, 'beginning'].includes(restingState(name, target))
-        if (oldest !== null && isSending)
-          totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
+        if (oldest === null || !isSending) continue
+        totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
+        if (isOld(oldest)) totals.behind++
       }
       for (const { disabledAt } of subscriptions.list()) if (disabledAt !== undefined) totals.disabled++
       return totals
     },
+  }
+
+  /** A queue that is `retrying` says more than that it is behind. */
+  function isBehind(state: QueueRunState['state'], { oldest }: { oldest: string | null }): boolean {
+    return state !== 'retrying' && oldest !== null && isOld(oldest)
+  }
+
+  function isOld(oldest: string): boolean {
+    return clock() - Date.parse(oldest) > behindMs
   }
 
   /** All queues, each with its target. Null: the target is gone. */

@@ -189,7 +189,7 @@ export const operations = {
   'queues.list': reads('what waits for webhooks and plugin targets, and how they answer', {
     state: Type.Optional(
       oneOf<ShownQueue['state']>(
-        ...(['idle', 'beginning', 'delivering', 'retrying'] as const),
+        ...(['idle', 'beginning', 'delivering', 'behind', 'retrying'] as const),
         ...(['paused', 'disabled', 'closed', 'no target', 'driver down'] as const),
       ),
     ),

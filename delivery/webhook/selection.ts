@@ -2,7 +2,16 @@ import { quote } from '../../event/error.ts'
 import { isInstitutionUrn, isLivestreamUrn } from '../../event/format.ts'
 
 /** The states of a subscription's queue by which operators can select. */
-const states = ['idle', 'beginning', 'delivering', 'retrying', 'paused', 'disabled', 'closed'] as const
+const states = [
+  'idle',
+  'beginning',
+  'delivering',
+  'behind',
+  'retrying',
+  'paused',
+  'disabled',
+  'closed',
+] as const
 
 /** The criteria by which an operator selects subscriptions. An absent field excludes no subscription. */
 interface Selection {

@@ -35,7 +35,7 @@ t.test('what cannot be asked for is named with what is expected', async (t) => {
   const expected = {
     institution: 'an institution URN (urn:org:institution:<id>)',
     livestream: 'a livestream URN (urn:org:permanent-livestream:<id>)',
-    state: 'one of idle, beginning, delivering, retrying, paused, disabled, closed',
+    state: 'one of idle, beginning, delivering, behind, retrying, paused, disabled, closed',
     limit: 'a whole number from 1',
   }
   for (const [name, value, shown] of [

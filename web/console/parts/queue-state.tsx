@@ -4,6 +4,7 @@ import { Badge, type Tone } from './shown.tsx'
 const tones: Readonly<Record<string, Tone>> = {
   idle: 'good',
   delivering: 'good',
+  behind: 'bad',
   beginning: 'plain',
   retrying: 'bad',
   paused: 'warn',
@@ -24,6 +25,8 @@ export function needsAttention({
   dropped,
 }: Pick<Queue, 'state' | 'deadLetters' | 'dropped'>): boolean {
   return (
-    ['retrying', 'disabled', 'no target', 'driver down'].includes(state) || deadLetters > 0 || dropped > 0
+    ['behind', 'retrying', 'disabled', 'no target', 'driver down'].includes(state) ||
+    deadLetters > 0 ||
+    dropped > 0
   )
 }
