@@ -6,6 +6,7 @@ import { createHalfReceived, type HalfReceived } from '../listener/half-received
 import type { Store } from '../store/store.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
+import { crossOriginHeaders, preflights } from './cross-origin.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
@@ -97,7 +98,7 @@ export function serveRoutes(
       found?.tag === 'Operation' ? 'debug' : 'info',
     )
   })
-  for (const route of routes) serve(route)
+  for (const route of [...routes, ...preflights(routes)]) serve(route)
 
   function serve(route: Route): void {
     const label = labelOf(route)
@@ -113,6 +114,7 @@ export function serveRoutes(
 
       async onRequest(request, reply) {
         matched.set(request, route)
+        if (route.crossOrigin) reply.headers(crossOriginHeaders)
         const refused =
           retired(route, lifecycle, reply) ??
           (await authenticate(request)) ??
@@ -130,7 +132,8 @@ export function serveRoutes(
         const call: Call = {
           params: { ...Object(request.params) },
           query: { ...Object(request.query) },
-          header: (name) => [request.headers[name]].flat()[0],
+          header: (name) =>
+            name === 'cookie' && route.crossOrigin ? undefined : [request.headers[name]].flat()[0],
           body: received.value,
           address: addressOf(request),
           at: Date.now(),

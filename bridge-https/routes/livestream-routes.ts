@@ -24,6 +24,7 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       tag: 'Pages',
       permission: 'subscribe',
       strangers: parts.isPagePublic,
+      crossOrigin: true,
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
         304: { description: 'The list is that of the header If-None-Match' },

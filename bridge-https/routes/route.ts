@@ -44,7 +44,7 @@ export type QueryParameter = { description: string } & (
 )
 
 interface RouteBase {
-  method: 'GET' | 'POST' | 'PUT' | 'DELETE'
+  method: 'GET' | 'POST' | 'PUT' | 'DELETE' | 'OPTIONS'
   /** As the description writes it: `/topics/{topicName}`. */
   path: string
   id: string
@@ -60,6 +60,8 @@ interface RouteBase {
   track?: Track
   /** A brown-out of the track does not switch this route off. */
   staysOnInBrownout?: boolean
+  /** Pages of any origin may read every answer of the route (`bridge-https/cross-origin.ts`). It sees no cookies. */
+  crossOrigin?: boolean
   body?: BodySchemas
   /** A request without a body counts as one with an empty object. */
   mayLackBody?: boolean

@@ -124,6 +124,7 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
     tag: 'Pages',
     permission: 'subscribe',
     strangers: isPagePublic,
+    crossOrigin: true,
     body: [MqttCredentialBody],
     mayLackBody: true,
     answers: {
