@@ -108,6 +108,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   await ensureDataDirectory(config.dataDir)
   for (const problem of trialSettings(config))
     log.warn({ problem }, 'stage prod with a setting for trying out')
+  if (config.publicPage) log.info('strangers may look at the on-air page')
+  if (config.stage === 'prod' && config.metricsToken === undefined) log.info('nobody may read /metrics')
   if (config.proxyProtocol && config.proxyFrom.length === 0)
     log.warn('proxyFrom is unset: whoever reaches the ports may name any client address in a PROXY header')
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
@@ -256,6 +258,7 @@ async function listen(
       history: broker.history,
       ...{ credentials: parts.credentials, clock: parts.clock, store, webFiles },
       ...{ stage: config.stage, project: config.project, isPagePublic: config.publicPage, firstOperator },
+      metricsToken: config.metricsToken,
       ...{ operations, perform: shareAnswers(createPerform({ commands, log })) },
       bounds: createConnectionBounds(bounds),
       mqttBounds,

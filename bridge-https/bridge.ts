@@ -61,6 +61,8 @@ export async function startBridge(
       webFiles: WebFiles
       /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
       isPagePublic: boolean
+      /** The bearer token for `/metrics` (`HUB_METRICS_TOKEN`). */
+      metricsToken: string | undefined
       firstOperator: FirstOperator | undefined
       publicUrl: () => string
       mqttPort: () => number

@@ -135,6 +135,7 @@ const settings = {
   workers: onlyOne('a node is one process; several nodes on one Redis use several cores'),
   proxyProtocol: flag(),
   publicPage: flag(),
+  metricsToken: formatted('bearer', 'a secret of 16 to 512 letters, digits and - . _ ~ + /'),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),
 }
 
@@ -166,8 +167,10 @@ export type Config = Readonly<
   { [K in Defaulted]: NonNullable<Layer[K]> } & {
     /** Unset: `https://localhost:<port>`, once the port is known. */
     publicUrl?: string
-    /** Unset: true on stage `test` with development certificates, otherwise false. */
+    /** Unset: true on stage `test`, with development certificates, on a loopback address. Otherwise false. */
     publicPage: boolean
+    /** Unset: `/metrics` is open on stage `test`, and closed on stage `prod`. */
+    metricsToken?: string
     /** If this and `tlsKey` are unset, the node uses development certificates. */
     tlsCert?: string
     tlsKey?: string
@@ -306,7 +309,7 @@ function complete(merged: Merged, cwd: string): Config {
   return {
     ...rest,
     redisReplicas: redisReplicas ?? (redis?.sentinels === undefined ? 0 : 1),
-    publicPage: publicPage ?? (rest.stage === 'test' && tlsCert === undefined),
+    publicPage: publicPage ?? (rest.stage === 'test' && tlsCert === undefined && isLoopback(rest.host)),
     dataDir: resolve(cwd, rest.dataDir),
     feed: isUrl(rest.feed) ? rest.feed : resolve(cwd, rest.feed),
     ...(publicUrl !== undefined && { publicUrl: publicUrl.replace(/\/+$/, '') }),
@@ -325,6 +328,10 @@ function complete(merged: Merged, cwd: string): Config {
       smtp: { ...smtp, secure: smtp.secure ?? false, port: smtp.port ?? (smtp.secure ? 465 : 587) },
     }),
   }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function freeze<T>(value: T): T {

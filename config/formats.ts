@@ -5,6 +5,8 @@ import { isLivestreamUrn } from '../event/format.ts'
 /** The checks for texts. The schema of a setting names its check as `format`. */
 export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
+  // RFC 6750 §2.1
+  bearer: /^[A-Za-z0-9._~+/-]{16,512}=*$/,
   account: /^[^\s@]+@[^\s@]+$/,
   'https-url': (value: string) => hasProtocol(value, 'https:'),
   'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),

@@ -1,3 +1,4 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Answer } from '../answer.ts'
 import { Health, ServiceInfo } from '../description/schemas.ts'
@@ -13,10 +14,11 @@ export function healthRoutes(parts: {
   stage: string
   health: HealthCheck
   metrics: Metrics
+  metricsToken: string | undefined
   /** The page that browsers get in place of the JSON of `/`. */
   frontPage: () => Promise<Answer>
 }): Route[] {
-  const { version, stage, health, metrics, frontPage } = parts
+  const { version, stage, health, metrics, metricsToken, frontPage } = parts
   const base = { method: 'GET', tag: 'Operation' } as const
   return [
     {
@@ -56,6 +58,10 @@ export function healthRoutes(parts: {
       path: '/metrics',
       id: 'metrics',
       summary: 'Metrics of the node, in the text format of Prometheus',
+      ...((metricsToken !== undefined || stage === 'prod') && {
+        description: 'Needs the token of `HUB_METRICS_TOKEN`.',
+        admits: async (bearer: string) => metricsToken !== undefined && isSame(bearer, metricsToken),
+      }),
       answers: { 200: { description: 'Metrics', mediaType: 'text/plain' } },
       async handle() {
         const headers = { 'content-type': metrics.registry.contentType }
@@ -63,4 +69,9 @@ export function healthRoutes(parts: {
       },
     },
   ]
+}
+
+function isSame(one: string, other: string): boolean {
+  const digest = (text: string) => createHash('sha256').update(text).digest()
+  return timingSafeEqual(digest(one), digest(other))
 }

@@ -78,6 +78,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_WORKERS', '1', 'workers', 1],
     ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
     ['HUB_PUBLIC_PAGE', 'false', 'publicPage', false],
+    ['HUB_METRICS_TOKEN', '0123456789abcdef', 'metricsToken', '0123456789abcdef'],
     ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
   ]
   for (const [name, value, key, read] of variables)
@@ -121,6 +122,13 @@ t.test('a page is public where a node is tried out, and otherwise only when it i
   for (const [env, expected] of [
     [{}, true],
     [{ HUB_STAGE: 'prod' }, false],
+    [{ HUB_HOST: 'localhost' }, true],
+    [{ HUB_HOST: '::1' }, true],
+    [{ HUB_HOST: '127.0.0.2' }, true],
+    [{ HUB_HOST: '0.0.0.0' }, false],
+    [{ HUB_HOST: '::' }, false],
+    [{ HUB_HOST: '192.0.2.1' }, false],
+    [{ HUB_HOST: '127.example.org' }, false],
     [own, false],
     [{ ...own, HUB_PUBLIC_PAGE: 'true' }, true],
     [{ HUB_STAGE: 'prod', HUB_PUBLIC_PAGE: 'true' }, true],

@@ -13,6 +13,7 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
   const { email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
   const { page } = await browser.open(t, hub)
   await page.getByRole('heading', { name: 'Log in' }).waitFor()
+  await page.getByText('Only users of this hub see what is on air here.').waitFor()
   t.equal(await page.getByRole('heading', { name: station().title }).count(), 0, 'nothing is shown')
 
   await page.getByLabel('E-mail address').fill(email)

@@ -19,6 +19,9 @@ export function LogIn({ need }: { need: string }) {
   return (
     <form ref={form} class="log-in" onSubmit={submit} aria-labelledby="log-in-title">
       <h1 id="log-in-title">Log in</h1>
+      {need === 'subscribe' && !isLogInOptional.value && (
+        <p>Only users of this hub see what is on air here.</p>
+      )}
       <p class="muted">With your user of the hub. It needs the permission to {need}.</p>
       <label>
         E-mail address

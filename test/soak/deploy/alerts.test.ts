@@ -25,6 +25,8 @@ const skip =
     ? false
     : 'NOT TESTED: there is no promtool (apt-get install prometheus)'
 
+const metricsToken = 'a-secret-of-prometheus'
+
 interface Rule {
   alert: string
   expr: string
@@ -94,7 +96,11 @@ t.test('Prometheus scrapes a node, draws the dashboard and raises alerts', { ski
   const home = await temporaryDirectory(t)
   const feed = join(home, 'feed.json')
   await writeFile(feed, await readFile(projectFile('config/sample-feed.json')))
-  const hub = await startTestHub(t, { HUB_FEED: feed, HUB_MAX_CONNECTIONS_PER_ADDRESS: '3' }, home)
+  const hub = await startTestHub(
+    t,
+    { HUB_FEED: feed, HUB_MAX_CONNECTIONS_PER_ADDRESS: '3', HUB_METRICS_TOKEN: metricsToken },
+    home,
+  )
   const prometheus = await startPrometheus(t, home, hub)
 
   await prometheus.until('up{job="hub"} == 1')
@@ -162,7 +168,9 @@ async function startPrometheus(t: Test, home: string, hub: TestHub) {
   const config = (await readFile(projectFile('deploy/prometheus/prometheus.yml'), 'utf8'))
     .replaceAll('15s', '1s')
     .replace(/targets: .*/, `targets: ["localhost:${hub.httpsPort}"]`)
+    .replace(/credentials_file: .*/, `credentials_file: ${join(home, 'token')}`)
     .replace(/#tls_config:\n\s*#.*/, `tls_config: { ca_file: ${hub.caPath} }`)
+  await writeFile(join(home, 'token'), metricsToken)
   await writeFile(join(home, 'prometheus.yml'), config)
   await writeFile(
     join(home, 'alerts.yml'),
