@@ -26,6 +26,7 @@ import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import { clientOf } from './forwarded.ts'
+import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
 import { createRequestLog } from './request-log.ts'
@@ -82,8 +83,8 @@ export async function listenHttps(parts: {
   /** Tells browsers to use only https for this host from now on (header Strict-Transport-Security). */
   strictTransport: boolean
   routes: readonly Route[]
-  /** The API description, as JSON text. */
-  openapi: () => Buffer
+  /** The API description. */
+  openapi: () => Kept
   lifecycle: Lifecycle
   tokens: Tokens
   /** For limits that all nodes count together. Absent: there are no other nodes. */
@@ -143,7 +144,8 @@ export async function listenHttps(parts: {
 
   await app.register(helmet, {
     contentSecurityPolicy: { useDefaults: false, directives: policy },
-    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000 },
+    // Not for sub-domains: a stream at http://stream.<host> must go on.
+    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000, includeSubDomains: false },
     crossOriginResourcePolicy: { policy: 'same-origin' },
     referrerPolicy: { policy: 'no-referrer' },
   })
@@ -243,7 +245,7 @@ function statusOfBroken(reason: string): 431 | 408 | 400 | undefined {
 }
 
 /** Serves the page of the API description. */
-async function serveDescription(app: FastifyInstance<Server>, openapi: () => Buffer): Promise<void> {
+async function serveDescription(app: FastifyInstance<Server>, openapi: () => Kept): Promise<void> {
   // The plugin would turn a real document into text for each request. `answerDocument` sends the kept text.
   await app.register(swagger, { mode: 'static', specification: { document: emptyDocument } })
   await app.register(swaggerUi, {
@@ -258,7 +260,11 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => Buf
     reply: FastifyReply,
   ): Promise<FastifyReply | undefined> {
     const { url } = request.routeOptions
-    if (url === '/docs/json') return send(reply, { status: 200, body: openapi() })
+    if (url === '/docs/json')
+      return send(
+        reply,
+        answerKept(openapi(), () => undefined),
+      )
     return url === '/docs/yaml' ? send(reply, refuse(404)) : undefined
   }
 }

@@ -2,11 +2,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
+import { timePerTurn } from '../listener/pacing.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
 /** Longest time of steps in one turn of the event loop, milliseconds. */
-const maxRowMs = 5
+const maxTurnMs = 5
+/** Maximum number of steps in one turn of the event loop. */
+const maxTurnSteps = 64
 
 interface Exchange {
   request: IncomingMessage
@@ -38,8 +41,10 @@ interface Connection {
 export function createRoundRobin(server: Server) {
   const connections = new WeakMap<object, Connection>()
   /** Connections that have a request to handle or bytes to parse. */
-  let queue: Connection[] = []
-  let isScheduled = false
+  const queue: Connection[] = []
+  /** Number of calls of `takeStep` that are to come. */
+  let scheduled = 0
+  const fitsTurn = timePerTurn(maxTurnMs)
 
   const handle = takeListeners<[IncomingMessage, ServerResponse]>(server, 'request')
   server.on('request', (request, response) => {
@@ -103,26 +108,31 @@ export function createRoundRobin(server: Server) {
     if (connection.isQueued || !(mayHandle(connection) || mayParse(connection))) return
     connection.isQueued = true
     queue.push(connection)
-    if (isScheduled) return
-    isScheduled = true
-    setImmediate(takeSteps)
+    schedule()
   }
 
-  function takeSteps(): void {
-    const began = performance.now()
-    let taken = 0
-    // A connection that may take another step is queued again, behind all others.
-    for (const connection of queue) {
-      if (performance.now() - began > maxRowMs) break
-      taken++
+  /**
+   * Each step is a call of the event loop of its own. Node then does all that follows from a step, such as the work of
+   * the route, before the next step begins. So `fitsTurn` knows how long that took.
+   */
+  function schedule(): void {
+    while (scheduled < Math.min(queue.length, maxTurnSteps)) {
+      scheduled++
+      setImmediate(takeStep)
+    }
+  }
+
+  function takeStep(): void {
+    scheduled--
+    const connection = fitsTurn() ? queue.shift() : undefined
+    if (connection) {
       connection.isQueued = false
       if (mayHandle(connection)) handleFirst(connection)
       else if (mayParse(connection)) parseSome(connection)
+      // A connection that may take another step is queued again, behind all others.
       proceed(connection)
     }
-    queue = queue.slice(taken)
-    isScheduled = queue.length > 0
-    if (isScheduled) setImmediate(takeSteps)
+    schedule()
   }
 
   function handleFirst(connection: Connection): void {

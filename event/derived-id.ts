@@ -16,6 +16,19 @@ export function deriveLivestreamId(serviceType: ServiceType, externalId: string)
  * In practice, a Core ID contains this checksum of the external id (design.md §5).
  */
 export function crc64(text: string): string {
+  const known = checksums.get(text)
+  if (known !== undefined) return known
+  const checksum = compute(text)
+  if (checksums.size >= maxChecksums) checksums.clear()
+  checksums.set(text, checksum)
+  return checksum
+}
+
+/** Results of `crc64`. The hub needs that of an external id six times for one service. */
+const checksums = new Map<string, string>()
+const maxChecksums = 1_000
+
+function compute(text: string): string {
   let high = 0
   let low = 0
   for (const byte of Buffer.from(text, 'utf8')) {

@@ -85,6 +85,23 @@ export function sumPerTurn(most: number): (amount: number) => boolean {
   }
 }
 
+/**
+ * Returns a function: in a turn of the event loop, it returns true until `most` milliseconds have passed since its first
+ * call. The first call of a turn always returns true.
+ */
+export function timePerTurn(most: number): () => boolean {
+  let last = -1
+  let began = 0
+  return () => {
+    const turn = currentTurn()
+    const now = performance.now()
+    if (turn === last) return now - began <= most
+    last = turn
+    began = now
+    return true
+  }
+}
+
 let turn = 0
 let isCounted = false
 

@@ -1,4 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { createExposition } from './exposition.ts'
 import { createLabelledCounters } from './labelled-counters.ts'
 import { createLatency } from './latency.ts'
 import { processMetrics } from './process-metrics.ts'
@@ -12,6 +13,8 @@ export function createMetrics() {
   const histograms = new Registry()
   /** Values other than counts. The node reads most of them when Prometheus asks. */
   const gauges = new Registry()
+  // Not at the first question of Prometheus: what the process did before would be missing in its counters.
+  const ofProcess = processMetrics()
   const registers = [registry]
   const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
     new Counter({ name, help, labelNames, registers })
@@ -64,8 +67,7 @@ export function createMetrics() {
     },
 
     /** All metrics, including those of the process, in the text format of Prometheus. */
-    exposition: (): Promise<string> =>
-      Registry.merge([registry, histograms, gauges, processMetrics()]).metrics(),
+    exposition: createExposition([registry, histograms, gauges, ofProcess]),
 
     /** Counters as plain numbers, for `hubctl status`: `{ "hub_events_total{outcome=published}": 3 }`. */
     async snapshot(): Promise<Record<string, number>> {

@@ -13,6 +13,8 @@ export type LegacyResult =
       statuses: { published: number; blocked: number; failed: number }
       /** Why the event was not published for some services. */
       errors: ErrorItem[]
+      /** Only in a dry run: services for which a real event would make the topic first. */
+      warnings: ErrorItem[]
       /** The event with the fields that the hub added. In a dry run, its `id` is null. */
       event: Record<string, unknown>
     }
@@ -21,17 +23,45 @@ export type LegacyResult =
   /** The hub has no livestream feed, so it cannot decide. */
   | { outcome: 'unavailable' }
 
-/** The answer to the publisher. `id`: the id of the event, null in a dry run. */
-export function answer(event: HubEvent, judged: Judged, id: string | null): LegacyResult {
-  const { verdicts, completed } = judged
+/** The answer to the publisher. `id`: the id of the event. */
+export function answer(event: HubEvent, judged: Judged, id: string): LegacyResult {
+  return { outcome: 'accepted', ...summaryOf(event, judged), warnings: [], event: shown(event, judged, id) }
+}
+
+/**
+ * The answer to a dry run. A livestream without a topic counts as it would when the event is repeated, because the first
+ * real event only makes the topic.
+ */
+export function answerDry(event: HubEvent, judged: Judged): LegacyResult {
+  const { withoutTopic } = judged
+  const { statuses, errors } = summaryOf(event, judged)
+  const { published, blocked, failed } = statuses
+  const warnings = judged.verdicts.flatMap((verdict, index) => {
+    const isWithout = withoutTopic.has(livestreamOf(verdict) ?? '')
+    return isWithout ? [{ ...topicWouldBeMade, path: `.services.${index}` }] : []
+  })
   return {
     outcome: 'accepted',
-    ...summaryOf(event, judged),
-    event: {
-      ...event,
-      id,
-      services: completed.map((service, index) => withTopic(service, verdicts[index], judged, id)),
-    },
+    statuses: { published: published + failed, blocked, failed: 0 },
+    errors: errors.filter(({ errorCode }) => errorCode !== 'topic.created'),
+    warnings,
+    event: shown(event, judged, null),
+  }
+}
+
+const topicWouldBeMade = {
+  message:
+    'The livestream has no topic: a first real event would make it, and goes out when it is sent again',
+  errorCode: 'topic.created',
+}
+
+/** The event as the answer shows it. */
+function shown(event: HubEvent, judged: Judged, id: string | null): Record<string, unknown> {
+  const { verdicts, completed } = judged
+  return {
+    ...event,
+    id,
+    services: completed.map((service, index) => withTopic(service, verdicts[index], judged, id)),
   }
 }
 

@@ -7,7 +7,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival } from './decide.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
-import { answer, describeAnswer, type LegacyResult } from './legacy-answer.ts'
+import { answer, answerDry, describeAnswer, type LegacyResult } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
@@ -66,7 +66,7 @@ export function createLegacy(parts: LegacyParts) {
       let { judged } = decided
       if (request.dryRun) {
         metrics.events.inc({ outcome: 'dry-run' })
-        return answer(event, judged, null)
+        return answerDry(event, judged)
       }
       let id = ''
       try {

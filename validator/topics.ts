@@ -33,6 +33,8 @@ export interface NewTopics {
  */
 export async function createTopics(store: Store) {
   const topics = new Map<string, Topic>()
+  /** Number of stored topics by the institution that owns them. */
+  const counts = new Map<string, number>()
   /** Topics that are being stored, and how many events are storing each of them. */
   const pending = new Map<string, { topic: Topic; events: number }>()
   /** Ids of the topics that have an owner, by the CRC-64 of their external ids. */
@@ -52,11 +54,11 @@ export async function createTopics(store: Store) {
 
     /** Number of topics that an institution owns, stored or being stored. */
     countOf(institutionId: string): number {
-      const stored = [...topics.values()].filter((topic) => topic.institutionId === institutionId)
-      const others = [...pending].filter(
-        ([id, { topic }]) => topic.institutionId === institutionId && !topics.has(id),
-      )
-      return stored.length + others.length
+      let count = counts.get(institutionId) ?? 0
+      // Few topics are being stored at a time.
+      for (const [id, { topic }] of pending)
+        if (topic.institutionId === institutionId && !topics.has(id)) count++
+      return count
     },
 
     /**
@@ -119,8 +121,14 @@ export async function createTopics(store: Store) {
   }
 
   function put(topic: Topic): void {
+    countOwner(topics.get(topic.id)?.institutionId, -1)
+    countOwner(topic.institutionId, 1)
     topics.set(topic.id, topic)
     own(topic)
+  }
+
+  function countOwner(institutionId: string | undefined, by: number): void {
+    if (institutionId !== undefined) counts.set(institutionId, (counts.get(institutionId) ?? 0) + by)
   }
 
   function own(topic: Topic): void {

@@ -16,6 +16,7 @@ import {
 import {
   asyncapiReads,
   expectations,
+  livestreamReads,
   manyHeaders,
   metricsReads,
   openapiReads,
@@ -23,8 +24,10 @@ import {
   wrongLogins,
 } from './floods/requests.ts'
 import { emptyFragments, emptyMessages, websocketPings } from './floods/websocket.ts'
+import { prepareHistoryReads } from './history-reads.ts'
 import { largeWebsocketMessages } from './large-websocket-messages.ts'
 import { manyLivestreams } from './many-livestreams.ts'
+import { newLivestreams } from './new-livestreams.ts'
 import { offlineSessions } from './offline-sessions.ts'
 import { pipelinedGets } from './pipelined-gets.ts'
 import { prepareSlowWebhooks } from './slow-webhooks.ts'
@@ -39,6 +42,8 @@ export interface Plan {
   env?: Record<string, string>
   /** Number of livestreams in the feed. */
   livestreams?: number
+  /** Largest p99 of the pair beside, milliseconds. Absent: the time budget. */
+  p99?: number
   /** Whether the bench also measures pushes to a webhook of another institution. */
   pushes?: boolean
 }
@@ -69,6 +74,20 @@ const table = {
     force: { connections: 20, addresses: 20 },
     env: { HUB_MAX_SESSIONS_PER_CREDENTIAL: '100' },
   },
+  'new-livestreams': { attack: newLivestreams, force: { connections: 10, addresses: 10 }, p99: 150 },
+  'openapi-reads': { attack: openapiReads, force: { connections: 20, addresses: 20 }, p99: 150 },
+  'metrics-reads': { attack: metricsReads, force: { connections: 20, addresses: 20 }, p99: 150 },
+  'livestream-reads': {
+    attack: livestreamReads,
+    force: { connections: 20, addresses: 20 },
+    livestreams: 1000,
+    p99: 150,
+  },
+  'history-reads': {
+    attack: { prepare: prepareHistoryReads },
+    force: { connections: 20, addresses: 20 },
+    p99: 150,
+  },
 } satisfies Record<string, Plan>
 
 /** More attacks, with many small pieces such as packets. With `--floods 1` the scenario measures these too. */
@@ -86,8 +105,6 @@ const floods = {
   handshakes: { attack: handshakes, force: { connections: 40, addresses: 20 } },
   'half-handshakes': { attack: halfHandshakes, force: { connections: 200, addresses: 20 } },
   'large-wills': { attack: largeWills, force: { connections: 10, addresses: 10 } },
-  'openapi-reads': { attack: openapiReads, force: { connections: 20, addresses: 20 } },
-  'metrics-reads': { attack: metricsReads, force: { connections: 20, addresses: 20 } },
   'asyncapi-reads': { attack: asyncapiReads, force: { connections: 20, addresses: 20 } },
   'unknown-reads': { attack: unknownReads, force: { connections: 20, addresses: 20 } },
   'many-headers': { attack: manyHeaders, force: { connections: 20, addresses: 20 } },

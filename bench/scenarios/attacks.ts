@@ -1,5 +1,5 @@
 import { budgetMs } from '../../telemetry/latency.ts'
-import { type AttackName, isInTable, attacks as plans } from '../attacks/attacks.ts'
+import { type AttackName, isInTable, type Plan, attacks as plans } from '../attacks/attacks.ts'
 import { besiege, type Outcome } from '../attacks/siege.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 
@@ -18,7 +18,7 @@ type Options = Parameters<Scenario['measure']>[0]
 export const attacks: Scenario = {
   about:
     'What an attack does to others: a publisher at QoS 1 and a subscriber at QoS 0 over TLS, 20 events a second, first ' +
-    `alone, then beside the attack. Within the measure: p99 at most ${measure.p99} ms, memory grows by less than ` +
+    `alone, then beside the attack. Within the measure: p99 at most ${measure.p99} ms (reads and new livestreams: 150 ms), memory grows by less than ` +
     `${measure.growth / mebibyte} MiB, nothing is lost, the node survives; a push of another institution takes less than a ` +
     'second. Of several runs most must be so, and in none may anything be lost. A run in which the pair itself stood still ' +
     `for more than ${disturbedMs} ms is made again, up to ${tries} times: that was the machine. ` +
@@ -63,7 +63,7 @@ export const attacks: Scenario = {
     for (let run = 1; run <= single(options, 'runs'); run++) {
       for (const name of names) {
         const outcome = await undisturbed(name, options, say)
-        samples.push({ case: name, system: 'hub', run, figures: figuresOf(outcome) })
+        samples.push({ case: name, system: 'hub', run, figures: figuresOf(name, outcome) })
       }
     }
     return samples
@@ -110,7 +110,7 @@ function siegeOf(options: Options): Parameters<typeof besiege>[1] {
   }
 }
 
-function figuresOf(outcome: Outcome): Record<string, number> {
+function figuresOf(name: AttackName, outcome: Outcome): Record<string, number> {
   const { seen, events, pushes, memory, survived, lost } = outcome
   return {
     sent: seen.bytes / 1e6,
@@ -125,12 +125,13 @@ function figuresOf(outcome: Outcome): Record<string, number> {
     kept: memory.kept / mebibyte,
     lost,
     survived: Number(survived),
-    within: Number(isWithin(outcome)),
+    within: Number(isWithin(name, outcome)),
   }
 }
 
-function isWithin({ events, pushes, memory, survived, lost }: Outcome): boolean {
-  const isFast = events.beside.p99 <= measure.p99 && (!pushes || pushes.beside.p99 < measure.push)
+function isWithin(name: AttackName, { events, pushes, memory, survived, lost }: Outcome): boolean {
+  const { p99 = measure.p99 }: Plan = plans[name]
+  const isFast = events.beside.p99 <= p99 && (!pushes || pushes.beside.p99 < measure.push)
   return isFast && memory.growth < measure.growth && survived && lost === 0
 }
 

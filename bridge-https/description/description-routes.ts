@@ -1,12 +1,13 @@
 import type { SigningKeys } from '../../certs/signing-keys.ts'
+import { answerKept, type Kept, notModified } from '../kept.ts'
 import { resetPage, resetScript } from '../reset-page.ts'
 import type { Route } from '../routes/route.ts'
 
 /** Routes that describe the hub: API descriptions, keys, and the page behind password links. */
 export function descriptionRoutes(parts: {
-  /** The API descriptions as JSON text: `openapi` of the HTTPS API, `asyncapi` of MQTT. */
-  openapi: () => Buffer
-  asyncapi: () => Buffer
+  /** The API descriptions: `openapi` of the HTTPS API, `asyncapi` of MQTT. */
+  openapi: () => Kept
+  asyncapi: () => Kept
   keys: Pick<SigningKeys, 'jwks' | 'maxAge'>
   publicUrl: () => string
 }): Route[] {
@@ -18,16 +19,16 @@ export function descriptionRoutes(parts: {
       path: '/openapi.json',
       id: 'openapi',
       summary: 'This description (OpenAPI 3.1)',
-      answers: { 200: { description: 'OpenAPI', mediaType: 'application/json' } },
-      handle: () => ({ status: 200, body: openapi() }),
+      answers: { 200: { description: 'OpenAPI', mediaType: 'application/json' }, 304: notModified },
+      handle: ({ header }) => answerKept(openapi(), header),
     },
     {
       ...base,
       path: '/asyncapi.json',
       id: 'asyncapi',
       summary: 'Description of the MQTT side (AsyncAPI 3.0)',
-      answers: { 200: { description: 'AsyncAPI', mediaType: 'application/json' } },
-      handle: () => ({ status: 200, body: asyncapi() }),
+      answers: { 200: { description: 'AsyncAPI', mediaType: 'application/json' }, 304: notModified },
+      handle: ({ header }) => answerKept(asyncapi(), header),
     },
     {
       ...base,

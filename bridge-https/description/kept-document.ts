@@ -1,14 +1,11 @@
-/**
- * Returns a function that returns a document as JSON text. Calls `make` again when the result of `dependsOn` has
- * changed.
- */
-export function keptDocument(dependsOn: () => string, make: () => object): () => Buffer {
-  let text = Buffer.alloc(0)
-  let madeFor: string | undefined
+import { type Kept, keep } from '../kept.ts'
+
+/** Returns a function that returns a document. Calls `make` again when the result of `dependsOn` has changed. */
+export function keptDocument(dependsOn: () => string, make: () => object): () => Kept {
+  let kept: { for: string; document: Kept } | undefined
   return () => {
     const current = dependsOn()
-    if (madeFor !== current) text = Buffer.from(JSON.stringify(make()))
-    madeFor = current
-    return text
+    if (kept?.for !== current) kept = { for: current, document: keep(make()) }
+    return kept.document
   }
 }

@@ -91,6 +91,12 @@ export const PublishAnswer = Type.Object(
         description: 'Why services were blocked or failed; absent when all were published',
       }),
     ),
+    warnings: Type.Optional(
+      Type.Array(Type.Unsafe<Static<typeof ErrorItem>>({ $ref: 'ErrorItem' }), {
+        minItems: 1,
+        description: 'In a dry run: services for which a real event would make the topic first',
+      }),
+    ),
     dryRun: Type.Optional(
       Type.Literal(true, { description: 'Nothing was done; absent when the event was taken' }),
     ),

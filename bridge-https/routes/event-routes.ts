@@ -3,9 +3,11 @@ import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { TrackEvent } from '../../event/schema.ts'
 import { costOf, type createPublishRate } from '../../listener/pacing.ts'
+import type { LegacyResult } from '../../validator/legacy-answer.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
-import { belowBody, refuse, refuseUntil } from '../answer.ts'
+import { belowBody, httpsError, refuse, refuseUntil } from '../answer.ts'
 import { ErrorWithItems, PlainError, PublishAnswer } from '../description/schemas.ts'
+import { createInFlight } from '../in-flight.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { Route } from './route.ts'
 
@@ -17,6 +19,12 @@ const eventNames: readonly string[] = eventKinds
 /** Seconds a publisher is asked to wait while there is no feed. */
 const feedRetrySeconds = 60
 
+/**
+ * So much of one institution is decided and stored at a time. An event for one station has about a kilobyte. With more,
+ * the events of others would wait behind whole commits of one institution.
+ */
+const inFlightBytes = 4 * 1024
+
 /** How often a user may publish. */
 export type EventRate = Pick<ReturnType<typeof createPublishRate>, 'take' | 'charge'>
 
@@ -27,6 +35,7 @@ export function eventRoutes(parts: {
   rate: EventRate
 }): Route[] {
   const { pipeline, names, rate } = parts
+  const inFlight = createInFlight(inFlightBytes)
   return [
     {
       method: 'POST',
@@ -61,19 +70,28 @@ export function eventRoutes(parts: {
           mayRetry: true,
         },
       },
-      async handle({ params, query, body, at, started }, user) {
+      async handle({ params, query, body, at, started, isStillUser }, user) {
         const { eventName = '' } = params
         if (!eventNames.includes(eventName)) return refuse(400, [wrongName(eventName)])
         if (!dryRuns.includes(String(query.dryRun ?? 'false')))
           return refuse(400, [wrongDryRun(query.dryRun)])
         const dryRun = query.dryRun === 'true'
         if (!Buffer.isBuffer(body)) throw new Error('a raw body was not handed on')
-        const waitMs = rate.take(user.userId, performance.now())
-        if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
-        const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
-        const decided = pipeline.decideLegacy(request, { at, started })
-        rate.charge(user.userId, costOf(body.length, decided.livestreams) - 1, performance.now())
-        const result = await pipeline.settleLegacy(decided)
+        const leave = await inFlight.enter(user.institutionId, Math.max(1, body.length))
+        if (!leave) return refuseUntil(429, 1)
+        let result: LegacyResult
+        try {
+          // Other events of the institution may have been in front for a while.
+          if (!(await isStillUser())) return refuse(403, [httpsError('authorization.invalid')])
+          const waitMs = rate.take(user.userId, performance.now())
+          if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
+          const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
+          const decided = pipeline.decideLegacy(request, { at, started })
+          rate.charge(user.userId, costOf(body.length, decided.livestreams) - 1, performance.now())
+          result = await pipeline.settleLegacy(decided)
+        } finally {
+          leave()
+        }
         if (result.outcome === 'failed') return refuse(500)
         if (result.outcome === 'invalid') {
           // Never 413: a body that is too large was refused before it came here.
@@ -82,9 +100,9 @@ export function eventRoutes(parts: {
         if (result.outcome === 'unavailable') {
           return refuseUntil(503, feedRetrySeconds, 'The livestream feed is not available, try again later')
         }
-        const { statuses, errors, event } = result
+        const { statuses, errors, warnings, event } = result
         const why = errors.length > 0 ? { errors: belowBody(errors) } : {}
-        const dry = dryRun ? { dryRun } : {}
+        const dry = dryRun ? { dryRun, ...(warnings.length > 0 && { warnings: belowBody(warnings) }) } : {}
         return { status: 201, body: { statuses, ...why, ...dry, event: named(event), trace: null } }
       },
     },

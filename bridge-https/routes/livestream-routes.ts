@@ -1,12 +1,15 @@
-import { createHash } from 'node:crypto'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Feed, Livestream } from '../../validator/feed/feed.ts'
-import { type Answer, refuseUntil } from '../answer.ts'
+import { refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
-import type { Call, Route } from './route.ts'
+import { answerKept, type Kept, keepParts, notModified } from '../kept.ts'
+import type { Route } from './route.ts'
 
 /** Seconds a client is asked to wait while there is no feed. */
 const retrySeconds = 30
+/** Number of livestreams that are written into a list in one turn of the event loop: about a millisecond of work. */
+const perTurn = 1_000
 
 /**
  * The route that lists the livestreams with their names. Pages need this list, because events identify livestreams by
@@ -27,55 +30,43 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       crossOrigin: true,
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
-        304: { description: 'The list is that of the header If-None-Match' },
+        304: notModified,
         503: { description: 'There is no livestream feed yet', schema: PlainError, mayRetry: true },
         ...(parts.isPagePublic && { 429: { description: 'Too many questions', schema: PlainError } }),
       },
-      handle({ header }) {
+      async handle({ header }) {
         const feed = parts.feed()
-        return feed ? answerOf(listOf(feed), header) : refuseUntil(503, retrySeconds)
+        return feed ? answerKept(await listOf(feed), header) : refuseUntil(503, retrySeconds)
       },
     },
   ]
 }
 
-interface List {
-  text: Buffer
-  tag: string
-}
-
-/** Keeps the list of each feed: a list may have hundreds of kilobytes. */
-function keptLists(): (feed: Feed) => List {
-  const lists = new WeakMap<Feed, List>()
+/** Keeps the list of each feed: a list may have megabytes. */
+function keptLists(): (feed: Feed) => Promise<Kept> {
+  const lists = new WeakMap<Feed, Promise<Kept>>()
   return (feed) => {
-    const list = lists.get(feed) ?? makeList([...feed.all()])
-    lists.set(feed, list)
-    return list
+    const known = lists.get(feed)
+    if (known) return known
+    const made = makeList(feed)
+    lists.set(feed, made)
+    return made
   }
 }
 
-function makeList(livestreams: readonly Livestream[]): List {
-  const text = Buffer.from(JSON.stringify(documentOf(livestreams)))
-  return { text, tag: `"${createHash('sha256').update(text).digest('base64url')}"` }
-}
-
-function answerOf({ text, tag }: List, header: Call['header']): Answer {
-  const headers = { etag: tag, 'cache-control': 'no-cache' }
-  const known = (header('if-none-match') ?? '').split(',').map((one) => one.trim().replace(/^W\//, ''))
-  return known.includes(tag)
-    ? { status: 304, body: undefined, headers }
-    : { status: 200, body: text, headers }
-}
-
-function documentOf(livestreams: readonly Livestream[]) {
-  const institutions = new Map(livestreams.map(({ institution }) => [institution.id, institution]))
-  return {
-    institutions: [...institutions.values()],
-    livestreams: livestreams.map(({ id, title, institution }) => ({
-      id,
-      title,
-      institutionId: institution.id,
-    })),
-    trace: null,
+/** Makes the list in several turns of the event loop, so that no event waits for a long list. */
+async function makeList(feed: Feed): Promise<Kept> {
+  const institutions = new Map<string, Livestream['institution']>()
+  const livestreams: string[] = []
+  for (const { id, title, institution } of feed.all()) {
+    institutions.set(institution.id, institution)
+    livestreams.push(JSON.stringify({ id, title, institutionId: institution.id }))
+    if (livestreams.length % perTurn === 0) await nextTurn()
   }
+  const parts = [`{"institutions":${JSON.stringify([...institutions.values()])},"livestreams":[`]
+  for (let start = 0; start < livestreams.length; start += perTurn) {
+    parts.push(start > 0 ? ',' : '', livestreams.slice(start, start + perTurn).join())
+  }
+  parts.push('],"trace":null}')
+  return keepParts(parts)
 }

@@ -7,6 +7,7 @@ import { buffer } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { keep } from '../../bridge-https/kept.ts'
 import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { listenHttps } from '../../bridge-https/listener.ts'
@@ -124,7 +125,7 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
     ...{ bounds, mqttBounds: bounds },
     ...{ proxyProtocol: false, proxyFrom: [], trustedProxies: [] },
     strictTransport: false,
-    openapi: () => Buffer.from('{}'),
+    openapi: () => keep({}),
     accept: () => t.fail('no websocket'),
     maxPacketBytes: 1024,
     maxConnectBytes: 1024,

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { costOf, createPacing, createPublishRate } from '../../listener/pacing.ts'
+import { costOf, createPacing, createPublishRate, timePerTurn } from '../../listener/pacing.ts'
 import { stall } from '../stall.ts'
 
 t.test('so many are let through in one turn, the others follow in the order of the calls', async (t) => {
@@ -21,6 +21,24 @@ t.test('so many are let through in one turn, the others follow in the order of t
     JSON.stringify(byTurn),
   )
   t.strictSame(through, [1, 2, 3, 4, 5, 6, 7])
+})
+
+t.test('a turn has so many milliseconds, with what follows from a call', async (t) => {
+  const fits = timePerTurn(5)
+  const fitted: boolean[] = []
+  const work = async () => {
+    fitted.push(fits())
+    await undefined
+    // What an await separates from a call belongs to it as well.
+    if (fitted.length === 1) stall(10)
+  }
+  await new Promise<void>((resolve) => {
+    for (let step = 0; step < 3; step++) setImmediate(() => void work())
+    setImmediate(resolve)
+  })
+  t.strictSame(fitted, [true, false, false])
+  await nextTurn()
+  t.ok(fits(), 'the next turn has its own')
 })
 
 t.test('a later one does not overtake those that wait', async (t) => {

@@ -106,7 +106,7 @@ t.test('exactly 220 ms is within the budget (service.md §8)', async (t) => {
   t.equal(metrics.latency.record(220.1), true)
   t.equal(metrics.latency.summary().count, 3)
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })
-  t.match(await metrics.exposition(), /hub_budget_seconds_bucket\{le="0\.22"\} 2\n/)
+  t.match((await metrics.exposition()).toString(), /hub_budget_seconds_bucket\{le="0\.22"\} 2\n/)
 })
 
 const of = { name: 'way_seconds', help: 'How long the way took', buckets: [0.001, 0.22, 1] }

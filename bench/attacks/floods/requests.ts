@@ -3,6 +3,11 @@ import { type Attack, countStatuses, createAssault, type Target } from '../attac
 /** Anonymous clients read pages of the hub as fast as they can. */
 export const openapiReads: Attack = floodRequests(() => 'GET /openapi.json HTTP/1.1\r\n\r\n', 4)
 export const metricsReads: Attack = floodRequests(() => 'GET /metrics HTTP/1.1\r\n\r\n', 4)
+/** A user reads the list of livestreams. */
+export const livestreamReads: Attack = floodRequests(
+  ({ token }) => `GET /livestreams HTTP/1.1\r\nauthorization: Bearer ${token}\r\n\r\n`,
+  4,
+)
 export const asyncapiReads: Attack = floodRequests(() => 'GET /asyncapi.json HTTP/1.1\r\n\r\n', 4)
 export const unknownReads: Attack = floodRequests(() => 'GET /x HTTP/1.1\r\n\r\n', 64)
 /** Requests with as many header fields as fit into a request. */
@@ -20,7 +25,7 @@ export const wrongLogins: Attack = floodRequests(() => {
 }, 4)
 
 /** Sends `atOnce` requests at once, and repeats this after an answer or 1 s. */
-function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
+export function floodRequests(make: (target: Target) => string, atOnce: number): Attack {
   return (target, force) => {
     const assault = createAssault(force)
     const many = Buffer.from(make(target).repeat(atOnce))

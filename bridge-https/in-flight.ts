@@ -1,0 +1,47 @@
+/** An asker is given up when so many bytes of it wait. */
+const maxWaitingBytes = 4 * 1024 * 1024
+
+/**
+ * Lets requests of an asker go on while those that are under way have `mostBytes` together at most. Others wait in their
+ * order. The first one always goes on.
+ */
+export function createInFlight(mostBytes: number) {
+  const askers = new Map<string, Asker>()
+
+  return {
+    /**
+     * Resolves when the request may go on. The caller calls the returned function when the request is done. Undefined:
+     * too much waits already.
+     */
+    async enter(asker: string, bytes: number): Promise<(() => void) | undefined> {
+      const own = askers.get(asker) ?? { underWay: 0, waiting: [], waitingBytes: 0 }
+      askers.set(asker, own)
+      if (own.underWay > 0 && (own.waiting.length > 0 || own.underWay + bytes > mostBytes)) {
+        if (own.waitingBytes + bytes > maxWaitingBytes) return undefined
+        own.waitingBytes += bytes
+        // `leave` counts the request as under way before it resolves this promise.
+        await new Promise<void>((resolve) => own.waiting.push({ bytes, resolve }))
+      } else own.underWay += bytes
+      return () => leave(asker, own, bytes)
+    },
+  }
+
+  function leave(asker: string, own: Asker, bytes: number): void {
+    own.underWay -= bytes
+    for (let [first] = own.waiting; first; [first] = own.waiting) {
+      if (own.underWay > 0 && own.underWay + first.bytes > mostBytes) return
+      own.waiting.shift()
+      own.waitingBytes -= first.bytes
+      own.underWay += first.bytes
+      first.resolve()
+    }
+    if (own.underWay === 0) askers.delete(asker)
+  }
+}
+
+interface Asker {
+  /** Bytes of the requests that have gone on and are not done. */
+  underWay: number
+  waiting: { bytes: number; resolve: () => void }[]
+  waitingBytes: number
+}
