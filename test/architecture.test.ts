@@ -91,8 +91,8 @@ const folders: Record<string, string[]> = {
     'validator',
   ],
   'cli/time': ['cli', 'event'],
-  'cli/backup': ['admin', 'admin/backup', 'cli'],
-  'cli/remote': ['cli', 'cli/typed'],
+  'cli/backup': ['admin', 'admin/backup', 'cli', 'config'],
+  'cli/remote': ['cli', 'cli/typed', 'config'],
   'cli/typed': ['admin/operations', 'cli', 'cli/backup'],
   cli: [
     'admin/operations',

@@ -1,11 +1,12 @@
 import { createWriteStream } from 'node:fs'
-import { realpath, rename, rm, stat } from 'node:fs/promises'
+import { rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { createGzip } from 'node:zlib'
 import { syncDirectory } from '../../admin/audit.ts'
 import { checkFile } from '../../admin/backup/export-file.ts'
+import { pathBehindLinks } from '../../config/foreign-links.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
 import { sizeText, valueAt } from '../print.ts'
@@ -63,7 +64,9 @@ async function exportTo(named: string, place: Place): Promise<{ result: unknown 
 
 /** The file behind a name or symbolic link. Throws a `usage` error for a directory, device or pipe. */
 async function fileAt(name: string): Promise<string> {
-  const path = await realpath(name).catch(() => name)
+  const path = await pathBehindLinks(name).catch((error: Error) => {
+    throw usage(`FILE: ${error.message}`)
+  })
   const found = await stat(path).catch(() => undefined)
   if (!found || found.isFile()) return path
   throw usage(`FILE must be a file, or a name that is still free: ${name} is neither`)

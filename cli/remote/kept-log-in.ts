@@ -1,6 +1,7 @@
 import { chmod, mkdir, open, readdir, readFile, rename, rm } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { basename, isAbsolute, join } from 'node:path'
+import { pathBehindLinks } from '../../config/foreign-links.ts'
 
 /** A log-in as it is kept between commands. */
 export interface KeptLogIn {
@@ -33,9 +34,11 @@ export async function readLogIn(url: string): Promise<KeptLogIn | undefined> {
 export async function keepLogIn(kept: KeptLogIn): Promise<void> {
   const path = pathOf(kept.url)
   const draft = `${path}.${process.pid}`
+  await pathBehindLinks(directory())
   await mkdir(directory(), { recursive: true, mode: 0o700 })
   await chmod(directory(), 0o700)
-  const file = await open(draft, 'w', 0o600)
+  await rm(draft, { force: true })
+  const file = await open(draft, 'wx', 0o600)
   try {
     try {
       await file.chmod(0o600)

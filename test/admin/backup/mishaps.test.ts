@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { EventEmitter, once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { copyFile, lstat, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, copyFile, lchown, lstat, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -15,6 +15,7 @@ import { checkFile, linesOf } from '../../../admin/backup/export-file.ts'
 import { exported } from '../../../admin/backup/exporting.ts'
 import { importWaiting } from '../../../admin/backup/importing.ts'
 import { createPerform } from '../../../admin/operations/perform.ts'
+import { ensureDataDirectory } from '../../../config/expected.ts'
 import { keyOf } from '../../../store/commit.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Change, Dumpable, Store, StoredRecord } from '../../../store/store.ts'
@@ -236,6 +237,30 @@ t.test('hubctl export', async (t) => {
     t.match(await runHubctl(['--socket', socket, 'export', link]), { code: 0 })
     t.ok((await lstat(link)).isSymbolicLink())
     t.match(await checkFile(target), { records: records.length })
+  })
+
+  t.test('refuses a link of another user in a folder where everyone may make files', async (t) => {
+    if (process.getuid?.() !== 0) {
+      t.pass('only root can make files of others')
+      return
+    }
+    const shared = join(dir, 'shared')
+    await mkdir(shared)
+    await chmod(shared, 0o1777)
+    const target = join(dir, 'of-root')
+    await writeFile(target, 'precious')
+    await symlink(target, join(shared, 'link'))
+    await symlink(dir, join(shared, 'folder'))
+    for (const name of ['link', 'folder']) await lchown(join(shared, name), 65534, 65534)
+    for (const file of [join(shared, 'link'), join(shared, 'folder', 'of-root')]) {
+      const answer = await runHubctl(['--socket', socket, 'export', file])
+      t.match(answer, { code: 2, stderr: /is a link of another user in a folder that everyone may write to/ })
+    }
+    t.equal(await readFile(target, 'utf8'), 'precious')
+    await t.rejects(ensureDataDirectory(join(shared, 'folder', 'data')), /HUB_DATA_DIR/)
+    await lchown(join(shared, 'link'), 0, 0)
+    t.match(await runHubctl(['--socket', socket, 'export', join(shared, 'link')]), { code: 0 })
+    t.match(await checkFile(target), { records: records.length }, "a link of one's own is followed")
   })
 
   t.test('that is interrupted leaves no draft, which would hold keys', async (t) => {
