@@ -1,9 +1,11 @@
 #!/usr/bin/env node
-import { resolve } from 'node:path'
+import { rm, writeFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import type { Config } from './config/config.ts'
 import { version } from './config/version.ts'
 import type { Hub } from './hub.ts'
+import type { Log } from './telemetry/log.ts'
 import { reasonOf } from './telemetry/reason.ts'
 
 /** Longest time from SIGTERM to exit, milliseconds (design.md §3). */
@@ -57,7 +59,8 @@ async function main(argv: readonly string[]): Promise<void> {
     process.exit(1)
   })
   const { mqttPort, httpsPort } = node.hub
-  if (!stop.signal.aborted) await welcome(config, node.hub)
+  const linkFile = join(config.dataDir, 'first-operator')
+  if (!stop.signal.aborted) await welcome(config, node.hub, { linkFile, log })
 
   while (!stop.signal.aborted) {
     const reason = await Promise.race([node.over, stopped])
@@ -74,6 +77,7 @@ async function main(argv: readonly string[]): Promise<void> {
     log.error({ err: error }, 'stopped with an error')
     process.exit(1)
   })
+  await rm(linkFile, { force: true }).catch(() => undefined)
   process.exit(0)
 
   /**
@@ -116,10 +120,19 @@ function endIfStopped(): void {
  * Prints commands for a first try of the hub. Prints nothing if the node is in real use. A configured certificate or a
  * load balancer is a sign of real use.
  */
-async function welcome(config: Config, hub: Hub): Promise<void> {
+async function welcome(config: Config, hub: Hub, of: { linkFile: string; log: Log }): Promise<void> {
   const { mqttPort, httpsPort, adminSocket, caPath, livestream, firstOperatorToken } = hub
+  const { linkFile, log } = of
   if (config.tlsCert || config.tlsCa || config.proxyProtocol || caPath === undefined) return
-  const { welcomeText } = await import('./cli/welcome.ts')
+  const { welcomeText, firstOperatorLink } = await import('./cli/welcome.ts')
+  // What is not a terminal is kept: a file, the journal of the system, a collector of logs.
+  const isKept = firstOperatorToken !== undefined && !process.stderr.isTTY
+  if (isKept) {
+    const link = firstOperatorLink({ host: config.host, httpsPort }, firstOperatorToken)
+    await rm(linkFile, { force: true })
+    await writeFile(linkFile, `${link}\n`, { flag: 'wx', mode: 0o600 })
+    log.info({ file: linkFile }, 'the link for the first operator is in a file')
+  }
   process.stderr.write(
     welcomeText({
       host: config.host,
@@ -129,7 +142,7 @@ async function welcome(config: Config, hub: Hub): Promise<void> {
       defaultSocket: resolve('data/admin.sock'),
       caPath,
       livestream,
-      firstOperatorToken,
+      ...(isKept ? { linkFile } : { firstOperatorToken }),
     }),
   )
 }

@@ -16,6 +16,8 @@ export function welcomeText(node: {
   livestream: Livestream | undefined
   /** Token of the one-time link for the first operator. Absent: there already is an operator. */
   firstOperatorToken?: string | undefined
+  /** The file with that link, where the text goes to no terminal. */
+  linkFile?: string
   /** Whether the node runs from the installed package, not from a checkout. */
   isInstalled?: boolean
 }): string {
@@ -24,10 +26,10 @@ export function welcomeText(node: {
   // Only the installed package has a command `hubctl`.
   const { isInstalled = !import.meta.url.endsWith('.ts') } = node
   const hubctl = `${isInstalled ? 'hubctl' : 'npm run -s hubctl --'}${socket}`
-  const host = node.host === undefined || everyAddress.has(node.host) ? 'localhost' : node.host
+  const host = hostOf(node)
   const caPath = quoted(relative(process.cwd(), node.caPath))
   const broker = `-h ${host} -p ${mqttPort} --cafile ${caPath}`
-  const baseUrl = `https://${host.includes(':') ? `[${host}]` : host}:${httpsPort}`
+  const baseUrl = baseUrlOf(node)
   return [
     '',
     `The hub listens for MQTT over TLS on port ${mqttPort}, and for HTTPS on port ${httpsPort}. Your first event, in two more`,
@@ -41,7 +43,7 @@ export function welcomeText(node: {
     ...(livestream ? httpsLines(livestream, hubctl, baseUrl, caPath) : []),
     '',
     `# What is on air, in a browser that accepts the development certificate: ${baseUrl}/`,
-    ...consoleLines(baseUrl, node.firstOperatorToken),
+    ...consoleLines(node),
     '',
     '# What the node did, and what else it can be asked',
     `${hubctl} status`,
@@ -52,12 +54,35 @@ export function welcomeText(node: {
 }
 
 /** Returns shell comments, because these lines are for a browser, not for a terminal. */
-function consoleLines(baseUrl: string, token: string | undefined): string[] {
-  if (token === undefined) return [`# The console of operators: ${baseUrl}/console`]
+function consoleLines(node: Parameters<typeof welcomeText>[0]): string[] {
+  const { firstOperatorToken: token, linkFile } = node
+  if (token === undefined && linkFile === undefined) {
+    return [`# The console of operators: ${baseUrlOf(node)}/console`]
+  }
+  if (token === undefined) {
+    return [
+      '# The console of operators. The link that makes the first one works once, within an hour, and ends with the node:',
+      `cat ${quoted(String(linkFile))}`,
+    ]
+  }
   return [
     '# The console of operators. This link makes the first one; it works once, within an hour, and ends with the node:',
-    `# ${baseUrl}/console/first#token=${token}`,
+    `# ${firstOperatorLink(node, token)}`,
   ]
+}
+
+/** The one-time link with which a new node gets its first operator. */
+export function firstOperatorLink(node: { host?: string; httpsPort: number }, token: string): string {
+  return `${baseUrlOf(node)}/console/first#token=${token}`
+}
+
+function baseUrlOf(node: { host?: string; httpsPort: number }): string {
+  const host = hostOf(node)
+  return `https://${host.includes(':') ? `[${host}]` : host}:${node.httpsPort}`
+}
+
+function hostOf({ host }: { host?: string }): string {
+  return host === undefined || everyAddress.has(host) ? 'localhost' : host
 }
 
 const everyAddress = new Set(['127.0.0.1', '0.0.0.0', '::', '::1'])
