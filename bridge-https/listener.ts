@@ -117,6 +117,8 @@ export async function listenHttps(parts: {
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
+      // `curl --http1.0` offers nothing else. Node's default has no `http/1.0`, and ends the handshake.
+      ALPNProtocols: ['http/1.1', 'http/1.0'],
       maxHeaderSize: limits.headerBytes,
       headersTimeout: limits.headersMs,
       connectionsCheckingInterval: limits.checkMs,

@@ -268,6 +268,22 @@ t.test('what is not proper HTTP gets the envelope as well', async (t) => {
   )
 })
 
+t.test('a client that speaks HTTP/1.0 only is served, also when it says so by ALPN', async (t) => {
+  const hub = await startTestHub(t)
+  const ca = readFileSync(hub.caPath)
+  for (const offered of [['http/1.0'], ['h2', 'http/1.0'], ['http/1.0', 'http/1.1'], []]) {
+    const socket = connect({ host: 'localhost', port: hub.httpsPort, ca, ALPNProtocols: offered })
+    t.teardown(() => socket.destroy())
+    await secured(socket)
+    const chosen = offered.includes('http/1.1') ? 'http/1.1' : offered.length > 0 && 'http/1.0'
+    t.equal(socket.alpnProtocol, chosen)
+    socket.write('GET /health HTTP/1.0\r\n\r\n')
+    let answer = ''
+    for await (const chunk of socket) answer += chunk
+    t.match(answer, /^HTTP\/1\.1 200 /, 'and the connection ends with the answer')
+  }
+})
+
 t.test('what is answered before there is a route is logged and counted as well', async (t) => {
   const hub = await startTestHub(t)
   const host = 'Host: localhost\r\n'

@@ -1,0 +1,224 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { createConnection } from 'node:net'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connectAsync } from 'mqtt'
+import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { openClient, password } from '../../bridge-https/api.ts'
+import { codeBlock, readPage } from '../../documentation.ts'
+import { freePort } from '../../free-port.ts'
+import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+
+/*
+ * Real proxies in front of a node, with the configurations of docs/deployment.md. Only addresses, ports and paths are
+ * changed. The proxies are 127.0.0.1; clients have other loopback addresses.
+ */
+const page = readPage('deployment.md')
+const publicUrl = 'https://hub.example'
+/** The name in the certificate of the node, which stands for hub.example. */
+const host = 'localhost'
+
+interface Ends {
+  port: number
+  hub: TestHub
+  home: string
+  cert: string
+  key: string
+}
+
+interface Proxy {
+  /** The program, and the Debian package that has it. */
+  program: string
+  debian: string
+  /** Text of the whole configuration file. */
+  configuration(ends: Ends): string
+  args(file: string): string[]
+}
+
+const nginxGlobal = (home: string, modules = '') =>
+  `daemon off; master_process off; pid ${home}/nginx.pid; error_log stderr;\n${modules}events {}\n`
+const apacheModules = ['mpm_event', 'authz_core', 'ssl', 'socache_shmcb', 'headers', 'proxy', 'proxy_http']
+
+/** Puts the places of a test in place of those of the page. Fails if the page has none of them. */
+function placed(t: Test, text: string, ends: Ends, front: RegExp): string {
+  const { port, hub, home, cert, key } = ends
+  const pem = join(home, 'both.pem')
+  const shown = text
+    .replace(front, (_all, before: string) => `${before}127.0.0.1:${port}`)
+    .replaceAll('192.0.2.11:8443', `127.0.0.1:${hub.httpsPort}`)
+    .replaceAll('192.0.2.11:8883', `127.0.0.1:${hub.mqttPort}`)
+    .replaceAll('/etc/hub/ca.pem', hub.caPath)
+    .replaceAll(/\/etc\/\w+\/hub\.crt/g, cert)
+    .replaceAll(/\/etc\/\w+\/hub\.key/g, key)
+    .replaceAll('/etc/haproxy/hub.pem', pem)
+    .replaceAll('hub.example', host)
+  t.notMatch(shown, /192\.0\.2|\/etc\//, 'everything was replaced')
+  t.match(shown, String(port))
+  return shown
+}
+
+const httpProxies: Proxy[] = [
+  {
+    program: 'nginx',
+    debian: 'nginx',
+    args: (file) => ['-c', file],
+    configuration(ends) {
+      const block = placed(t, codeBlock(page, 'nginx', 'proxy_http_version'), ends, /(listen )443/)
+      const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+      const temporary = paths.map((name) => `${name}_temp_path ${ends.home}/${name};`).join('\n')
+      return `${nginxGlobal(ends.home)}http {\naccess_log off;\n${temporary}\n${block}}\n`
+    },
+  },
+  {
+    program: 'apache2',
+    debian: 'apache2-bin',
+    args: (file) => ['-X', '-f', file],
+    configuration(ends) {
+      const block = placed(t, codeBlock(page, 'apache', 'ProxyPass'), ends, /(VirtualHost )\*:443/)
+      const modules = apacheModules
+        .map((name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`)
+        .join('\n')
+      return `ServerRoot ${ends.home}\nDefaultRuntimeDir ${ends.home}\nPidFile ${ends.home}/apache.pid\nErrorLog ${ends.home}/error.log\nServerName localhost\nUser www-data\nGroup www-data\nListen 127.0.0.1:${ends.port}\n${modules}\n${block}`
+    },
+  },
+  {
+    program: 'haproxy',
+    debian: 'haproxy',
+    args: (file) => ['-db', '-f', file],
+    configuration(ends) {
+      const block = placed(t, codeBlock(page, 'haproxy', 'option forwardfor'), ends, /(bind ):443/)
+      return `global\n    maxconn 100\n${block}`
+    },
+  },
+]
+
+const nginxStream: Proxy = {
+  program: 'nginx',
+  debian: 'nginx libnginx-mod-stream',
+  args: (file) => ['-c', file],
+  configuration(ends) {
+    const block = placed(t, codeBlock(page, 'nginx', 'proxy_protocol on'), ends, /(listen )8883/)
+    return `${nginxGlobal(ends.home, 'load_module /usr/lib/nginx/modules/ngx_stream_module.so;\n')}${block}`
+  },
+}
+
+const stunnel: Proxy = {
+  program: 'stunnel4',
+  debian: 'stunnel4',
+  args: (file) => [file],
+  configuration(ends) {
+    const block = placed(t, codeBlock(page, 'ini', 'checkHost'), ends, /(accept = )127\.0\.0\.1:1883/)
+    return `foreground = yes\npid =\n${block}`
+  },
+}
+
+const missing = [...httpProxies, stunnel]
+  .filter(({ program }) => spawnSync('which', [program]).status !== 0)
+  .map(({ debian }) => debian)
+const skip = missing.length > 0 && `NOT TESTED: there is no ${missing.join(', ')} (apt-get install)`
+
+t.test('the HTTP proxies of the page pass on pages, addresses and WebSockets', { skip }, async (t) => {
+  const home = await temporaryDirectory(t)
+  await writeFile(join(home, 'hub.json'), JSON.stringify({ trustedProxies: ['127.0.0.1'] }))
+  const hub = await startTestHub(t, {
+    HUB_CONFIG: join(home, 'hub.json'),
+    HUB_PUBLIC_URL: publicUrl,
+    HUB_LOGIN_FAILURES: '2',
+  })
+  const login = await hub.subscriber('radio/#')
+  const ca = readFileSync(hub.caPath)
+  for (const [nth, proxy] of httpProxies.entries()) {
+    const name = proxy.program
+    const port = await startProxy(t, proxy, hub)
+    const send = openClient(t, { httpsPort: port, caPath: hub.caPath })
+    const [first, second] = [`127.0.${nth + 1}.1`, `127.0.${nth + 1}.2`]
+    const guess = async (from: string, spoofed: object = {}) => {
+      const headers = { host, 'x-hub-page': '1', origin: publicUrl, ...spoofed }
+      const body = { email: `user-${Math.random()}@radio.example`, password }
+      return (await send('POST', '/auth/session', { body, headers, from })).status
+    }
+    t.equal((await send('GET', '/health', { headers: { host }, from: first })).status, 200, name)
+    // 401: the page of the public URL may ask, and the password is wrong.
+    t.equal(await guess(first), 401, name)
+    t.equal(await guess(first, { 'x-forwarded-for': '203.0.113.1', forwarded: 'for=203.0.113.2' }), 401, name)
+    t.equal(await guess(first, { 'x-forwarded-for': '203.0.113.3', forwarded: 'for=203.0.113.4' }), 429, name)
+    t.equal(await guess(second), 401, `${name}: another client`)
+
+    const client = await connectAsync(`wss://127.0.0.1:${port}/mqtt`, {
+      ...{ username: login.username, password: login.password, clientId: `ws-${name}`, protocolVersion: 4 },
+      ...{ reconnectPeriod: 0, wsOptions: { ca, localAddress: second, headers: { host } } },
+    })
+    t.teardown(() => client.endAsync(true))
+    t.match(await client.subscribeAsync('radio/#', { qos: 1 }), [{ qos: 1 }], name)
+    const clients = await hub.ask<{ clientId: string; address: string }[]>('clients.list')
+    t.match(
+      clients.find(({ clientId }) => clientId === `ws-${name}`),
+      { address: second },
+      name,
+    )
+  }
+})
+
+t.test('the TCP proxies of the page lead to the MQTT port', { skip }, async (t) => {
+  const home = await temporaryDirectory(t)
+  const settings = { proxyProtocol: true, proxyFrom: ['127.0.0.1'] }
+  await writeFile(join(home, 'hub.json'), JSON.stringify(settings))
+  const behind = await startTestHub(t, { HUB_CONFIG: join(home, 'hub.json') })
+  const plain = await startTestHub(t)
+  for (const [proxy, hub, scheme, address] of [
+    [nginxStream, behind, 'mqtts', '127.0.0.9'],
+    [stunnel, plain, 'mqtt', '127.0.0.1'],
+  ] as const) {
+    const port = await startProxy(t, proxy, hub)
+    const login = await hub.subscriber('radio/#')
+    const client = await connectAsync(`${scheme}://127.0.0.1:${port}`, {
+      ...{ username: login.username, password: login.password, clientId: 'a', protocolVersion: 4 },
+      ...{
+        reconnectPeriod: 0,
+        ca: readFileSync(hub.caPath),
+        servername: 'localhost',
+        localAddress: '127.0.0.9',
+      },
+    } as Parameters<typeof connectAsync>[1])
+    t.teardown(() => client.endAsync(true))
+    t.match(await client.subscribeAsync('radio/#', { qos: 1 }), [{ qos: 1 }], proxy.program)
+    t.match(await hub.ask('clients.list'), [{ clientId: 'a', address }], proxy.program)
+  }
+})
+
+/** Starts a proxy in front of a node. Resolves with its port when it accepts connections. */
+async function startProxy(t: Test, proxy: Proxy, hub: TestHub): Promise<number> {
+  const home = await temporaryDirectory(t)
+  const { cert, key } = await ensureDevelopmentCertificates(join(hub.home, 'certs'))
+  await writeFile(join(home, 'both.pem'), Buffer.concat([readFileSync(cert), readFileSync(key)]))
+  const port = await freePort()
+  const file = join(home, 'proxy.conf')
+  await writeFile(file, proxy.configuration({ port, hub, home, cert, key }))
+  const child = spawn(proxy.program, proxy.args(file), { stdio: ['ignore', 'ignore', 'pipe'] })
+  let output = ''
+  child.stderr.on('data', (chunk) => {
+    output += chunk
+  })
+  const ended = once(child, 'exit')
+  t.teardown(async () => {
+    child.kill('SIGKILL')
+    await ended
+  })
+  while (!(await accepts(port))) {
+    if (child.exitCode !== null) throw new Error(`${proxy.program} ended: ${output}`)
+    await delay(20)
+  }
+  return port
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = createConnection(port, '127.0.0.1')
+    socket.once('connect', () => resolve(true)).once('error', () => resolve(false))
+    socket.once('connect', () => socket.destroy())
+  })
+}
