@@ -1,14 +1,17 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { connectAsync } from 'mqtt'
 import t, { type Test } from 'tap'
 import { connect, connectPublisher } from '../../clients.ts'
+import { subscribe } from '../../conformance/peers.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { control, controlTopic, playing, playingTopic, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
+import { rawClient } from '../../raw-client.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onStore } from '../../stores.ts'
 
 /* A house whose own mosquitto is connected to the hub, with the configuration of docs/bridges.md. */
 
@@ -71,6 +74,52 @@ t.test('mosquitto as a bridge, both ways, over restarts of both', { skip: withou
   const plain = await connect(t, hub, reader)
   await plain.client.subscribeAsync(playingTopic(livestream), { qos: 1 })
   t.equal((await plain.received.until(() => true)).json.title, 'the hub was away')
+})
+
+t.test('the notifications of a bridge are dropped, and nobody is told', async (t) => {
+  const hub = await startTestHub(t)
+  const writer = await hub.publisher([institution])
+  const reports = await connect(t, hub, writer)
+  await reports.client.subscribeAsync(`feedback/${institution}`, { qos: 1 })
+  for (const login of [writer, await hub.subscriber('radio/#')]) {
+    const topic = '$SYS/broker/connection/house.radio/state'
+    const client = await rawClient(t, hub.mqttPort, await readFile(hub.caPath))
+    const { returnCode } = await client.connect({
+      ...{ clientId: `house-${login.username}`, clean: false, bridgeMode: true },
+      ...{ username: login.username, password: Buffer.from(login.password) },
+      will: { topic, payload: Buffer.from('0'), qos: 1, retain: true },
+    })
+    t.equal(returnCode, 0)
+    client.send({ cmd: 'publish', topic, payload: '1', qos: 1, retain: true, dup: false, messageId: 1 })
+    await client.next('puback')
+    await client.settled()
+    client.socket.destroy()
+  }
+  const publisher = await connectPublisher(t, hub, writer, institution)
+  await publisher.publish(playing(livestream))
+  t.equal((await reports.received.until(() => true)).json.outcome, 'published', 'the first report')
+  t.notOk(hub.lines.some(({ msg }) => msg === 'publish denied and dropped'))
+})
+
+onStore('redis', 'a bridge on one node is told of what an operator clears on another', async (t, store) => {
+  const [here, there] = await Promise.all([startTestHub(t, store), startTestHub(t, store)])
+  const login = await here.subscriber('radio/#')
+  const writer = await here.publisher([institution])
+  const client = await rawClient(t, here.mqttPort, await readFile(here.caPath))
+  await client.connect({
+    ...{ clientId: 'house', clean: true, bridgeMode: true },
+    ...{ username: login.username, password: Buffer.from(login.password) },
+  })
+  subscribe(client, 1, { 'radio/#': 0 })
+  await client.next('suback')
+  const publisher = await connectPublisher(t, here, writer, institution)
+  await publisher.publish(playing(livestream))
+  t.equal((await client.next('publish')).retain, true)
+  const topic = playingTopic(livestream)
+  await there.until(async () => (await there.ask<object[]>('retained.list', { filter: topic })).length === 1)
+  await there.ask('retained.clear', { topic })
+  const ended = await client.next('publish', 1)
+  t.same([ended.topic, ended.payload.length, ended.retain], [topic, 0, true])
 })
 
 const began = Date.now()
