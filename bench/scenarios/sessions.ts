@@ -30,7 +30,7 @@ const comparisons: Record<string, { compare: ReturnType<typeof on>; about: strin
     compare: on(stores, crash),
     about:
       '**crash**: a node is killed (`kill -9`) while --crashed persistent sessions are connected, and started again. All of ' +
-      'them return, --atonce at the same time, beside a healthy publisher and subscriber.',
+      'them return at once, beside a healthy publisher and subscriber.',
   },
   start: {
     compare: on(stores, starting),

@@ -8,7 +8,7 @@ import type { commands as publisherCommands } from '../load/publishers.ts'
 import { startNode } from '../node.ts'
 import { freePort, prepareGround } from '../peers/ground.ts'
 import { nodeEnv } from '../peers/hub.ts'
-import { counted, type Sample, single } from '../scenario.ts'
+import { counted, type Options, type Sample, single } from '../scenario.ts'
 import { type Part, roomFor, type Store } from './part.ts'
 
 export const crashFigures = {
@@ -31,7 +31,7 @@ export const crash: Part<Store> = async (store, options, say) => {
   const count = single(options, 'crashed')
   const samples: Sample[] = []
   for (let run = 1; run <= single(options, 'runs'); run++) {
-    const figures = await once(store, count, single(options, 'atonce'))
+    const figures = await once(store, count, options)
     if (!figures) return []
     say(`${store.name}: run ${run}: ${JSON.stringify(figures)}`)
     const name = `${counted(count, 'persistent session')} return after kill -9`
@@ -40,7 +40,7 @@ export const crash: Part<Store> = async (store, options, say) => {
   return samples
 }
 
-async function once(store: Store, count: number, atOnce: number) {
+async function once(store: Store, count: number, options: Options) {
   const ground = await prepareGround()
   const stops: (() => Promise<unknown>)[] = [ground.remove]
   try {
@@ -83,10 +83,14 @@ async function once(store: Store, count: number, atOnce: number) {
     await pair.ask('start', { address, publisher: logins.healthy, subscriber, livestream })
     await delay(2_000)
     await pair.ask('begin', { name: 'alone' })
-    await delay(5_000)
+    await delay(single(options, 'seconds') * 1000)
     const before = await node.usage()
     await pair.ask('begin', { name: 'beside' })
-    const { ms } = await crowd.ask('comeBack', { resume: false, atOnce, subscribes: false })
+    const { ms } = await crowd.ask('comeBack', {
+      resume: false,
+      atOnce: count,
+      subscribes: false,
+    })
     await pair.ask('begin', { name: 'after' })
     const after = await node.usage()
     const { events } = await pair.ask('finish', { pushed: false })

@@ -26,7 +26,7 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
 })
 
-t.test('sessions: four comparisons, each kind beside the one that it is measured by', async (t) => {
+t.test('sessions: five comparisons, each kind beside the one that it is measured by', async (t) => {
   const sizes = [
     '--offline',
     '0,3',
@@ -36,6 +36,8 @@ t.test('sessions: four comparisons, each kind beside the one that it is measured
     '3',
     '--topics',
     '12',
+    '--crashed',
+    '3',
     '--sessions',
     '3',
   ]
@@ -51,14 +53,18 @@ t.test('sessions: four comparisons, each kind beside the one that it is measured
       '3 connected persistent sessions, QoS 1',
       '3 clean sessions subscribe, 12 topics',
       '3 persistent sessions return, 12 topics',
+      '3 persistent sessions return after kill -9',
       'start: an empty store',
       'start: 3 sessions, 20 events before',
     ],
   )
-  const [, offline, , connected, , returned, , started] = rows.map((row: { figures: object }) => row.figures)
+  const [, offline, , connected, , returned, crashed, , started] = rows.map(
+    (row: { figures: object }) => row.figures,
+  )
   t.match(offline, { cpuTimes: Number, acknowledged: 100 })
   t.match(connected, { deliveryTimes: Number, deliveryLost: 0 })
   t.match(returned, { servedTimes: Number, missing: 0 })
+  t.match(crashed, { back: Number, pairLost: 0 })
   t.match(started, { readyMore: Number })
 })
 
