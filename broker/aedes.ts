@@ -7,12 +7,15 @@ import { connackCode } from './connection/protocol.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
-  /** Resolves with the return code of the CONNACK. Rejects if the store fails. */
+  /**
+   * Resolves with the return code of the CONNACK. Undefined, or a rejection because the store fails: the connection is
+   * closed without CONNACK. Clients then try again by themselves; after a CONNACK, many do not.
+   */
   logIn(
     client: Client,
     clientId: string,
     login: { username: string | undefined; password: Buffer | undefined },
-  ): Promise<number>
+  ): Promise<number | undefined>
   /** Aedes calls this when it has sent the CONNACK. */
   ready(client: Client): void
   /** Decides about a client's next PUBLISH, in the order of arrival. True: Aedes acknowledges the PUBLISH. */
@@ -63,10 +66,14 @@ export async function openAedes(parts: {
         username: username === undefined ? undefined : String(username),
         password: password ? Buffer.from(password) : undefined,
       }
-      decisions.logIn(clientOf(from), from.id, login).then(
-        (returnCode) =>
-          returnCode === connackCode.accepted ? done(null, true) : done(refusal(returnCode), false),
-        () => done(refusal(connackCode.serverUnavailable), false),
+      const client = clientOf(from)
+      decisions.logIn(client, from.id, login).then(
+        (returnCode) => {
+          if (returnCode === undefined) client.connection.destroy()
+          else if (returnCode === connackCode.accepted) done(null, true)
+          else done(refusal(returnCode), false)
+        },
+        () => client.connection.cut('error', 'the log-in could not be stored'),
       )
     },
     authorizePublish: (from, packet, done) => {

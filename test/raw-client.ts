@@ -40,19 +40,21 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
         clearTimeout(timer)
         changed.delete(check)
       }
-      const timer = setTimeout(() => {
+      const fail = () => {
         done()
         const last = packets.slice(-20).map(({ cmd }) => cmd)
         const seen = `${packets.length} packets, the last: ${last.join(' ')}${closed ? ', closed' : ''}`
         reject(new Error(`no ${what} within ${patienceMs} ms; seen: ${seen}`))
-      }, patienceMs)
+      }
+      const timer = setTimeout(fail, patienceMs)
       const check = () => {
         const result = look()
-        if (result === undefined) return
+        if (result === undefined) return closed ? fail() : undefined
         done()
         resolve(result)
       }
       changed.add(check)
+      if (closed) check()
     })
   }
 
@@ -64,16 +66,14 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
     },
     /** CONNECT with the given fields; resolves with the CONNACK. */
     async connect(fields: Record<string, unknown> = {}) {
-      const base = {
-        cmd: 'connect',
-        protocolId: 'MQTT',
-        protocolVersion: 4,
-        clean: true,
-        clientId: 'raw',
-        keepalive: 0,
-      }
-      this.send({ ...base, ...fields } as Packet)
+      this.send(connectPacket(fields))
       return this.next('connack')
+    },
+    /** CONNECT with the given fields; resolves with all packets that come before the broker closes the connection. */
+    async connectInVain(fields: Record<string, unknown> = {}): Promise<readonly Packet[]> {
+      this.send(connectPacket(fields))
+      await this.closed()
+      return packets
     },
     /** Resolves with the `index`th packet of a kind, counted from 0. */
     next<Command extends Packet['cmd']>(cmd: Command, index = 0) {
@@ -97,4 +97,16 @@ export async function rawClient(t: Pick<Test, 'teardown'>, port: number, ca?: Bu
       await this.next('pingresp', before)
     },
   }
+}
+
+function connectPacket(fields: Record<string, unknown>): Packet {
+  const base = {
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clean: true,
+    clientId: 'raw',
+    keepalive: 0,
+  }
+  return { ...base, ...fields } as Packet
 }

@@ -47,8 +47,11 @@ export function createLogIn(parts: {
   const { refuse, refuseTooManySessions } = createRefusals({ claims, log, metrics })
 
   return {
-    /** Decides about a log-in: resolves with the return code of its CONNACK. Rejects when the store fails. */
-    async admit(client: Client, clientId: string, login: Login): Promise<number> {
+    /**
+     * Decides about a log-in: resolves with the return code of its CONNACK. Undefined: the client gets none, because it
+     * is gone, or the node is going. Rejects when the store fails.
+     */
+    async admit(client: Client, clientId: string, login: Login): Promise<number | undefined> {
       try {
         const admitted = letIn(client, clientId, login)
         running.add(admitted)
@@ -70,7 +73,11 @@ export function createLogIn(parts: {
     },
   }
 
-  async function letIn(client: Client, clientId: string, { username, password }: Login): Promise<number> {
+  async function letIn(
+    client: Client,
+    clientId: string,
+    { username, password }: Login,
+  ): Promise<number | undefined> {
     const { connection } = client
     const { remoteAddress } = connection
     const origin = originOf(remoteAddress).address
@@ -95,7 +102,7 @@ export function createLogIn(parts: {
       if (returnCode !== connackCode.accepted) return returnCode
       isIn = !connection.destroyed && !isClosing()
     } catch (error) {
-      if (error instanceof ClientGone) return connackCode.serverUnavailable
+      if (error instanceof ClientGone) return undefined
       if (error instanceof TooManySessions) return refuseTooManySessions(client, principal)
       if (!(error instanceof ForeignSession)) throw error
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
@@ -108,7 +115,7 @@ export function createLogIn(parts: {
         logInDone()
       }
     }
-    if (!isIn) return connackCode.serverUnavailable
+    if (!isIn) return undefined
     log.info({ clientId, username, remoteAddress, resumed: connection.sessionPresent }, 'client connected')
     return connackCode.accepted
   }
@@ -118,11 +125,11 @@ export function createLogIn(parts: {
     clientId: string,
     principal: Principal,
     username: string | undefined,
-  ): Promise<number> {
+  ): Promise<number | undefined> {
     const { connection } = client
     const { clean = true } = connection.request ?? {}
     if (!clean) await turns.enter('logIn', originOf(connection.remoteAddress).address)
-    if (connection.destroyed || isClosing()) return connackCode.serverUnavailable
+    if (connection.destroyed || isClosing()) return undefined
     if (!claims.admits(clientId, principal)) {
       return refuse(client, 'client-id', connackCode.identifierRejected, username)
     }
