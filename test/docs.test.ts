@@ -178,6 +178,18 @@ test('events of the examples would be published', async (t) => {
   t.same(sorted(seen), sorted(eventKinds.map(({ name }) => name)), 'one of each kind')
 })
 
+test('examples have ISNIs and UPCs with the right check digit', async (t) => {
+  const samples = readdirSync(join(root, 'test/samples/accepted')).map(
+    (name) => `test/samples/accepted/${name}`,
+  )
+  const texts = [...pages.values(), ...samples.map(read)].join('\n')
+  const isnis = found(texts, /"isni": "([^"]+)"/g)
+  const upcs = found(texts, /"upc": "([^"]+)"/g)
+  t.ok(isnis.size > 0 && upcs.size > 0)
+  for (const isni of isnis) t.ok(isIsni(isni), `${isni} is an ISNI (ISO 27729, ISO/IEC 7064 MOD 11-2)`)
+  for (const upc of upcs) t.ok(isGtin(upc), `${upc} is a UPC or EAN (GS1)`)
+})
+
 test('the README shows the commands that npm start prints', async (t) => {
   const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)
@@ -203,6 +215,21 @@ test('files of the configuration example are accepted', async (t) => {
     t.ok(found(operators, /`(HUB_[A-Z_]+)`/g).has(variable), `${key} is a setting`)
   }
 })
+
+function isIsni(text: string): boolean {
+  if (!/^\d{15}[\dX]$/.test(text)) return false
+  const sum = [...text.slice(0, 15)].reduce((sum, digit) => (sum + Number(digit)) * 2, 0)
+  const check = (12 - (sum % 11)) % 11
+  return text.at(-1) === (check === 10 ? 'X' : String(check))
+}
+
+function isGtin(text: string): boolean {
+  if (!/^(\d{12}|\d{13})$/.test(text)) return false
+  const sum = [...text]
+    .reverse()
+    .reduce((sum, digit, index) => sum + Number(digit) * (index % 2 === 0 ? 1 : 3), 0)
+  return sum % 10 === 0
+}
 
 /** The shipped source files. Operators see only the log messages of these. */
 function productFiles(): string[] {

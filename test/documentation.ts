@@ -48,6 +48,8 @@ export function startProgram(
 
   return {
     lines,
+    /** Resolves with the exit code when the program has ended. */
+    ended: ended.then(() => child.exitCode),
     /** Resolves with the first line that matches. Rejects if the program ends without one. */
     line(pattern: RegExp): Promise<RegExpExecArray> {
       return new Promise((resolve, reject) => {

@@ -1,0 +1,278 @@
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { symlink, writeFile } from 'node:fs/promises'
+import { connect } from 'node:net'
+import { join } from 'node:path'
+import { connect as connectSecurely, createServer, type TLSSocket } from 'node:tls'
+import { generate } from 'mqtt-packet'
+import t, { type Test } from 'tap'
+import { connectPublisher } from '../../clients.ts'
+import { codeBlock, readPage, startProgram } from '../../documentation.ts'
+import { institutions, playing, playingTopic, station } from '../../events.ts'
+import { projectFile } from '../../root.ts'
+import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+
+/*
+ * Runs the clients of docs/publishers.md and docs/subscribers.md as they stand there, behind a door that answers for the
+ * hub with CONNACK 3, or with a message that nobody can read.
+ */
+
+const [own = '', foreign = ''] = institutions
+const goPath = '/usr/share/gocode'
+const hasGo = existsSync(`${goPath}/src/github.com/eclipse/paho.mqtt.golang`) && works('go', 'version')
+/** Every Python here with a paho of its own: Debian's 1.6, and 2 where `PAHO2_PYTHON` or the PATH has it. */
+const pythons = [process.env.PAHO2_PYTHON, '/usr/bin/python3', 'python3'].flatMap((python) => {
+  const version = python === undefined ? undefined : pahoOf(python)
+  return python === undefined || version === undefined ? [] : [{ python, version }]
+})
+const kinds = [
+  { name: 'mqtt.js', language: 'js', file: 'mjs', command: [process.execPath] },
+  ...[...new Map(pythons.map((one) => [one.version, one])).values()].map(({ python, version }) => ({
+    ...{ name: `paho ${version}`, language: 'python', file: 'py', command: [python] },
+  })),
+]
+const skip =
+  pythons.length === 0 && 'NOT TESTED: there is no Python with paho (apt-get install python3-paho-mqtt)'
+
+t.test(
+  'listeners come back, outlast a bad message, and end when their credential does',
+  { skip },
+  async (t) => {
+    const home = await temporaryDirectory(t)
+    let hub = await startTestHub(t, {}, home)
+    const door = await openDoor(t, hub)
+    const login = await hub.subscriber(`radio/${station().id}/#`)
+    const listeners = await Promise.all(
+      kinds.map((kind) => start(t, kind, { page: 'subscribers.md', having: 'track.playing', door, login })),
+    )
+    await door.refusals(listeners.length * 2)
+    door.open()
+    let publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    const all = (pattern: RegExp) => Promise.all(listeners.map(({ line }) => line(pattern)))
+    await publisher.publish(playing(station(), { title: 'After a refusal' }))
+    await all(/After a refusal/)
+    for (const payload of [
+      'no JSON',
+      '{"event":"de.org.hub.v1.radio.track.playing","start":"x","title":"\\ud83c"}',
+      '7',
+    ]) {
+      door.send(
+        generate({
+          cmd: 'publish',
+          topic: playingTopic(station()),
+          payload,
+          qos: 0,
+          dup: false,
+          retain: false,
+        }),
+      )
+    }
+    await publisher.publish(playing(station(), { title: 'After bad messages' }))
+    await all(/After bad messages/)
+    await hub.close()
+    hub = await startTestHub(t, {}, home)
+    door.leadTo(hub)
+    publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+    await publisher.publish(playing(station(), { title: 'After a restart' }))
+    await all(/After a restart/)
+    await hub.ask('credentials.revoke', { username: login.username })
+    t.same(
+      await Promise.all(listeners.map(({ ended }) => ended)),
+      listeners.map(() => 1),
+    )
+  },
+)
+
+t.test('publishers come back after a refusal, and end with the report', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const door = await openDoor(t, hub)
+  const login = await hub.publisher([own])
+  const publishers = await Promise.all(
+    [...kinds, ...(await goProgram(t))].map((kind) =>
+      start(t, kind, { page: 'publishers.md', having: 'track.playing', door, login }),
+    ),
+  )
+  await door.refusals(publishers.length * 2)
+  door.open()
+  await Promise.all(publishers.map(({ line }) => line(/^published de\.org\.hub\.v1\.radio\.track\.playing/)))
+  t.same(
+    await Promise.all(publishers.map(({ ended }) => ended)),
+    publishers.map(() => 0),
+  )
+})
+
+for (const [what, loginOf] of [
+  ['a filter that is denied', (hub: TestHub) => hub.publisher([foreign])],
+  ['a wrong password', async (hub: TestHub) => ({ ...(await hub.publisher([own])), password: 'wrong' })],
+] as const) {
+  t.test(`publishers end with an error at ${what}`, { skip }, async (t) => {
+    const hub = await startTestHub(t)
+    const door = await openDoor(t, hub)
+    door.open()
+    const login = await loginOf(hub)
+    const started = [...kinds, ...(await goProgram(t))].map((kind) =>
+      start(t, kind, { page: 'publishers.md', having: 'track.playing', door, login }),
+    )
+    const publishers = await Promise.all(started)
+    t.same(
+      await Promise.all(publishers.map(({ ended }) => ended)),
+      publishers.map(() => 1),
+    )
+  })
+}
+
+t.test('listeners end with an error at a filter that is denied', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const door = await openDoor(t, hub)
+  door.open()
+  const login = await hub.subscriber(`radio/${station(1, 0).id}/#`)
+  const listeners = await Promise.all(
+    kinds.map((kind) => start(t, kind, { page: 'subscribers.md', having: 'track.playing', door, login })),
+  )
+  t.same(
+    await Promise.all(listeners.map(({ ended }) => ended)),
+    listeners.map(() => 1),
+  )
+})
+
+interface Kind {
+  name: string
+  language: string
+  file: string
+  command: string[]
+}
+
+/** Starts a program of a page, and tells when it ends, with its exit code. */
+async function start(
+  t: Test,
+  { language, file, command }: Kind,
+  { page, having, door, login }: { page: string; having: string; door: Door; login: Issued },
+) {
+  const cwd = await temporaryDirectory(t)
+  await symlink(projectFile('node_modules'), join(cwd, 'node_modules'))
+  const text = codeBlock(readPage(page), language, language === 'js' ? `connect({` : having)
+  // Programs that run side by side have client ids of their own.
+  await writeFile(join(cwd, `program.${file}`), text.replace(/studio-\d/, `studio-${Math.random()}`))
+  const typed = file === '' ? command : [...command, `program.${file}`]
+  const env = {
+    ...{
+      PATH: process.env.PATH ?? '',
+      LANG: 'C.UTF-8',
+      HOST: 'localhost',
+      PORT: String(door.port),
+      CA: door.ca,
+    },
+    ...{ INSTITUTION: own, LIVESTREAM: station().id, PUB_USER: login.username, PUB_PASSWORD: login.password },
+    ...{ SUB_USER: login.username, SUB_PASSWORD: login.password },
+  }
+  return startProgram(t, typed, { cwd, env })
+}
+
+/** Compiles the program in Go, where Go and its paho are. */
+async function goProgram(t: Test): Promise<Kind[]> {
+  if (!hasGo) return []
+  const cwd = await temporaryDirectory(t)
+  await writeFile(join(cwd, 'publish.go'), codeBlock(readPage('publishers.md'), 'go', 'package main'))
+  const env = { ...process.env, GO111MODULE: 'off', GOPATH: goPath }
+  execFileSync('go', ['build', '-o', 'publish', 'publish.go'], { cwd, env })
+  return [{ name: 'paho for Go', language: 'go', file: '', command: [join(cwd, 'publish')] }]
+}
+
+type Door = Awaited<ReturnType<typeof openDoor>>
+
+/** A TLS port with the certificate of a node. Refuses connections with CONNACK 3 first, then leads to the node. */
+async function openDoor(t: Test, hub: TestHub) {
+  const certificate = (name: string) => readFileSync(join(hub.home, 'certs', name))
+  const inside = new Set<TLSSocket>()
+  let { mqttPort } = hub
+  let isRefusing = true
+  let refused = 0
+  let noticed = () => {}
+  const server = createServer(
+    { key: certificate('server-key.pem'), cert: certificate('server.pem') },
+    (client) => {
+      client.on('error', () => {})
+      client.once('data', (first) => {
+        if (isRefusing) {
+          client.end(generate({ cmd: 'connack', returnCode: 3, sessionPresent: false }))
+          refused++
+          noticed()
+          return
+        }
+        passOn(client, first)
+      })
+    },
+  )
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => {
+    for (const client of inside) client.destroy()
+    server.close()
+  })
+  const address = server.address()
+
+  function passOn(client: TLSSocket, first: Buffer): void {
+    const socket = connect(mqttPort, '127.0.0.1')
+    const node = connectSecurely({
+      socket,
+      host: 'localhost',
+      servername: 'localhost',
+      ca: certificate('ca.pem'),
+    })
+    node.on('error', () => client.destroy())
+    socket.on('error', () => client.destroy())
+    node.on('close', () => client.destroy())
+    client.on('close', () => {
+      inside.delete(client)
+      node.destroy()
+    })
+    inside.add(client)
+    node.write(first)
+    client.pipe(node)
+    node.pipe(client)
+  }
+
+  return {
+    port: typeof address === 'object' ? (address?.port ?? 0) : 0,
+    ca: hub.caPath,
+    /** Resolves when so many connections were refused. */
+    refusals: (count: number) =>
+      new Promise<void>((resolve) => {
+        noticed = () => refused >= count && resolve()
+        noticed()
+      }),
+    /** Leads to the node from now on. */
+    open(): void {
+      isRefusing = false
+    },
+    /** Sends bytes to every client that is in. */
+    send(bytes: Buffer): void {
+      for (const client of inside) client.write(bytes)
+    },
+    leadTo(next: TestHub): void {
+      mqttPort = next.mqttPort
+    },
+  }
+}
+
+function works(program: string, ...args: string[]): boolean {
+  try {
+    execFileSync(program, args, { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+}
+
+function pahoOf(python: string): string | undefined {
+  try {
+    const asked = 'import paho.mqtt; print(paho.mqtt.__version__)'
+    return execFileSync(python, ['-c', asked], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return undefined
+  }
+}
