@@ -28,6 +28,7 @@ import { createInbox } from './broker/publish.ts'
 import { createTakeOver } from './broker/take-over.ts'
 import { openCertificates } from './certs/open.ts'
 import { brokerLimits } from './config/broker-limits.ts'
+import { type CaFiles, openCaFiles } from './config/ca-files.ts'
 import { type Config, isSampleFeed, trialSettings } from './config/config.ts'
 import { ensureDataDirectory, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
@@ -47,6 +48,7 @@ import type { Log } from './telemetry/log.ts'
 import { createMetrics } from './telemetry/metrics.ts'
 import { startTrend } from './telemetry/trend.ts'
 import { createFeedSource } from './validator/feed/feed-source.ts'
+import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
@@ -115,8 +117,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
   metrics.watchCertificate(certificates.notAfter)
+  const cas = await openCaFiles(config, log)
+  open.cas = cas
   const takeOver = createTakeOver(formerWork)
-  const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver })
+  const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver, redisCa: cas.redis })
   const { store, nodes, state: storeState } = opened
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
@@ -127,6 +131,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     intervalMs: config.feedInterval * 1000,
     canaries: config.feedCanaries,
     isSample: isSampleFeed,
+    fetchImpl: createFeedFetch(cas.feed),
     ...{ store, nodes, log, clock, stopping: options.stopping },
   })
   open.feed = feed
@@ -180,10 +185,27 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    ...{ config, store, journal: fanout.journal, nodes, calls, repetitions, version, clock, log, metrics },
+    ...{
+      config,
+      ca: cas.push,
+      store,
+      journal: fanout.journal,
+      nodes,
+      calls,
+      repetitions,
+      version,
+      clock,
+      log,
+      metrics,
+    },
     tokenFor: createServiceTokens(accounts.tokens.issueService, () => accounts.keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
-    tellContact: createContactMail({ store, server: config.smtp, log, publicUrl: () => reached.publicUrl }),
+    tellContact: createContactMail({
+      store,
+      server: mailServer(config, cas),
+      log,
+      publicUrl: () => reached.publicUrl,
+    }),
     sockets: socketsWithin(connections.outgoing),
   })
   open.deliveries = deliveries
@@ -217,7 +239,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   void credentials.revokeExpiredAtStart()
   await broker.start()
   return {
-    ...{ config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },
+    ...{ cas, config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },
     ...{ audit, credentials, calls, lastUses },
     ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, paths },
   }
@@ -271,7 +293,11 @@ async function listen(
       ...{ maxPacketBytes: config.maxPacket, maxConnectBytes: config.maxConnectPacket },
       feed: feed.current,
       logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
-      resetMail: createResetMail({ server: config.smtp, log, publicUrl: () => reached.publicUrl }),
+      resetMail: createResetMail({
+        server: mailServer(config, parts.cas),
+        log,
+        publicUrl: () => reached.publicUrl,
+      }),
       ...{ subscriptions: deliveries.subscriptions, deliveries },
       checkUrl: (url) =>
         checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: reached.publicUrl }),
@@ -320,6 +346,10 @@ async function listen(
   }
 }
 
+function mailServer({ smtp }: Config, { smtp: ca }: CaFiles) {
+  return smtp && { ...smtp, ca }
+}
+
 /** The parts of a node that are open so far. */
 interface Open {
   mqtt?: Closable
@@ -336,6 +366,7 @@ interface Open {
   nodes?: Nodes
   store?: Closable
   certificates?: Closable
+  cas?: Closable
 }
 
 interface Closable {
@@ -347,6 +378,7 @@ async function closeAll(open: Open, log: Log): Promise<void> {
   const delivered = open.deliveries?.stop()
   await open.bridge?.stop()
   open.certificates?.close()
+  open.cas?.close()
   open.feed?.close()
   open.credentials?.close()
   await open.broker?.close()

@@ -83,6 +83,7 @@ const smtp = Type.Object(
     user: Type.Optional(text()),
     password: Type.Optional(text()),
     from: text(),
+    ca: Type.Optional(text()),
   },
   { additionalProperties: false, description: 'an object with host and from' },
 )
@@ -107,6 +108,7 @@ const settings = {
   tlsCa: text(),
   feed: formatted('feed', 'a path, or an https URL without user and password'),
   feedInterval: whole(1, 86_400),
+  feedCa: text(),
   redisUrl: formatted('redis-url', 'a URL like redis://host:6379/0 or rediss://host'),
   redisReplicas: whole(0),
   pushAllowPrivate: flag(),
@@ -181,6 +183,7 @@ export type Config = Readonly<
     /** Unset: 1 with Sentinels, otherwise 0. */
     redisReplicas: number
     pushCa?: string
+    feedCa?: string
     plugins: readonly PluginTarget[]
     /** The load balancers that may send PROXY headers. Empty: any. */
     proxyFrom: readonly string[]
@@ -304,8 +307,19 @@ const shortList = 10
 
 /** Fills in values that result from other settings, and makes paths absolute. */
 function complete(merged: Merged, cwd: string): Config {
-  const { publicUrl, publicPage, tlsCert, tlsKey, tlsCa, pushCa, smtp, redis, redisReplicas, ...rest } =
-    merged
+  const {
+    publicUrl,
+    publicPage,
+    tlsCert,
+    tlsKey,
+    tlsCa,
+    pushCa,
+    feedCa,
+    smtp,
+    redis,
+    redisReplicas,
+    ...rest
+  } = merged
   return {
     ...rest,
     redisReplicas: redisReplicas ?? (redis?.sentinels === undefined ? 0 : 1),
@@ -321,11 +335,17 @@ function complete(merged: Merged, cwd: string): Config {
       ...(target.driver !== undefined && { driver: resolve(cwd, target.driver) }),
     })),
     ...(pushCa !== undefined && { pushCa: resolve(cwd, pushCa) }),
+    ...(feedCa !== undefined && { feedCa: resolve(cwd, feedCa) }),
     ...(redis !== undefined && {
       redis: { ...redis, ...(redis.ca !== undefined && { ca: resolve(cwd, redis.ca) }) },
     }),
     ...(smtp !== undefined && {
-      smtp: { ...smtp, secure: smtp.secure ?? false, port: smtp.port ?? (smtp.secure ? 465 : 587) },
+      smtp: {
+        ...smtp,
+        ...(smtp.ca !== undefined && { ca: resolve(cwd, smtp.ca) }),
+        secure: smtp.secure ?? false,
+        port: smtp.port ?? (smtp.secure ? 465 : 587),
+      },
     }),
   }
 }

@@ -5,19 +5,20 @@ import { show } from './mask.ts'
 
 /**
  * Does work that depends on a setting. If the work fails, the error names the setting, its value and the expected
- * value.
+ * value. `expectation` may depend on the failure.
  */
 export async function expected<T>(
   setting: string,
   value: unknown,
-  expectation: string,
+  expectation: string | ((cause: unknown) => string),
   work: () => T | Promise<T>,
 ): Promise<T> {
   try {
     return await work()
   } catch (cause) {
     const shown = value === undefined ? 'unset' : show(setting, value)
-    throw new Error(`${setting}: ${shown}, expected ${expectation}`, { cause })
+    const what = typeof expectation === 'string' ? expectation : expectation(cause)
+    throw new Error(`${setting}: ${shown}, expected ${what}`, { cause })
   }
 }
 

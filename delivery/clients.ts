@@ -1,5 +1,5 @@
+import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/config.ts'
-import { readCa } from '../config/expected.ts'
 import type { DriverEnd } from '../telemetry/labelled-counters.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { PluginDriver } from './plugins/driver.ts'
@@ -10,8 +10,10 @@ import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
 /** The two HTTPS clients: one posts to webhooks, one to plugin targets. */
-export async function createClients(parts: {
-  config: Pick<Config, 'pushCa' | 'pushAllowPrivate' | 'serviceAccount'>
+export function createClients(parts: {
+  config: Pick<Config, 'pushAllowPrivate' | 'serviceAccount'>
+  /** A CA that both trust besides the usual ones. */
+  ca: CurrentCa | undefined
   /** Maximum number of unused connections that each client keeps open for its next messages. */
   maxKept: number
   /** Release of the hub, which receivers see in the `User-Agent` header. */
@@ -20,10 +22,9 @@ export async function createClients(parts: {
   /** Called when the process of a driver has ended. */
   driverEnded: (reason: DriverEnd) => void
 }) {
-  const { config, maxKept, version, tokenFor, driverEnded } = parts
-  const { pushCa, serviceAccount } = config
-  const ca = pushCa === undefined ? {} : { ca: await readCa('HUB_PUSH_CA', pushCa) }
-  const client = { ...ca, maxKept, userAgent: `now-playing-hub/${version}` }
+  const { config, ca, maxKept, version, tokenFor, driverEnded } = parts
+  const { serviceAccount } = config
+  const client = { ca, maxKept, userAgent: `now-playing-hub/${version}` }
   const webhooks = createWebhooks({ ...client, allowPrivate: config.pushAllowPrivate })
   // The operator chooses these URLs, and may run the services in-house.
   const targets = createWebhooks({ ...client, allowPrivate: true })

@@ -1,3 +1,4 @@
+import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/config.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -43,6 +44,8 @@ interface PushTrack {
 
 export interface DeliveriesParts {
   config: Config
+  /** A CA that webhooks and plugin targets may have besides the usual ones. */
+  ca?: CurrentCa | undefined
   store: Store
   journal: Journal
   nodes: Nodes
@@ -79,8 +82,8 @@ export async function createDeliveries(parts: DeliveriesParts) {
   })
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
-  const clients = await createClients({
-    ...{ config, maxKept: sockets.kept, version, tokenFor },
+  const clients = createClients({
+    ...{ config, ca: parts.ca, maxKept: sockets.kept, version, tokenFor },
     driverEnded: (reason) => metrics.pluginDriverEnds.inc({ reason }),
   })
   const push = createPush({ subscriptions, post: clients.post, tokenFor, whyClosed, clock })

@@ -1,7 +1,8 @@
 import { chmod, mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/config.ts'
-import { expected } from '../config/expected.ts'
+import { expected, readCa } from '../config/expected.ts'
 import type { Log } from '../telemetry/log.ts'
 import { openEmbeddedStore } from './embedded.ts'
 import type { Damage } from './level/directory.ts'
@@ -9,6 +10,7 @@ import { acceptReplacement, type Replacement, replacementOf } from './level/repa
 import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import type { RedisServer } from './redis/client.ts'
+import { isRefused } from './redis/connection.ts'
 import { moveFormerStore } from './redis/former.ts'
 import { unreadable } from './redis/log.ts'
 import { openRedisStore } from './redis/redis.ts'
@@ -35,8 +37,10 @@ interface OpenStore {
   catchUp(): Promise<void>
 }
 
-/** Callbacks of the code that uses the store. */
+/** What the code that uses the store hands in. */
 interface Handlers {
+  /** The CA that Redis is checked with. Undefined: those that Node.js knows. */
+  redisCa?: CurrentCa | undefined
   /** Called when this node has missed changes, and must load everything again. */
   onGap: (reason: Error) => void
   /**
@@ -57,21 +61,22 @@ export function openStore(
   log: Log,
   handlers: Handlers,
 ): Promise<OpenStore> {
-  const server = redisServerOf(config)
+  const server = redisServerOf(config, handlers.redisCa)
   return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
 /** Opens the configured store for a command outside of a node. Rejects if an embedded store is in use, or damaged. */
 export async function openUnused(config: Config): Promise<Store & Dumpable> {
-  const { project, stage, dataDir } = config
-  const server = redisServerOf(config)
+  const { project, stage, dataDir, redis } = config
+  const ca = redis?.ca === undefined ? undefined : await readCa('redis.ca', redis.ca)
+  const server = redisServerOf(config, ca === undefined ? undefined : () => ca)
   return server ? openRedisStore({ server, project, stage }) : openEmbeddedStore(join(dataDir, 'store'))
 }
 
-function redisServerOf({ redisUrl: url, redis }: Config): RedisServer | undefined {
-  return url === undefined && redis === undefined
-    ? undefined
-    : { ...(url !== undefined && { url }), ...redis }
+function redisServerOf({ redisUrl: url, redis }: Config, ca: CurrentCa | undefined): RedisServer | undefined {
+  if (url === undefined && redis === undefined) return undefined
+  const { ca: _path, ...rest } = redis ?? {}
+  return { ...(url !== undefined && { url }), ...rest, ...(ca && { ca }) }
 }
 
 async function openShared(
@@ -104,7 +109,7 @@ async function openShared(
           )
       },
     })
-  let store = await expected(setting, value, 'a Redis that answers', open)
+  let store = await expected(setting, value, redisThat, open)
   try {
     const onMembers = (members: readonly string[]) =>
       log.info({ members }, 'looking whether nodes of the former release run')
@@ -143,6 +148,12 @@ async function openShared(
     await store.close()
     throw error
   }
+}
+
+/** What is expected of Redis instead of this failure. */
+function redisThat(failure: unknown): string {
+  const { cause } = failure instanceof Error ? failure : {}
+  return isRefused(cause) ? `a Redis that ${cause.code}` : 'a Redis that answers'
 }
 
 async function openOwn(

@@ -1,3 +1,4 @@
+import type { CurrentCa } from '../../config/ca-files.ts'
 import type { Config } from '../../config/config.ts'
 import { openStore } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
@@ -17,6 +18,7 @@ export async function openStoreAtStart(
   log: Log,
   of: {
     onGap: (reason: Error) => void
+    redisCa: CurrentCa | undefined
     /** Resolves with whether a former release had written the store. */
     takeOver: (store: Store, log: Log) => Promise<boolean>
   },
@@ -27,6 +29,7 @@ export async function openStoreAtStart(
   let imported: Outcome | undefined
   const opened = await openStore(config, name, log, {
     onGap: of.onGap,
+    redisCa: of.redisCa,
     async prepare(store) {
       const isTakenOver = await of.takeOver(store, log)
       imported = await importWaiting(store, config.dataDir, log)

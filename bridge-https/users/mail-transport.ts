@@ -1,3 +1,6 @@
+import { rootCertificates } from 'node:tls'
+import { type CurrentCa, withCaHint } from '../../config/ca-files.ts'
+
 /** The mail server, as the configuration has it. */
 export interface MailServer {
   host: string
@@ -6,21 +9,27 @@ export interface MailServer {
   from: string
   user?: string | undefined
   password?: string | undefined
+  /** A CA that is trusted besides the usual ones. */
+  ca?: CurrentCa | undefined
 }
 
 const timeoutMs = 20_000
 
 /** Returns a function that sends a mail, and rejects when the server does not take it. */
 export function createMailTransport(server: MailServer) {
-  const transport = openTransport(server)
-
   return async (mail: { to: string; subject: string; lines: readonly string[] }): Promise<void> => {
-    await (await transport).sendMail({
+    // Each mail has a connection of its own, and so the CA of the moment.
+    const transport = await openTransport(server)
+    const sent = transport.sendMail({
       from: server.from,
       // As an object: commas and line breaks in a text could make several addresses.
       to: { name: '', address: mail.to },
       subject: mail.subject,
       text: [...mail.lines, ''].join('\n'),
+    })
+    await sent.catch((error: unknown) => {
+      if (error instanceof Error) error.message = withCaHint(error.message, 'smtp')
+      throw error
     })
   }
 }
@@ -28,7 +37,7 @@ export function createMailTransport(server: MailServer) {
 /** Loads the mail client on demand: most nodes have no mail server. */
 async function openTransport(server: MailServer) {
   const { createTransport } = await import('nodemailer')
-  const { user, password } = server
+  const { user, password, ca } = server
   return createTransport({
     host: server.host,
     port: server.port,
@@ -36,6 +45,7 @@ async function openTransport(server: MailServer) {
     // A password is never sent over a connection without encryption.
     requireTLS: user !== undefined && !server.secure,
     ...(user !== undefined && password !== undefined && { auth: { user, pass: password } }),
+    ...(ca && { tls: { ca: [...rootCertificates, ca()] } }),
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,

@@ -2,6 +2,7 @@ import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
 import { createSecureContext, rootCertificates } from 'node:tls'
+import { type CurrentCa, withCaHint } from '../../config/ca-files.ts'
 import { cut } from '../../event/cut.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
@@ -41,7 +42,7 @@ export type Post = (call: {
 export function createWebhooks(options: {
   allowPrivate: boolean
   /** A CA that the client trusts besides the usual ones, PEM. */
-  ca?: string
+  ca?: CurrentCa | undefined
   /** Value of the `User-Agent` header, like `now-playing-hub/3.0.0`. */
   userAgent: string
   resolve?: Resolve
@@ -50,18 +51,32 @@ export function createWebhooks(options: {
 }) {
   const { allowPrivate, ca, userAgent, resolve, maxKept = Infinity } = options
   const settledRequests = new Set<ClientRequest>()
-  const agent = new KeepingAgent(maxKept, {
-    keepAlive: true,
-    maxFreeSockets: maxIdlePerEndpoint,
-    timeout: idleMs,
-    scheduling: 'lifo',
-    lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-    // One context, to parse the CAs once. Node ignores TLS settings outside the context.
-    secureContext: createSecureContext({
-      ...tlsSettings,
-      ...(ca !== undefined && { ca: [...rootCertificates, ca] }),
-    }),
-  })
+  let trusted = ca?.()
+  let agent = openAgent()
+
+  function openAgent(): KeepingAgent {
+    return new KeepingAgent(maxKept, {
+      keepAlive: true,
+      maxFreeSockets: maxIdlePerEndpoint,
+      timeout: idleMs,
+      scheduling: 'lifo',
+      lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
+      // One context, to parse the CAs once. Node ignores TLS settings outside the context.
+      secureContext: createSecureContext({
+        ...tlsSettings,
+        ...(trusted !== undefined && { ca: [...rootCertificates, trusted] }),
+      }),
+    })
+  }
+
+  /** Returns another agent after the CA was replaced. Connections of the old one end when they have been unused. */
+  function currentAgent(): KeepingAgent {
+    const now = ca?.()
+    if (now === trusted) return agent
+    trusted = now
+    agent = openAgent()
+    return agent
+  }
 
   const post: Post = async (call) => {
     const deadlineAt = performance.now() + call.deadlineMs
@@ -86,7 +101,7 @@ export function createWebhooks(options: {
     return new Promise((resolve) => {
       const sent = request(url, {
         method: 'POST',
-        agent,
+        agent: currentAgent(),
         maxHeaderSize: maxHeaderBytes,
         headers: {
           ...headers,
@@ -208,5 +223,5 @@ function describe(error: Error): string {
   const [, tlsReason] = openSslError.exec(error.message) ?? []
   if (tlsReason !== undefined) return `TLS: ${tlsReason}`
   const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
-  return cut(`${code}${error.message}`, 200)
+  return cut(withCaHint(`${code}${error.message}`, 'push'), 200)
 }

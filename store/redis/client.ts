@@ -1,8 +1,8 @@
-import { readFile } from 'node:fs/promises'
 import { createConnection } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions } from 'ioredis'
+import type { CurrentCa } from '../../config/ca-files.ts'
 import type { Client } from './connection.ts'
 import { type RedisAddress, type Sentinels, watchSentinels } from './sentinels.ts'
 
@@ -21,10 +21,10 @@ export interface RedisServer {
   /** Uses TLS even if the URL does not ask for it. */
   tls?: boolean
   /**
-   * Path of a PEM file with a CA. The client trusts this CA instead of those that Node.js knows. With `ca`, the client
-   * uses TLS, whatever `tls` says.
+   * Returns the CA that the client trusts instead of those that Node.js knows, PEM. It is asked at each connection.
+   * With `ca`, the client uses TLS, whatever `tls` says.
    */
-  ca?: string
+  ca?: CurrentCa
 }
 
 /** Shortest and longest pause between two attempts to connect, milliseconds. */
@@ -41,8 +41,14 @@ const disconnectMs = 500
 export async function createClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('ioredis')
   const { host, port, db, username, password, isTls } = partsOf(server.url)
-  const ca = server.ca === undefined ? undefined : await readFile(server.ca)
-  const tls = isTls || server.tls || ca ? { ...(ca && { ca }) } : undefined
+  const { ca } = server
+  // ioredis reads these settings at each connection.
+  const withCa = {
+    get ca() {
+      return ca?.()
+    },
+  }
+  const tls = ca ? withCa : isTls || server.tls ? {} : undefined
   const user = server.username ?? username
   const secret = server.password ?? password
   const options: RedisOptions = {

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises'
+import { withCaHint } from '../../config/ca-files.ts'
 import { startDeadline } from '../deadline.ts'
 import { Fenced } from '../store.ts'
 import type { Argument, Send } from './script.ts'
@@ -30,6 +31,9 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   const listeners: OnConnection[] = []
   let problem = ''
   let isReady = false
+  /** Redis refuses this client, as it would at each further attempt. Undefined once there was a connection. */
+  let refused: Refused | undefined
+  let wasReady = false
   /** What the listeners know. */
   let isUp = true
   /** Redis has refused a write as a replica, and has taken none since. */
@@ -50,6 +54,8 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
     endHandshake()
     problem = ''
     isReady = true
+    wasReady = true
+    refused = undefined
     upSince = performance.now()
     for (const proceed of waiting) proceed()
   })
@@ -114,6 +120,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
           return await Promise.race([attempt(sendInTime), deadline.over])
         } catch (error) {
           if (deadline.isOver) throw noAnswer(timeoutMs, problem)
+          if (isRefused(error)) throw error
           if (!passesByItself(error)) throw refusal(error)
           note(error)
           await delay(retryMs)
@@ -123,8 +130,11 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
   }
 
   function note(error: unknown): void {
-    problem = textOf(error)
+    problem = withCaHint(textOf(error), 'redis')
     if (/\bREADONLY\b/.test(problem)) isReadOnly = true
+    // Later, the same may pass: the node knew the password once.
+    refused = wasReady ? undefined : refusedBy(problem)
+    if (refused) for (const proceed of waiting) proceed()
   }
 
   function replace(): void {
@@ -135,6 +145,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
 
   async function ready({ over }: Deadline): Promise<void> {
     if (isReady) return
+    if (refused) throw refused
     let proceed = () => {}
     const connected = new Promise<void>((resolve) => {
       proceed = resolve
@@ -146,6 +157,7 @@ export function createConnection(client: Client, limits: { timeoutMs: number; qu
       waiting.delete(proceed)
     }
     if (isClosed) throw new Error('the connection is closed')
+    if (refused) throw refused
   }
 
   async function send(command: string, args: readonly Argument[]): Promise<unknown> {
@@ -199,6 +211,27 @@ function passesByItself(error: unknown): boolean {
   return /\b(LOADING|READONLY|WAIT cannot be used|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|MOVED|ASK|BUSY|UNBLOCKED)\b/.test(
     error.message,
   )
+}
+
+/** Redis has answered, and takes no connection of this client. `code`: what it should do instead. */
+type Refused = Error & { code: string }
+
+const refusals: readonly [problem: RegExp, expected: string][] = [
+  [/\b(WRONGPASS|NOAUTH)\b|invalid password/, 'takes this user and password'],
+  [/No such master/, 'its Sentinels know by this name'],
+  [/may name a CA to trust|altnames|certificate has expired/, 'has a certificate that can be trusted'],
+]
+
+function refusedBy(problem: string): Refused | undefined {
+  const [, code] = refusals.find(([pattern]) => pattern.test(problem)) ?? []
+  return code === undefined
+    ? undefined
+    : Object.assign(new Error(`Redis answered, and refused: ${problem}`), { code })
+}
+
+/** Whether an error says that Redis answered, and takes no connection of this client. */
+export function isRefused(error: unknown): error is Refused {
+  return error instanceof Error && 'code' in error && refusals.some(([, code]) => code === error.code)
 }
 
 /** Whether an error says that Redis refused to write because its memory is full. */

@@ -19,6 +19,8 @@ interface Opinion {
 }
 
 interface Watched {
+  /** For messages. */
+  place: string
   asking: Redis
   /** Subscribed to the messages of the Sentinel. Such a connection takes no questions. */
   listening: Redis
@@ -84,7 +86,7 @@ export function watchSentinels(parts: {
   function watch(address: RedisAddress): void {
     const place = `${address.host}:${address.port}`
     if (watched.has(place)) return
-    const sentinel: Watched = { asking: open(address), listening: open(address) }
+    const sentinel: Watched = { place, asking: open(address), listening: open(address) }
     const { asking, listening } = sentinel
     watched.set(place, sentinel)
     asking.on('error', (error) => {
@@ -118,7 +120,7 @@ export function watchSentinels(parts: {
     } catch (error) {
       // What it said about the master still counts. It may have died while it promoted a server.
       if (sentinel.opinion) sentinel.opinion.isPromoting = false
-      sentinel.problem ??= textOf(error)
+      sentinel.problem ??= `the Sentinel ${sentinel.place}: ${textOf(error)}`
     }
   }
 
@@ -138,7 +140,6 @@ export function watchSentinels(parts: {
     master = isPromoting ? undefined : latest?.master
     if (before && !master) onChange(promoting)
     else if (before && master && !isSame(before, master)) onChange('another server is the master now')
-    if (!master && !isPromoting) return
     const proceeding = waiting
     waiting = []
     for (const proceed of proceeding) proceed()

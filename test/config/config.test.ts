@@ -63,6 +63,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_FEED_INTERVAL', '1', 'feedInterval', 1],
     ['HUB_PUSH_ALLOW_PRIVATE', 'true', 'pushAllowPrivate', true],
     ['HUB_PUSH_CA', '/etc/ca.pem', 'pushCa', '/etc/ca.pem'],
+    ['HUB_FEED_CA', 'ca.pem', 'feedCa', '/srv/hub/ca.pem'],
     ['HUB_SERVICE_ACCOUNT', 'a@b.example', 'serviceAccount', 'a@b.example'],
     ['HUB_KEY_LEAD', '300', 'keyLead', 300],
     ['HUB_MAX_CONNECTIONS', '5', 'maxConnections', 5],
@@ -337,7 +338,7 @@ t.test('unknown keys are refused, in the file and in the environment', async (t)
   )
   t.match(problems[0], /: unknown, did you mean mqttPort\?$/)
   t.match(problems[1], /: unknown, did you mean stage\?$/)
-  t.match(problems[2], /: unknown, expected one of host, port, secure, user, password, from$/)
+  t.match(problems[2], /: unknown, expected one of host, port, secure, user, password, from, ca$/)
   t.match(problems[4], /: unknown, expected plugins in the file that HUB_CONFIG names$/)
   t.notMatch(problems.join(), /geheim/)
 })

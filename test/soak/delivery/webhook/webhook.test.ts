@@ -59,7 +59,7 @@ async function start(
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo
-  const ca = options.trusted === false ? {} : { ca: readFileSync(tls.ca ?? '', 'utf8') }
+  const ca = options.trusted === false ? {} : { ca: () => readFileSync(tls.ca ?? '', 'utf8') }
   const { maxKept = 64 } = options
   const webhooks = createWebhooks({ allowPrivate: true, userAgent: 'test', maxKept, ...ca })
   t.teardown(() => {
@@ -223,7 +223,7 @@ t.test(
     const webhooks = createWebhooks({
       allowPrivate: true,
       userAgent: 'test',
-      ca: readFileSync(tls.ca ?? '', 'utf8'),
+      ca: () => readFileSync(tls.ca ?? '', 'utf8'),
     })
     t.teardown(() => {
       webhooks.close()

@@ -1,0 +1,88 @@
+import { readFile } from 'node:fs/promises'
+import type { Config } from './config.ts'
+import { readCa } from './expected.ts'
+
+/** The settings that name a CA for the servers to which the hub connects. */
+const settings = {
+  push: { name: 'HUB_PUSH_CA', path: ({ pushCa }) => pushCa },
+  feed: { name: 'HUB_FEED_CA', path: ({ feedCa }) => feedCa },
+  smtp: { name: 'smtp.ca', path: ({ smtp }) => smtp?.ca },
+  redis: { name: 'redis.ca', path: ({ redis }) => redis?.ca },
+} satisfies Record<string, { name: string; path: (config: Config) => string | undefined }>
+
+type Purpose = keyof typeof settings
+
+type Tell = (about: { setting: string; path: string; reason?: string }, message: string) => void
+
+/** Returns the CA in use, PEM. It may be another one after each call. */
+export type CurrentCa = () => string
+
+export type CaFiles = Awaited<ReturnType<typeof openCaFiles>>
+
+/**
+ * Reads the CAs of the configuration. Takes a replaced file without a restart, if it is usable. Rejects with the name
+ * of the setting if a file is not usable at the start. A CA whose setting is unset is undefined.
+ */
+export async function openCaFiles(config: Config, log: { info: Tell; error: Tell }, intervalMs = 1000) {
+  const looks: (() => Promise<void>)[] = []
+  const open = async (purpose: Purpose) => {
+    const { name, path: pathIn } = settings[purpose]
+    const path = pathIn(config)
+    if (path === undefined) return undefined
+    const file = await watchCa(name, path, log)
+    looks.push(file.look)
+    return file.current
+  }
+  const files = {
+    push: await open('push'),
+    feed: await open('feed'),
+    smtp: await open('smtp'),
+    redis: await open('redis'),
+  }
+  // Compares content: modification times and inotify both miss a swapped symlink.
+  const timer = setInterval(() => {
+    for (const look of looks) void look()
+  }, intervalMs).unref()
+  return { ...files, close: (): void => clearInterval(timer) }
+}
+
+async function watchCa(setting: string, path: string, log: { info: Tell; error: Tell }) {
+  let current = await readCa(setting, path)
+  // What the last look found, and whether the node has acted on it.
+  let last = { found: current, isDone: true }
+
+  return {
+    current: (): string => current,
+
+    /** Acts if two looks in a row find the same content, because a file may be half written. Never rejects. */
+    async look(): Promise<void> {
+      const found = await readFile(path, 'utf8').catch((error: Error) => error.message)
+      if (found !== last.found) {
+        last = { found, isDone: found === current }
+      } else if (!last.isDone) {
+        last.isDone = true
+        await take()
+      }
+    },
+  }
+
+  async function take(): Promise<void> {
+    try {
+      current = await readCa(setting, path)
+      log.info({ setting, path }, 'CA replaced')
+    } catch (error) {
+      const { cause } = error instanceof Error ? error : {}
+      const reason = cause instanceof Error ? cause.message : String(error)
+      log.error({ setting, path, reason }, 'the replaced CA cannot be used, the old one stays')
+    }
+  }
+}
+
+/** Adds to a text about a failed connection the setting that helps, if the other side's CA is not trusted. */
+export function withCaHint(text: string, purpose: Purpose): string {
+  return untrusted.test(text) ? `${text}; ${settings[purpose].name} may name a CA to trust` : text
+}
+
+/** What OpenSSL says about a certificate whose CA it does not know. */
+const untrusted =
+  /self.signed certificate|unable to (verify the first|get (local )?issuer) certificate|certificate signature failure|invalid CA certificate/
