@@ -124,6 +124,8 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
         bytes += message.payload.length
         if (last !== undefined && bytes > maxPageBytes) return { messages, next: last }
         messages.push(message)
+        // Messages in memory are read without a wait, so that others would wait for the whole page.
+        if (messages.length % readAtOnce === 0) await nextTurn()
       }
       return { messages, next: null }
     },
