@@ -11,6 +11,8 @@ export interface Target {
   /** Paths of a server certificate that the node trusts, and of its key. */
   server: { cert: string; key: string }
   livestreams: readonly Livestream[]
+  /** Path of the livestream feed that the node reads. */
+  feedPath: string
   publisher: Login
   subscriber: Login
   /** Token of a user of the same institution, for HTTPS. */

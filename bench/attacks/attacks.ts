@@ -1,4 +1,5 @@
 import type { Attack, Force, Target } from './attack.ts'
+import { changingFeed } from './changing-feed.ts'
 import { eventsInChunks, loginInChunks } from './chunked-body.ts'
 import { emptyServices, numbersAsIds, unknownProperties } from './expensive-events.ts'
 import { halfHandshakes, handshakes, largeWills, wrongPasswords } from './floods/connection.ts'
@@ -86,6 +87,13 @@ const table = {
   'history-reads': {
     attack: { prepare: prepareHistoryReads },
     force: { connections: 20, addresses: 20 },
+    p99: 150,
+  },
+  'changing-feed': {
+    attack: changingFeed,
+    force: { connections: 1, addresses: 1 },
+    env: { HUB_FEED_INTERVAL: '1' },
+    livestreams: 20_000,
     p99: 150,
   },
 } satisfies Record<string, Plan>

@@ -82,6 +82,7 @@ export async function besiege(
     const target: Target = {
       ...{ mqttPort: node.mqttPort, httpsPort: node.httpsPort, ca: ground.ca, server: { cert, key } },
       livestreams: attacking.livestreams,
+      feedPath: ground.feedPath,
       publisher: await publisher(attacking.id),
       subscriber: await subscriber(),
       token: await logIn(node, attacking.id, ['publish', 'subscribe']),
