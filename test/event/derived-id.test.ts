@@ -1,5 +1,6 @@
 import t from 'tap'
 import { crc64, deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
+import { codeBlock, readPage } from '../documentation.ts'
 
 const vectors: [text: string, digest: string][] = [
   ['my-string-to-encode', '6a80b80f748c9b50'],
@@ -15,6 +16,25 @@ t.test('crc64 is CRC-64/ECMA-182 in 16 lower-case hexadecimal digits', async (t)
 
 t.test('crc64 digests the UTF-8 bytes, not the UTF-16 units', async (t) => {
   t.equal(crc64('Küste 🎵'), bitwise(Buffer.from('Küste 🎵')))
+})
+
+t.test('docs/https.md derives ids as the hub does', async (t) => {
+  const page = readPage('https.md')
+  const code = `${codeBlock(page, 'js', 'function crc64')}\nexport { crc64 }`
+  const documented = await import(`data:text/javascript,${encodeURIComponent(code)}`)
+  for (const text of [...vectors.map(([text]) => text), 'Küste 🎵']) {
+    t.equal(documented.crc64(text), crc64(text), JSON.stringify(text))
+  }
+  for (const [text, derived] of [
+    ['my-string-to-encode', crc64('my-string-to-encode')],
+    ['282310', derivePublisherId('282310')],
+    ['crid://swr.de/282310/demo7', deriveLivestreamId('PermanentLivestream', 'crid://swr.de/282310/demo7')],
+  ] as const) {
+    t.ok(
+      page.split('\n').some((row) => row.startsWith(`| \`${text}\``) && row.endsWith(`\`${derived}\` |`)),
+      text,
+    )
+  }
 })
 
 /** Computes the checksum by its definition, one bit at a time. */
