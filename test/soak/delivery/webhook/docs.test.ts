@@ -146,6 +146,46 @@ for (const receiver of receivers) {
   })
 }
 
+t.test('how large a push can be, and the check for those who come from elsewhere', async (t) => {
+  const { home, recorder, hub, api, user, subscribe } = await start(t)
+  await subscribe(recorder.url())
+  // Numbers such as 9e15 get longer when the hub completes an event: at most four times as long.
+  const numbers = `[${Array.from({ length: 9_900 }, () => '9e15')}]`
+  const event = JSON.stringify(
+    playing(station(), { contributors: [{ name: 'a', role: 'artist', x: '', n: 0 }] }),
+  )
+  const fill = 'x'.repeat(409_600 - Buffer.byteLength(event) - numbers.length)
+  const body = event.replace('"x":""', `"x":"${fill}"`).replace('"n":0', `"n":${numbers}`)
+  const path = '/events/de.org.hub.v1.radio.track.playing'
+  const { status, json } = await api.call('POST', path, { ...user, body })
+  t.equal(status, 201, JSON.stringify(json).slice(0, 300))
+  await recorder.until((received) => received.length === 1)
+  const [pushed] = recorder.received
+  const bytes = Number(pushed?.headers['content-length'])
+  t.ok(bytes > 680_000 && bytes < 1_000_000, `${bytes} bytes`)
+  t.match(page, /The largest have less than \*\*1,000,000 bytes\*\*/)
+
+  const token = String(pushed?.headers.authorization).replace('Bearer ', '')
+  const code = `${codeBlock(page, 'js', 'verifyPush')}
+    const [token, url, serviceAccount] = process.argv.slice(2)
+    verifyPush(token, { url, serviceAccount }).then(
+      () => console.log('genuine'),
+      (error) => console.log('refused', error.code ?? error.message),
+    )`
+  await writeFile(join(home, 'verify.mjs'), code)
+  await symlink(projectFile('node_modules'), join(home, 'node_modules'))
+  const account = 'publisher@hub.example'
+  for (const [url, serviceAccount, said] of [
+    [recorder.url(), account, /^genuine$/],
+    [recorder.url('/else'), account, /^refused ERR_JWT_CLAIM_VALIDATION_FAILED$/],
+    [recorder.url(), 'a@b.example', /^refused signed for publisher@hub\.example$/],
+  ] as const) {
+    const env = { HUB: `https://localhost:${hub.httpsPort}`, NODE_EXTRA_CA_CERTS: hub.caPath }
+    const command = [process.execPath, 'verify.mjs', token, url, serviceAccount]
+    t.ok(await startProgram(t, command, { cwd: home, env }).line(said), `${said}`)
+  }
+})
+
 t.test('the example of a push is one', async (t) => {
   const example = JSON.parse(codeBlock(page, 'json', '"publishTime"'))
   const { data, attributes, messageId, publishTime } = example.message
