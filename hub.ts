@@ -232,7 +232,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     const clients = await broker.clients()
     return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
   })
-  registerGauges(metrics, { feed, checkStore, queues: deliveries, broker, clock })
+  registerGauges(metrics, {
+    ...{ feed, checkStore, queues: deliveries, broker, clock },
+    byLivestream: config.livestreamMetrics,
+  })
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()

@@ -44,6 +44,8 @@ export interface CommandParts
   }
   clients: {
     list(): Awaitable<readonly object[]>
+    /** How many connected clients subscribe to all livestreams, and to each of the others. */
+    count(): Awaitable<{ ofAll: number; byLivestream: Record<string, number> }>
     exists(clientId: string): boolean
     disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
@@ -180,9 +182,24 @@ export function createCommands(parts: CommandParts): Commands {
 
 /** The commands about connected clients, and about sessions, which outlive their connections. */
 function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'> {
-  const { clients, sessions, audit } = parts
+  const { clients, sessions, events, feed, audit } = parts
   return {
     'clients.list': async ({ limit, ...wanted }) => choose(await clients.list(), wanted, limit),
+    'clients.count': async ({ livestream: name, limit }) => {
+      const inFeed = feed.current()
+      const wanted = name === undefined ? [...(inFeed?.all() ?? [])] : events.livestreams(name)
+      if (name !== undefined && wanted.length === 0) throw unknownName('livestream', name)
+      const { ofAll, byLivestream } = await clients.count()
+      const rows = wanted.map(({ id }) => {
+        const title = inFeed?.byId.get(id)?.title ?? null
+        return { livestreamId: id, title, subscribers: byLivestream[id] ?? 0, ofAll }
+      })
+      return choose(
+        rows.sort((a, b) => b.subscribers - a.subscribers),
+        {},
+        limit,
+      )
+    },
     'clients.disconnect': async (args, who) => {
       const clientId = args.clientId
       if (!clients.exists(clientId)) throw unknownName('connected client', clientId)

@@ -59,14 +59,16 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
 export function registerGauges(
   { gauges }: Pick<Metrics, 'gauges'>,
   parts: {
-    feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt'>
+    feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
     checkStore: StoreCheck
     queues: { totals(): QueueTotals }
-    broker: Pick<Broker, 'sessionCounts'>
+    broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
+    /** Whether to show a value for each livestream of the feed: there may be thousands. */
+    byLivestream: boolean
     clock: () => number
   },
 ): void {
-  const { feed, checkStore, queues, broker, clock } = parts
+  const { feed, checkStore, queues, broker, byLivestream, clock } = parts
   const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
 
   gauge('hub_build_info', 'Always 1: the labels say which release this is', {
@@ -125,6 +127,19 @@ export function registerGauges(
       for (const [state, count] of Object.entries(broker.sessionCounts())) set(count, { state })
     },
   })
+
+  gauge('hub_subscribers_of_all', 'Clients connected to this node that subscribe to all livestreams', {
+    read: (set) => set(broker.subscribersHere().ofAll),
+  })
+  if (byLivestream) {
+    gauge('hub_livestream_subscribers', 'The other clients, by livestream of the feed', {
+      labels: ['livestream'],
+      read(set) {
+        const counts = broker.subscribersHere().byLivestream
+        for (const { id } of feed.current()?.all() ?? []) set(counts[id] ?? 0, { livestream: id })
+      },
+    })
+  }
 
   function gauge(
     name: string,

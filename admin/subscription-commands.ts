@@ -21,7 +21,9 @@ export interface SubscriptionCommandParts {
   testWebhook: Deliveries['test']
   feed: {
     /** The livestream feed in use. */
-    current(): { byId: { get(id: string): { title: string } | undefined } } | undefined
+    current():
+      | { byId: { get(id: string): { title: string } | undefined }; all(): Iterable<{ id: string }> }
+      | undefined
   }
 }
 

@@ -17,6 +17,7 @@ import type { KnownSession, KnownSessions } from './session/known-sessions.ts'
 import type { Returning } from './session/returning.ts'
 import { readRecord, recordKey, recordPrefix, type SessionRecord } from './session/session-record.ts'
 import type { Sessions } from './session/sessions.ts'
+import { addCounts, countSubscribers, type SubscriberCounts } from './subscriber-counts.ts'
 
 /** True: done. False: there is no such client or session. `error`: why this node does not know the outcome. */
 type Outcome = boolean | { error: string }
@@ -37,6 +38,7 @@ export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
+  calls.serve('subscribers', subscribersHere)
 
   return {
     ...createEnding(parts),
@@ -46,6 +48,15 @@ export function createOperating(parts: Parts) {
       const others = await calls.askOthers('clients', null)
       return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
+
+    /** Counts the connected clients of all nodes by what they subscribe to. */
+    async subscribers(): Promise<SubscriberCounts> {
+      const others = await calls.askOthers('subscribers', null)
+      return addCounts([subscribersHere(), ...others.map(([, counts]) => counts as SubscriberCounts)])
+    },
+
+    /** The same of this node alone. */
+    subscribersHere,
 
     /** Counts the persistent sessions of all nodes. */
     sessionCounts(): { connected: number; away: number } {
@@ -101,6 +112,14 @@ export function createOperating(parts: Parts) {
   function clientsHere(): ClientView[] {
     return [...clients.open].flatMap(({ connection, session }) =>
       session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
+    )
+  }
+
+  function subscribersHere(): SubscriberCounts {
+    return countSubscribers(
+      [...clients.open].flatMap(({ connection, session }) =>
+        session?.connection === connection ? [session.subscriptions.keys()] : [],
+      ),
     )
   }
 

@@ -63,6 +63,12 @@ export const commands: readonly Command[] = [
     print: (result, printer) => printer.list(result, clientColumns, 'No clients.'),
   },
   {
+    words: 'clients count',
+    operation: 'clients.count',
+    ...filtersOf('clients.count'),
+    print: (result, printer) => printer.list(result, subscriberColumns, 'No livestreams.'),
+  },
+  {
     words: 'clients disconnect',
     parameters: ['<client-id>'],
     operation: 'clients.disconnect',
@@ -200,6 +206,13 @@ const clientColumns = [
   ['ADDRESS', 'address'],
   ['CONNECTED', 'connectedAt'],
   ['SUBSCRIPTIONS', 'subscriptions'],
+] as const
+
+const subscriberColumns = [
+  ['LIVESTREAM', 'title'],
+  ['ID', 'livestreamId'],
+  ['SUBSCRIBERS', 'subscribers'],
+  ['OF ALL LIVESTREAMS', 'ofAll'],
 ] as const
 
 const sessionColumns = [

@@ -54,6 +54,7 @@ const defaults = {
   maxSessionsPerCredential: 20_000, // persistent sessions
   workers: 1,
   proxyProtocol: false,
+  livestreamMetrics: false,
   logLevel: 'info',
   plugins: [],
   proxyFrom: [],
@@ -136,6 +137,7 @@ const settings = {
   maxSessionsPerCredential: whole(1),
   workers: onlyOne('a node is one process; several nodes on one Redis use several cores'),
   proxyProtocol: flag(),
+  livestreamMetrics: flag(),
   publicPage: flag(),
   metricsToken: formatted('bearer', 'a secret of 16 to 512 letters, digits and - . _ ~ + /'),
   logLevel: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent']),

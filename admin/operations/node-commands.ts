@@ -51,7 +51,12 @@ export function createNodeCommands(
 /** The parts of the broker that commands ask and change. */
 function brokerParts(broker: Broker): Pick<CommandParts, 'clients' | 'sessions' | 'retained'> {
   return {
-    clients: { list: broker.clients, exists: broker.isConnected, disconnect: broker.disconnect },
+    clients: {
+      list: broker.clients,
+      count: broker.subscribers,
+      exists: broker.isConnected,
+      disconnect: broker.disconnect,
+    },
     sessions: {
       list: broker.sessionList,
       exists: broker.hasSession,

@@ -154,6 +154,11 @@ export const operations = {
     node: Type.Optional(text('the name of a node')),
     limit,
   }),
+  'clients.count': reads(
+    'how many connected clients subscribe to a livestream, or to each; those that read all livestreams apart',
+    { livestream: Type.Optional(livestream), limit },
+    { livestream: anId },
+  ),
   'clients.disconnect': changes(
     'close a connection; the client may connect again',
     { clientId },

@@ -88,6 +88,7 @@ t.test('the answers are those of the socket', async (t) => {
     ['feed.status', {}],
     ['feed.diff', {}],
     ['feed.lookup', { id: station().id }],
+    ['clients.count', { livestream: station().id }],
     ['retained.list', { filter: 'radio/#' }],
     ['events.list', { institution: own, limit: 1 }],
     ['events.show', { id }],

@@ -21,6 +21,9 @@ const names = [
     'clientId',
     'state',
     'kid',
+    'livestreamId',
+    'subscribers',
+    'ofAll',
   ],
   ...['at', 'by', 'pending', 'deadLetters', 'replayed', 'warning', 'revokeAt', 'track', 'problem', 'movedTo'],
   ...[

@@ -37,6 +37,7 @@ export interface Results {
   'users.remove': { email: string }
   'users.reset-password': ResetLink
   'clients.list': Client[]
+  'clients.count': { livestreamId: string; title: string | null; subscribers: number; ofAll: number }[]
   'clients.disconnect': { clientId: string }
   'sessions.list': Session[]
   'sessions.show': Session

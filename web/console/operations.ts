@@ -28,6 +28,7 @@ export const operations = {
 
   'feed.lookup': { view: 'livestreams' },
   'events.newest': { view: 'livestreams' },
+  'clients.count': { view: 'livestreams' },
   'retained.list': { view: 'livestreams' },
   'retained.clear': { view: 'livestreams', loses: true },
 

@@ -60,6 +60,8 @@ t.test('commands reach the node with their arguments', async (t) => {
     ['feed diff', 'feed.diff', {}],
     ['feed lookup crid://a/b', 'feed.lookup', { id: 'crid://a/b' }],
     ['clients list', 'clients.list', {}],
+    ['clients count', 'clients.count', {}],
+    ['clients count --livestream urn:x', 'clients.count', { livestream: 'urn:x' }],
     ['clients disconnect player-1', 'clients.disconnect', { clientId: 'player-1' }],
     ['clients disconnect -- --json', 'clients.disconnect', { clientId: '--json' }],
     ['sessions list', 'sessions.list', {}],

@@ -17,6 +17,11 @@ import { type Issued, temporaryDirectory } from '../../start-hub.ts'
 const [own = ''] = institutions
 const livestream = station()
 
+interface Counted {
+  subscribers: number
+  ofAll: number
+}
+
 /** Starts two nodes. `asked` collects the names of the commands that the test asks them. */
 async function start(t: Test) {
   const home = await temporaryDirectory(t)
@@ -116,6 +121,14 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
       })
       t.match(nodeOf('on-a'), { node: nodeNames.a, address: '127.0.0.1' })
       t.match(nodeOf('on-b'), { node: nodeNames.b, address: '127.0.0.1' })
+    }
+    await here.client.subscribeAsync(`radio/${livestream.id}/#`)
+    await there.client.subscribeAsync([`radio/${livestream.id}/control`, 'radio/#'])
+    for (const node of [a, b]) {
+      await until(async () => {
+        const [counted] = await node.ask<Counted[]>('clients.count', { livestream: livestream.id })
+        return counted?.subscribers === 1 && counted.ofAll === 1
+      })
     }
     const gone = [closed(here.client), closed(there.client)]
     await patiently(() => b.ask('clients.disconnect', { clientId: 'on-a' }))

@@ -9,7 +9,7 @@ import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { EventTable } from '../trace/event-table.tsx'
 import { useRecent } from '../trace/recent.ts'
-import { bytes, count } from '../words.ts'
+import { amount, bytes, count } from '../words.ts'
 import { LivestreamTable } from './livestreams.tsx'
 
 const everyMs = 5_000
@@ -64,6 +64,7 @@ export function LivestreamPage({ id }: { id: string }) {
           </p>
         )}
       </Recent>
+      <Subscribers id={key} />
       <Retained id={key} />
       <Subscriptions id={key} />
     </>
@@ -178,6 +179,24 @@ function codesOf(events: readonly EventRow[]): [code: string, count: number][] {
     counts.set(errorCode, (counts.get(errorCode) ?? 0) + 1)
   }
   return [...counts].toSorted(([, a], [, b]) => b - a)
+}
+
+/** How many MQTT clients subscribe to the livestream. How many people listen, nobody here can know. */
+function Subscribers({ id }: { id: string }) {
+  const { value, problem } = useCommandAnswer('clients.count', { livestream: id }, everyMs)
+  const [counted] = value.value ?? []
+  return (
+    <section class="panel">
+      <h2>Subscribers</h2>
+      <Problem text={problem.value} />
+      {counted && (
+        <p>
+          {amount(counted.subscribers, 'connected client')} to this livestream, and{' '}
+          {amount(counted.ofAll, 'client')} to all of them.
+        </p>
+      )}
+    </section>
+  )
 }
 
 /** The retained messages, which new subscribers get. */
