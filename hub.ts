@@ -41,6 +41,7 @@ import { createEventIds } from './event/format.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
+import { watchReads } from './store/last-read.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
@@ -82,10 +83,12 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     options.stopping?.throwIfAborted()
     const parts = await openParts(open, config, log, options, reached)
     options.stopping?.throwIfAborted()
-    return { ...(await listen(open, parts, reached, options)), close }
+    const listening = await listen(open, parts, reached, options)
+    open.reading?.end()
+    return { ...listening, close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
-    throw error
+    throw open.reading?.explained(error) ?? error
   }
 }
 
@@ -121,7 +124,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   open.cas = cas
   const takeOver = createTakeOver(formerWork)
   const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver, redisCa: cas.redis })
-  const { store, nodes, state: storeState } = opened
+  const { nodes, state: storeState } = opened
+  const reading = watchReads(opened.store)
+  const store = { ...opened.store, ...reading.reads }
+  open.reading = reading
   open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
   open.nodes = nodes
@@ -355,6 +361,7 @@ function mailServer({ smtp }: Config, { smtp: ca }: CaFiles) {
 
 /** The parts of a node that are open so far. */
 interface Open {
+  reading?: ReturnType<typeof watchReads>
   mqtt?: Closable
   admin?: Closable
   bridge?: Closable & { stop(): Promise<void> }

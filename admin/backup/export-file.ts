@@ -3,6 +3,7 @@ import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import type { StoredRecord } from '../../store/store.ts'
 import { counterKey, presentFormat } from '../../store/stored-value.ts'
+import { problemOf } from './records.ts'
 
 /*
  * An export is a gzip file of JSON lines: a header, pages of records, an end. To restore a store, apply the records in
@@ -146,6 +147,8 @@ function recordOf(row: unknown): StoredRecord {
     time: time ?? undefined,
     value: value === null ? undefined : Buffer.from(value, 'base64'),
   }
+  const problem = problemOf(record)
+  if (problem !== undefined) throw new UnusableFile(problem)
   const number = lastNumberIn(record) ?? 0
   if (Number.isInteger(number) && number >= 0 && number <= maxNumber) return record
   throw new UnusableFile('the file is damaged: its last position is no number that may be')

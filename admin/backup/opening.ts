@@ -1,5 +1,6 @@
 import type { CurrentCa } from '../../config/ca-files.ts'
 import type { Config } from '../../config/config.ts'
+import { watchReads } from '../../store/last-read.ts'
 import { openStore } from '../../store/open.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -31,7 +32,10 @@ export async function openStoreAtStart(
     onGap: of.onGap,
     redisCa: of.redisCa,
     async prepare(store) {
-      const isTakenOver = await of.takeOver(store, log)
+      const reading = watchReads(store)
+      const isTakenOver = await of
+        .takeOver({ ...store, ...reading.reads }, log)
+        .catch((error: unknown) => Promise.reject(reading.explained(error)))
       imported = await importWaiting(store, config.dataDir, log)
       return isTakenOver || imported !== undefined
     },

@@ -1,0 +1,51 @@
+import { digits } from '../../store/commit.ts'
+import type { StoredRecord } from '../../store/store.ts'
+
+/** What the values of a family of keys look like. A family that is missing here is checked by nobody. */
+export const families: Record<string, keyof typeof forms> = {
+  'credential/': 'object',
+  'user/': 'object',
+  'familiar-place/': 'object',
+  'signing-key/': 'object',
+  'subscription/': 'object',
+  'lifecycle/': 'object',
+  'traffic/': 'object',
+  'topic/': 'object',
+  'session/': 'object',
+  'push-standing/': 'json',
+  'attempt/': 'json',
+  'progress/': 'json',
+  'work/': 'positioned',
+  'work-dead/': 'positioned',
+}
+
+const forms = {
+  object: { expected: 'a JSON object', isOne: (value: Buffer) => isObject(parsed(value)) },
+  json: { expected: 'JSON', isOne: (value: Buffer) => parsed(value) !== undefined },
+  positioned: {
+    expected: 'a position and a JSON object',
+    isOne: (value: Buffer) =>
+      /^\d+$/.test(value.toString('latin1', 0, digits)) &&
+      value.includes(10, digits) &&
+      isObject(parsed(value.subarray(digits, value.indexOf(10, digits)))),
+  },
+}
+
+/** What is wrong with a record that no node could read. Undefined: nothing that shows without its node. */
+export function problemOf({ key, value }: StoredRecord): string | undefined {
+  const form = families[key.slice(0, key.indexOf('/') + 1)]
+  if (value === undefined || form === undefined || forms[form].isOne(value)) return undefined
+  return `the record ${JSON.stringify(key.slice(0, 200))} cannot be read, expected ${forms[form].expected}`
+}
+
+function parsed(value: Buffer): unknown {
+  try {
+    return JSON.parse(value.toString())
+  } catch {
+    return undefined
+  }
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
