@@ -143,11 +143,12 @@ t.test('what cannot be read is sent as soon as that works', async (t) => {
   first.socket.destroy()
   const publisher = await peer(t, broker, 'p')
   publisher.send(publish('a', 1))
-  // These messages have so many bytes that message `a` is no longer in memory.
+  await publisher.next('puback')
   const payload = Buffer.alloc(1_000_000)
-  for (let id = 2; id <= 14; id++) publisher.send(publish('large', 1, id, { payload }))
-  await publisher.next('puback', 13)
   for (let round = 0; round < 3; round++) {
+    // These messages have so many bytes that message `a` is no longer in memory.
+    for (let id = 1; id <= 13; id++) publisher.send(publish('large', 1, id, { payload }))
+    await publisher.next('puback', 13 * (round + 1))
     const failed = new Promise<void>((resolve) => {
       store.failReads((key) => {
         if (key.startsWith('journal/')) resolve()
