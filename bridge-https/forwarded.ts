@@ -2,9 +2,6 @@ import type { IncomingMessage } from 'node:http'
 import { isIPv4, isIPv6 } from 'node:net'
 import ipaddr from 'ipaddr.js'
 
-/** An address that a header names. Undefined: the header hides it (`unknown`, `_x`), or has something else there. */
-type Hop = string | undefined
-
 /**
  * The client's address, by the headers `Forwarded` (RFC 7239) and `X-Forwarded-For`. `peer`: the address of the
  * connection. Only what a trusted proxy has added counts: each adds the address of its own peer at the end of a list,
@@ -22,44 +19,45 @@ export function clientOf(
 ): { address: string; isDoubtful: boolean } {
   if (!isTrusted(peer)) return { address: peer, isDoubtful: false }
   const { forwarded, 'x-forwarded-for': listed } = headersDistinct
-  const [first = peer, second = first] = [listed?.flatMap(hopsOfList), forwarded?.flatMap(hopsOfForwarded)]
+  const [first = peer, second = first] = [
+    listed?.flatMap((line) => line.split(',')),
+    forwarded?.flatMap(hopsOfForwarded),
+  ]
     .filter((hops) => hops !== undefined)
     .map(nearestStranger)
   return first === second ? { address: first, isDoubtful: false } : { address: peer, isDoubtful: true }
 
-  function nearestStranger(hops: Hop[]): string {
+  function nearestStranger(hops: string[]): string {
     let known = peer
+    // One after the other: a client may have sent thousands.
     for (const hop of hops.reverse()) {
-      if (hop === undefined) return known
-      known = hop
+      const address = addressIn(hop.trim())
+      if (address === undefined) return known
+      known = address
       if (!isTrusted(known)) return known
     }
     return known
   }
 }
 
-function hopsOfList(line: string): Hop[] {
-  return line.split(',').map((entry) => addressIn(entry.trim()))
-}
-
 /** One `name=value` of `Forwarded` with the character behind it. Also takes what some proxies do not quote. */
 const pair = /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s",;]+))[ \t]*)?([;,]|$)/y
 
-/** The addresses of one line of `Forwarded`. Who sends something else hides them all (RFC 7239 §4). */
-function hopsOfForwarded(line: string): Hop[] {
-  const hops: Hop[] = []
+/** The nodes of one line of `Forwarded`. Who sends something else hides them all (RFC 7239 §4). */
+function hopsOfForwarded(line: string): string[] {
+  const hops: string[] = []
   let node: string | undefined
   pair.lastIndex = 0
   for (;;) {
     const found = pair.exec(line)
-    if (!found) return [undefined]
+    if (!found) return ['']
     const [, name, quoted, bare, end] = found
     if (name?.toLowerCase() === 'for') {
-      if (node !== undefined) return [undefined]
+      if (node !== undefined) return ['']
       node = quoted?.replace(/\\(.)/g, '$1') ?? bare
     }
     if (end === ';') continue
-    hops.push(addressIn(node ?? ''))
+    hops.push(node ?? '')
     node = undefined
     if (end === '') return hops
   }
@@ -68,7 +66,8 @@ function hopsOfForwarded(line: string): Hop[] {
 /** An address, as `X-Forwarded-For` has it and RFC 7239 §6 writes it: also with a port, and in brackets. */
 const place = /^(?:\[([^\]]+)\]|([\d.]+))(?::(?:\d{1,5}|_[\w.-]+))?$/
 
-function addressIn(text: string): Hop {
+/** Undefined: the text hides the address (`unknown`, `_x`), or is something else. */
+function addressIn(text: string): string | undefined {
   const [, inBrackets, dotted] = place.exec(text) ?? []
   const address = inBrackets ?? dotted ?? text
   const isAddress = inBrackets === undefined ? isIPv4(address) || isIPv6(address) : isIPv6(address)

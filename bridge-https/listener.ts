@@ -134,6 +134,8 @@ export async function listenHttps(parts: {
     },
   })
   const server: Server = app.server
+  // By default Node drops all header fields after the first 1,000: a client could hide what its proxy adds at the end.
+  server.maxHeadersCount = 0
   const roundRobin = createRoundRobin(server)
   // The MQTT port has `turnsPerHandshake` 2. Here, 2 doubled the memory of bodies in tiny pieces (`npm run bench --
   // attacks`).

@@ -12,8 +12,10 @@ export function createNetworks(networks: readonly string[]): (address: string) =
     return [address, address.kind() === 'ipv4' ? 32 : 128] as const
   })
   return (text) => {
-    if (ranges.length === 0 || !ipaddr.isValid(text)) return false
-    const address = ipaddr.process(text)
+    // A link-local address has its interface behind it: `fe80::7%eth0`.
+    const [bare = ''] = text.split('%', 1)
+    if (ranges.length === 0 || !ipaddr.isValid(bare)) return false
+    const address = ipaddr.process(bare)
     return ranges.some(([start, bits]) => start.kind() === address.kind() && address.match(start, bits))
   }
 }

@@ -10,9 +10,11 @@ export interface Origin {
 
 /** The origin for the address of a socket. A text that is no IP address is its own origin. */
 export function originOf(text: string): Origin {
-  if (!ipaddr.isValid(text)) return { address: text, network: text }
+  // A link-local address has its interface behind it: `fe80::7%eth0`.
+  const [bare = ''] = text.split('%', 1)
+  if (!ipaddr.isValid(bare)) return { address: text, network: text }
   // `process` turns an IPv4-mapped IPv6 address into the IPv4 address.
-  const parsed = ipaddr.process(text)
+  const parsed = ipaddr.process(bare)
   if (parsed instanceof ipaddr.IPv6) {
     const parts = parsed.parts.map((part) => part.toString(16))
     return {

@@ -45,6 +45,19 @@ t.test('failed log-ins count for the clients behind a trusted proxy', async (t) 
   t.ok(hub.lines.some((line) => line.msg === 'request' && line.remoteAddress === '192.0.2.7'))
 })
 
+t.test('a client cannot hide behind many header fields what its proxy adds', async (t) => {
+  const hub = await start(t, {})
+  const below = connect({ port: hub.httpsPort, host: '127.0.0.1', localAddress: proxy })
+  const socket = connectTls({ socket: below, ca: readFileSync(hub.caPath), servername: 'localhost' })
+  const byClient = ['X-Forwarded-For: 203.0.113.66', ...Array(3_000).fill('a:')]
+  const fields = ['Host: x', ...byClient, 'X-Forwarded-For: 192.0.2.7', 'Connection: close']
+  socket.write(`GET /topics HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`)
+  await once(socket.resume(), 'close')
+  const asked = () => hub.lines.find(({ path }) => path === '/topics')
+  await hub.until(async () => asked() !== undefined)
+  t.equal(asked()?.remoteAddress, '192.0.2.7')
+})
+
 t.test('MQTT over WebSocket through a trusted proxy has the address of the client', async (t) => {
   const hub = await start(t, { HUB_LOGIN_FAILURES: '2', HUB_MAX_CONNECTIONS_PER_ADDRESS: '2' })
   const ca = readFileSync(hub.caPath)
