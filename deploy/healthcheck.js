@@ -6,9 +6,10 @@ import { loadConfig } from '../dist/config/config.js'
 
 const loaded = loadConfig(process.env, process.cwd())
 if ('problems' in loaded) fail(loaded.problems.join('\n'))
-const { host, httpsPort, proxyProtocol } = loaded.config
+const { host, httpsPort, proxyProtocol, proxyFrom } = loaded.config
 setTimeout(fail, 5_000, 'no answer within 5 s').unref()
 
+const hint = ' (does proxyFrom name the address from which this check connects?)'
 const everywhere = { '0.0.0.0': '127.0.0.1', '::': '::1' }
 const socket = net.connect(httpsPort, everywhere[host] ?? host)
 socket.on('error', (error) => fail(error.message))
@@ -20,7 +21,7 @@ https
     answer.setEncoding('utf8').on('data', (text) => process.stdout.write(text))
     answer.on('end', () => process.exit(answer.statusCode === 200 ? 0 : 1))
   })
-  .on('error', (error) => fail(error.message))
+  .on('error', (error) => fail(`${error.message}${proxyFrom.length > 0 ? hint : ''}`))
 
 function fail(reason) {
   process.stderr.write(`${reason}\n`)

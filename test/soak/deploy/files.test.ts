@@ -90,6 +90,10 @@ t.test('the health check asks the node of its environment', async (t) => {
   const behind = await startTestHub(t, { HUB_PROXY_PROTOCOL: 'true', HUB_HOST: '0.0.0.0' })
   const env = { HUB_HTTPS_PORT: String(behind.httpsPort), HUB_HOST: '0.0.0.0' }
   t.match(await check({ ...env, HUB_PROXY_PROTOCOL: 'true' }), { stdout: /"status":"ok"/ })
+  const settings = { proxyProtocol: true, proxyFrom: ['192.0.2.7'] }
+  const strict = { HUB_CONFIG: join(t.testdir({ 'hub.json': JSON.stringify(settings) }), 'hub.json') }
+  const { httpsPort } = await startTestHub(t, strict)
+  await t.rejects(check({ ...strict, HUB_HTTPS_PORT: String(httpsPort) }), { code: 1, stderr: /proxyFrom/ })
   await hub.close()
   await t.rejects(check({ HUB_HTTPS_PORT: port }), { code: 1, stderr: /ECONNREFUSED/ })
 })

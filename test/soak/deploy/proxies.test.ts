@@ -24,6 +24,8 @@ const host = 'localhost'
 
 interface Ends {
   port: number
+  /** Further free ports. */
+  ports: { tls: number; https: number }
   hub: TestHub
   home: string
   cert: string
@@ -45,10 +47,11 @@ const apacheModules = ['mpm_event', 'authz_core', 'ssl', 'socache_shmcb', 'heade
 
 /** Puts the places of a test in place of those of the page. Fails if the page has none of them. */
 function placed(t: Test, text: string, ends: Ends, front: RegExp): string {
-  const { port, hub, home, cert, key } = ends
+  const { port, ports, hub, home, cert, key } = ends
   const pem = join(home, 'both.pem')
   const shown = text
     .replace(front, (_all, before: string) => `${before}127.0.0.1:${port}`)
+    .replace('listen 8443', `listen 127.0.0.1:${ports.tls}`)
     .replaceAll('192.0.2.11:8443', `127.0.0.1:${hub.httpsPort}`)
     .replaceAll('192.0.2.11:8883', `127.0.0.1:${hub.mqttPort}`)
     .replaceAll('/etc/hub/ca.pem', hub.caPath)
@@ -66,12 +69,7 @@ const httpProxies: Proxy[] = [
     program: 'nginx',
     debian: 'nginx',
     args: (file) => ['-c', file],
-    configuration(ends) {
-      const block = placed(t, codeBlock(page, 'nginx', 'proxy_http_version'), ends, /(listen )443/)
-      const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
-      const temporary = paths.map((name) => `${name}_temp_path ${ends.home}/${name};`).join('\n')
-      return `${nginxGlobal(ends.home)}http {\naccess_log off;\n${temporary}\n${block}}\n`
-    },
+    configuration: (ends) => `${nginxGlobal(ends.home)}${nginxHttp(ends)}`,
   },
   {
     program: 'apache2',
@@ -96,6 +94,13 @@ const httpProxies: Proxy[] = [
   },
 ]
 
+function nginxHttp(ends: Ends): string {
+  const block = placed(t, codeBlock(page, 'nginx', 'proxy_http_version'), ends, /(listen )443/)
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi']
+  const temporary = paths.map((name) => `${name}_temp_path ${ends.home}/${name};`).join('\n')
+  return `http {\naccess_log off;\n${temporary}\n${block}}\n`
+}
+
 const nginxStream: Proxy = {
   program: 'nginx',
   debian: 'nginx libnginx-mod-stream',
@@ -103,6 +108,16 @@ const nginxStream: Proxy = {
   configuration(ends) {
     const block = placed(t, codeBlock(page, 'nginx', 'proxy_protocol on'), ends, /(listen )8883/)
     return `${nginxGlobal(ends.home, 'load_module /usr/lib/nginx/modules/ngx_stream_module.so;\n')}${block}`
+  },
+}
+
+/** The HTTP proxy of nginx sends to its server for TCP. */
+const nginxBoth: Proxy = {
+  ...nginxStream,
+  configuration(ends) {
+    const { ports, hub } = ends
+    const http = nginxHttp({ ...ends, port: ports.https, hub: { ...hub, httpsPort: ports.tls } })
+    return `${nginxStream.configuration(ends)}${http}`
   },
 }
 
@@ -133,7 +148,7 @@ t.test('the HTTP proxies of the page pass on pages, addresses and WebSockets', {
   const ca = readFileSync(hub.caPath)
   for (const [nth, proxy] of httpProxies.entries()) {
     const name = proxy.program
-    const port = await startProxy(t, proxy, hub)
+    const { port } = await startProxy(t, proxy, hub)
     const send = openClient(t, { httpsPort: port, caPath: hub.caPath })
     const [first, second] = [`127.0.${nth + 1}.1`, `127.0.${nth + 1}.2`]
     const guess = async (from: string, spoofed: object = {}) => {
@@ -173,7 +188,7 @@ t.test('the TCP proxies of the page lead to the MQTT port', { skip }, async (t) 
     [nginxStream, behind, 'mqtts', '127.0.0.9'],
     [stunnel, plain, 'mqtt', '127.0.0.1'],
   ] as const) {
-    const port = await startProxy(t, proxy, hub)
+    const { port } = await startProxy(t, proxy, hub)
     const login = await hub.subscriber('radio/#')
     const client = await connectAsync(`${scheme}://127.0.0.1:${port}`, {
       ...{ username: login.username, password: login.password, clientId: 'a', protocolVersion: 4 },
@@ -190,14 +205,32 @@ t.test('the TCP proxies of the page lead to the MQTT port', { skip }, async (t) 
   }
 })
 
-/** Starts a proxy in front of a node. Resolves with its port when it accepts connections. */
-async function startProxy(t: Test, proxy: Proxy, hub: TestHub): Promise<number> {
+t.test('with nginx for HTTP and for TCP, clients have their addresses on both ports', { skip }, async (t) => {
+  const home = await temporaryDirectory(t)
+  const settings = { proxyProtocol: true, proxyFrom: ['127.0.0.1'], trustedProxies: ['127.0.0.1'] }
+  await writeFile(join(home, 'hub.json'), JSON.stringify(settings))
+  const hub = await startTestHub(t, { HUB_CONFIG: join(home, 'hub.json'), HUB_PUBLIC_URL: publicUrl })
+  const { ports } = await startProxy(t, nginxBoth, hub)
+  const spoofed = { host, 'x-forwarded-for': '203.0.113.1', forwarded: 'for=203.0.113.2' }
+  const asked = () => hub.lines.filter(({ path }) => path === '/topics')
+  for (const [nth, httpsPort] of [ports.tls, ports.https].entries()) {
+    const from = `127.0.0.${7 + nth}`
+    const send = openClient(t, { httpsPort, caPath: hub.caPath })
+    t.equal((await send('GET', '/topics', { headers: spoofed, from })).status, 401)
+    await hub.until(async () => asked().length > nth)
+    t.equal(asked()[nth]?.remoteAddress, from)
+  }
+})
+
+/** Starts a proxy in front of a node. Resolves when it accepts connections. */
+async function startProxy(t: Test, proxy: Proxy, hub: TestHub): Promise<Pick<Ends, 'port' | 'ports'>> {
   const home = await temporaryDirectory(t)
   const { cert, key } = await ensureDevelopmentCertificates(join(hub.home, 'certs'))
   await writeFile(join(home, 'both.pem'), Buffer.concat([readFileSync(cert), readFileSync(key)]))
   const port = await freePort()
+  const ports = { tls: await freePort(), https: await freePort() }
   const file = join(home, 'proxy.conf')
-  await writeFile(file, proxy.configuration({ port, hub, home, cert, key }))
+  await writeFile(file, proxy.configuration({ port, ports, hub, home, cert, key }))
   const child = spawn(proxy.program, proxy.args(file), { stdio: ['ignore', 'ignore', 'pipe'] })
   let output = ''
   child.stderr.on('data', (chunk) => {
@@ -212,7 +245,7 @@ async function startProxy(t: Test, proxy: Proxy, hub: TestHub): Promise<number> 
     if (child.exitCode !== null) throw new Error(`${proxy.program} ended: ${output}`)
     await delay(20)
   }
-  return port
+  return { port, ports }
 }
 
 function accepts(port: number): Promise<boolean> {
