@@ -44,8 +44,8 @@ export interface CommandParts
   }
   clients: {
     list(): Awaitable<readonly object[]>
-    /** How many connected clients subscribe to all livestreams, and to each of the others. */
-    count(): Awaitable<{ ofAll: number; byLivestream: Record<string, number> }>
+    /** How many connected clients subscribe to all livestreams, and of the others to each of these. */
+    count(livestreams: readonly string[]): Awaitable<{ ofAll: number; byLivestream: Record<string, number> }>
     exists(clientId: string): boolean
     disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
@@ -189,7 +189,7 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
       const inFeed = feed.current()
       const wanted = name === undefined ? [...(inFeed?.all() ?? [])] : events.livestreams(name)
       if (name !== undefined && wanted.length === 0) throw unknownName('livestream', name)
-      const { ofAll, byLivestream } = await clients.count()
+      const { ofAll, byLivestream } = await clients.count(wanted.map(({ id }) => id))
       const rows = wanted.map(({ id }) => {
         const title = inFeed?.byId.get(id)?.title ?? null
         return { livestreamId: id, title, subscribers: byLivestream[id] ?? 0, ofAll }

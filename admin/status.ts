@@ -129,14 +129,15 @@ export function registerGauges(
   })
 
   gauge('hub_subscribers_of_all', 'Clients connected to this node that subscribe to all livestreams', {
-    read: (set) => set(broker.subscribersHere().ofAll),
+    read: async (set) => set((await broker.subscribersHere([])).ofAll),
   })
   if (byLivestream) {
     gauge('hub_livestream_subscribers', 'The other clients, by livestream of the feed', {
       labels: ['livestream'],
-      read(set) {
-        const counts = broker.subscribersHere().byLivestream
-        for (const { id } of feed.current()?.all() ?? []) set(counts[id] ?? 0, { livestream: id })
+      async read(set) {
+        const ids = [...(feed.current()?.all() ?? [])].map(({ id }) => id)
+        const { byLivestream: counts } = await broker.subscribersHere(ids)
+        for (const id of ids) set(counts[id] ?? 0, { livestream: id })
       },
     })
   }

@@ -38,7 +38,7 @@ export function createOperating(parts: Parts) {
   const { store, sessions, known, returning, retained, clients, nodes, calls } = parts
   calls.serve('clients', clientsHere)
   calls.serve('session-figures', figuresHere)
-  calls.serve('subscribers', subscribersHere)
+  calls.serve('subscribers', (livestreams) => subscribersHere(livestreams as string[]))
 
   return {
     ...createEnding(parts),
@@ -49,10 +49,11 @@ export function createOperating(parts: Parts) {
       return [...clientsHere(), ...others.flatMap(([, clients]) => clients as ClientView[])]
     },
 
-    /** Counts the connected clients of all nodes by what they subscribe to. */
-    async subscribers(): Promise<SubscriberCounts> {
-      const others = await calls.askOthers('subscribers', null)
-      return addCounts([subscribersHere(), ...others.map(([, counts]) => counts as SubscriberCounts)])
+    /** Counts the connected clients of all nodes by which of these livestreams they subscribe to. */
+    async subscribers(livestreams: readonly string[]): Promise<SubscriberCounts> {
+      const others = await calls.askOthers('subscribers', livestreams)
+      const here = await subscribersHere(livestreams)
+      return addCounts([here, ...others.map(([, counts]) => counts as SubscriberCounts)])
     },
 
     /** The same of this node alone. */
@@ -115,11 +116,12 @@ export function createOperating(parts: Parts) {
     )
   }
 
-  function subscribersHere(): SubscriberCounts {
+  function subscribersHere(livestreams: readonly string[]): Promise<SubscriberCounts> {
     return countSubscribers(
       [...clients.open].flatMap(({ connection, session }) =>
         session?.connection === connection ? [session.subscriptions.keys()] : [],
       ),
+      new Set(livestreams),
     )
   }
 
