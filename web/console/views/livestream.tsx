@@ -64,7 +64,7 @@ export function LivestreamPage({ id }: { id: string }) {
           </p>
         )}
       </Recent>
-      <Subscribers id={key} />
+      {livestream && <Subscribers id={key} />}
       <Retained id={key} />
       <Subscriptions id={key} />
     </>
