@@ -1,8 +1,16 @@
+import type { Readable } from 'node:stream'
+import { isRecord } from '../../event/json.ts'
 import type { Outcome } from '../target.ts'
 import type { PluginItem } from './driver.ts'
 import type { PluginTarget } from './targets.ts'
 
-/* What the node and the process of a driver say to each other, as JSON over the channel of `fork`. */
+/*
+ * What the node and the process of a driver say to each other, as lines of JSON over a pair of sockets. The channel of
+ * `fork` would not do: a line there that is no message of Node ends the process that reads it.
+ */
+
+/** The file descriptor of the channel in the process of a driver. */
+export const channelFd = 3
 
 export type ToDriver =
   /** Comes once, first. `level`: the least level of the log. */
@@ -29,6 +37,65 @@ export type FromDriver =
   | { kind: 'uncaught'; reason: string; stack: string }
   /** The driver has closed. Null: without an error. The process ends. */
   | { kind: 'closed'; problem: string | null }
+
+/** Longest message of a driver, characters: a line of the log, escaped. */
+const maxMessage = 65_536
+/** Most messages that the hub reads in a second. Then the driver waits. */
+export const messagesPerSecond = 1_000
+
+/** Calls `heard` with each line of a channel. `tooLong`: a line got longer than `most`; nothing more is read. */
+export function readLines(
+  channel: Readable,
+  heard: (line: string) => void,
+  tooLong = () => {},
+  most = Infinity,
+) {
+  let rest = ''
+  channel.setEncoding('utf8').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) heard(line)
+    if (rest.length <= most) return
+    rest = ''
+    channel.destroy()
+    tooLong()
+  })
+}
+
+/** Reads the messages of a driver. `strange`: it wrote something else, of which nothing is used. */
+export function readFromDriver(
+  channel: Readable,
+  heard: (message: FromDriver) => void,
+  strange: () => void,
+): void {
+  const hear = (line: string) => {
+    const message = parse(line)
+    if (isFromDriver(message)) heard(message)
+    else strange()
+  }
+  readLines(channel, hear, strange, maxMessage)
+}
+
+/** The JSON value of a line. Undefined: it is none. */
+function parse(line: string): unknown {
+  try {
+    return JSON.parse(line)
+  } catch {
+    return undefined
+  }
+}
+
+function isFromDriver(message: unknown): message is FromDriver {
+  if (!isRecord(message)) return false
+  const { kind, reason, stack, id, outcome, line, lines, problem } = message
+  if (kind === 'beat' || kind === 'ready') return true
+  if (kind === 'unusable') return typeof reason === 'string'
+  if (kind === 'uncaught') return typeof reason === 'string' && typeof stack === 'string'
+  if (kind === 'outcome') return typeof id === 'number' && isRecord(outcome)
+  if (kind === 'log') return typeof line === 'string' && isRecord(parse(line))
+  if (kind === 'left-out') return typeof lines === 'number'
+  return kind === 'closed' && (problem === null || typeof problem === 'string')
+}
 
 /** Time between two signs of life, milliseconds. */
 export const beatMs = 1_000

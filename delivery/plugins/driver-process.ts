@@ -1,4 +1,5 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
 import type { DriverEnd } from '../../telemetry/labelled-counters.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -6,9 +7,15 @@ import { backOff } from '../runner/back-off.ts'
 import type { Outcome } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
 import { memoryOf } from './driver-memory.ts'
-import type { FromDriver, ToDriver } from './driver-messages.ts'
+import {
+  channelFd,
+  type FromDriver,
+  messagesPerSecond,
+  readFromDriver,
+  type ToDriver,
+} from './driver-messages.ts'
 import { createDriverOutput, logLine } from './driver-output.ts'
-import { failed } from './outcome.ts'
+import { failed, readOutcome } from './outcome.ts'
 import type { PluginTarget } from './targets.ts'
 
 /** What operators see of a driver. */
@@ -99,7 +106,7 @@ export function createDriverProcess(parts: {
       const closing = run
       const late = setTimeout(() => {
         closing.problem = 'not closed in time'
-        closing.child.kill('SIGKILL')
+        closing.kill()
       }, limits.closeMs)
       send(closing, { kind: 'close' })
       const { problem } = await closing.over
@@ -110,9 +117,8 @@ export function createDriverProcess(parts: {
 
   function begin(): void {
     shown.state = 'starting'
-    const started = startRun(parts, limits)
+    const started = startRun(parts, limits, (message) => heard(started, message))
     run = started
-    started.child.on('message', (message: FromDriver) => heard(started, message))
     send(started, { kind: 'start', file, target, level: log.level })
     void started.over.then(({ reason, why, stack }) => {
       run = undefined
@@ -139,8 +145,9 @@ export function createDriverProcess(parts: {
       ready()
     }
     if (message.kind === 'outcome' && from.attempt?.id === message.id) {
-      if (message.outcome.result === 'acknowledged') failures = 0
-      from.attempt.settle(message.outcome)
+      const outcome = readOutcome(message.outcome)
+      if (outcome.result === 'acknowledged') failures = 0
+      from.attempt.settle(outcome)
     }
     if (message.kind === 'log') logLine(log, message.line)
     if (message.kind === 'left-out')
@@ -179,7 +186,7 @@ export function createDriverProcess(parts: {
 
 /** One run of the process. */
 interface Run {
-  child: ChildProcess
+  channel: Duplex | undefined
   isStarting: boolean
   /** Looks since the last sign of life. */
   missed: number
@@ -187,7 +194,9 @@ interface Run {
   attempt?: { id: number; settle: (outcome: Outcome) => void; ended: Promise<void> }
   /** Why the driver did not close. */
   problem: string | null
-  /** Ends the process, for this reason. */
+  /** Ends the process, and those that it has started. */
+  kill(): void
+  /** The same, for this reason. */
   end(reason: DriverEnd, why: string, stack?: string): void
   /** Resolves when the process has ended. */
   over: Promise<{ reason: DriverEnd; why: string; stack: string | undefined; problem: string | null }>
@@ -197,11 +206,26 @@ interface Run {
 function startRun(
   { log }: Pick<Parameters<typeof createDriverProcess>[0], 'log'>,
   limits: DriverLimits,
+  heard: (message: FromDriver) => void,
 ): Run {
-  const child = fork(program, [], {
-    ...{ env: startVariables(), execArgv: optionsWith(limits.heapMb), serialization: 'json' },
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  const argv = [...optionsWith(limits.heapMb), program, String(process.pid)]
+  // With a group of its own, those that the driver has started can be ended with it.
+  const child = spawn(process.execPath, argv, {
+    ...{ env: startVariables(), detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
   })
+  const channel = channelOf(child)
+  let messages = 0
+  if (channel) {
+    // Errors are ignored: the process is ending, and `over` tells.
+    channel.on('error', () => {})
+    const hear = (message: FromDriver) => {
+      if (++messages > messagesPerSecond) channel.pause()
+      heard(message)
+    }
+    readFromDriver(channel, hear, () =>
+      run.end('error', "it wrote to the hub's channel what is no message of a driver"),
+    )
+  }
   const output = createDriverOutput([child.stdout, child.stderr], log)
   let cause: { reason: DriverEnd; why: string; stack: string | undefined } | undefined
   const starting = setTimeout(
@@ -210,6 +234,8 @@ function startRun(
   )
   const looking = setInterval(() => {
     output.nextSecond()
+    messages = 0
+    if (channel?.isPaused()) channel.resume()
     // Counts looks instead of time: after a pause of the whole machine there is one look.
     if (run.missed++ >= limits.missedLooks)
       run.end('hung', `it blocked its event loop for ${(limits.missedLooks * lookMs) / 1000} s`)
@@ -220,10 +246,11 @@ function startRun(
   }, memoryLookMs)
 
   const run: Run = {
-    ...{ child, isStarting: true, missed: 0, problem: null },
+    ...{ channel, isStarting: true, missed: 0, problem: null },
+    kill: () => killGroup(child),
     end(reason, why, stack) {
       cause ??= { reason, why, stack }
-      child.kill('SIGKILL')
+      killGroup(child)
     },
     over: new Promise((resolve) => {
       const over = (why: string) => {
@@ -231,6 +258,7 @@ function startRun(
         clearInterval(looking)
         clearInterval(measuring)
         output.end()
+        channel?.destroy()
         const { problem } = run
         if (cause) resolve({ ...cause, problem })
         else if (output.saidOutOfMemory())
@@ -243,13 +271,14 @@ function startRun(
         else resolve({ reason: 'exit', why, stack: undefined, problem })
       }
       child.on('error', (error) => {
-        // The process could not be started. Other errors come from its channel, and then the process ends.
+        // The process could not be started.
         if (child.pid === undefined) over(`its process cannot be started: ${error.message}`)
       })
       child.once('exit', (code, signal) => {
+        killGroup(child)
         const why =
           signal === null ? `its process ended with exit code ${code}` : `its process was ended by ${signal}`
-        // The output has the reason, and may end later. A child of the driver can keep it open.
+        // The channel and the output have the reason, and may end later. What the driver has started can keep them open.
         const late = setTimeout(() => over(why), restMs)
         child.once('close', () => {
           clearTimeout(late)
@@ -261,9 +290,23 @@ function startRun(
   return run
 }
 
-function send({ child }: Pick<Run, 'child'>, message: ToDriver): void {
-  // Errors are ignored: the process is ending, and `over` tells.
-  if (child.connected) child.send(message, () => {})
+function send({ channel }: Pick<Run, 'channel'>, message: ToDriver): void {
+  if (channel?.writable) channel.write(`${JSON.stringify(message)}\n`)
+}
+
+/** Undefined: the process could not be started. */
+function channelOf({ stdio }: ChildProcess): Duplex | undefined {
+  const channel = stdio[channelFd]
+  return channel instanceof Duplex ? channel : undefined
+}
+
+function killGroup({ pid }: ChildProcess): void {
+  if (pid === undefined) return
+  try {
+    process.kill(-pid, 'SIGKILL')
+  } catch {
+    // All have ended.
+  }
 }
 
 /** The program of the process: TypeScript where the hub runs from its sources. */
@@ -273,7 +316,7 @@ const program = fileURLToPath(
 
 /** The variables that Node reads at its start. The program removes them before it loads the driver. */
 function startVariables(): NodeJS.ProcessEnv {
-  const isRead = /^(NODE_(?!CHANNEL).*|SSL_CERT_(FILE|DIR)|TZ|https?_proxy|no_proxy)$/i
+  const isRead = /^(NODE_(?!CHANNEL|UNIQUE_ID).*|SSL_CERT_(FILE|DIR)|TZ|https?_proxy|no_proxy)$/i
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isRead.test(name)))
 }
 

@@ -1,19 +1,26 @@
+import { Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import { type CreateDriver, loadDriver, type PluginDriver } from './driver.ts'
-import { beatMs, type FromDriver, linesPerSecond, maxLine, type ToDriver } from './driver-messages.ts'
+import {
+  beatMs,
+  channelFd,
+  type FromDriver,
+  linesPerSecond,
+  maxLine,
+  readLines,
+  type ToDriver,
+} from './driver-messages.ts'
 import { failedBy, messageOf, readOutcome } from './outcome.ts'
 
 /*
  * The process of one driver: docs/decisions.md, "A driver has a process of its own". `driver-process.ts` starts it.
  */
 
-const channel = process.send?.bind(process)
-if (!channel) throw new Error('this program is started by the hub')
-const send = (message: FromDriver, sent = () => {}) => void channel(message, sent)
-// The channel is the hub's alone: some packages send messages of their own when they find one.
-delete process.send
+const channel = new Socket({ fd: channelFd, readable: true, writable: true })
+const send = (message: FromDriver, sent = () => {}) =>
+  void channel.write(`${JSON.stringify(message)}\n`, sent)
 // Node has read what it needs. A driver gets its settings from the configuration only.
 for (const name of Object.keys(process.env)) if (name !== 'TZ') delete process.env[name]
 
@@ -26,7 +33,8 @@ setInterval(() => send({ kind: 'beat' }), beatMs)
 const attempts = new Map<number, AbortController>()
 let driver: PluginDriver | undefined
 
-process.on('message', (message: ToDriver) => {
+readLines(channel, (line) => {
+  const message: ToDriver = JSON.parse(line)
   if (message.kind === 'start') void start(message)
   if (message.kind === 'deliver') void deliver(message)
   if (message.kind === 'abort') attempts.get(message.id)?.abort(new Error(message.reason))
@@ -107,14 +115,15 @@ function shortened(line: string): string {
 }
 
 /**
- * Ends this process when the hub has ended, whatever the driver does. If the driver blocks the event loop, the end of
+ * Ends this process, and those that the driver has started, when the hub has ended, whatever the driver does. If the driver blocks the event loop, the end of
  * the channel is not noticed. So a thread looks for it as well. Signals are for the hub: it says when to close.
  */
 function endWithTheHub(): void {
-  process.on('disconnect', () => process.exit(0))
+  const end = () => process.kill(-process.pid, 'SIGKILL')
+  channel.on('error', end).on('close', end)
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-  const watch = `const { ppid } = process
-setInterval(() => { if (process.ppid !== ppid) process.kill(process.pid, 'SIGKILL') }, ${beatMs})`
+  const hub = Number(process.argv[2])
+  const watch = `setInterval(() => { if (process.ppid !== ${hub}) process.kill(-process.pid, 'SIGKILL') }, ${beatMs})`
   new Worker(watch, {
     eval: true,
     env: {},

@@ -44,7 +44,33 @@ const faults: Record<string, Fault> = {
   },
   exits: { code: `process.exit(3)`, ends: { label: 'exit', reason: /exit code 3/ } },
   aborts: { code: `process.abort()`, ends: { label: 'exit', reason: /SIGABRT/ } },
-  disconnects: { code: `process.disconnect(); return never`, ends: { label: 'exit', reason: /exit code 0/ } },
+  'closes-its-channel': {
+    code: `closeSync(3); return never`,
+    ends: { label: 'exit', reason: /SIGKILL|exit code/ },
+  },
+  'sends-nonsense': {
+    code: `writeSync(3, 'nonsense\\n'); return never`,
+    ends: { label: 'error', reason: /wrote to the hub's channel/ },
+  },
+  'sends-null': {
+    code: `writeSync(3, 'null\\n'); return never`,
+    ends: { label: 'error', reason: /wrote to the hub's channel/ },
+  },
+  'sends-half-an-outcome': {
+    code: `writeSync(3, '{"kind":"outcome","id":1}\\n'); return never`,
+    ends: { label: 'error', reason: /wrote to the hub's channel/ },
+  },
+  'sends-no-line-of-a-log': {
+    code: `writeSync(3, '{"kind":"log","line":"null"}\\n{"kind":"log","line":"{"}\\n'); return never`,
+    ends: { label: 'error', reason: /wrote to the hub's channel/ },
+  },
+  'sends-without-end': {
+    code: `for (;;) { try { writeSync(3, 'x'.repeat(65_536)) } catch {} }`,
+    ends: { label: 'error', reason: /wrote to the hub's channel/ },
+  },
+  'answers-for-others': {
+    code: `writeSync(3, '{"kind":"outcome","id":9999,"outcome":{"result":"gone"}}\\n'.repeat(1000)); throw new Error('not today')`,
+  },
   'kills-itself': {
     code: `process.kill(process.pid, 'SIGKILL')`,
     ends: { label: 'exit', reason: /SIGKILL/ },
@@ -65,7 +91,7 @@ const faults: Record<string, Fault> = {
   },
 }
 
-const driver = `import { appendFileSync } from 'node:fs'
+const driver = `import { appendFileSync, closeSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const never = new Promise(() => {})
@@ -142,7 +168,7 @@ t.test(
       hub.lines.filter((line) => line.plugin === type && line.msg === msg)
     t.equal(told('fine', 'driver is ready').length, 1)
     t.match(told('socket', 'plugin driver ended'), [{ reason: /ECONNREFUSED/, stack: /./ }])
-    t.ok(told('logs-much', 'much').length < 1_000, 'a flood of the log is cut off')
+    t.ok(told('logs-much', 'much').length < 10_000, 'a flood of the log is cut off')
     t.ok(told('logs-much', 'plugin driver logs too much, and lines were left out').length > 0)
     t.ok(told('writes-much', 'plugin driver wrote').length < 1_000, 'and a flood of the output')
     t.ok(told('writes-much', 'plugin driver writes too much, and lines were left out').length > 0)

@@ -101,6 +101,26 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
   t.same(ends, ['late'])
 })
 
+t.test('what a driver has started ends with it', async (t) => {
+  const { isReady, lines, deliver } = await start(
+    t,
+    `import { spawn } from 'node:child_process'
+export default (target, { log }) => ({
+  deliver() {
+    const { pid } = spawn('sleep', ['300'], { stdio: 'inherit' })
+    log.info({ pid }, 'started')
+    setTimeout(() => process.exit(3), 100)
+    return new Promise(() => {})
+  },
+})`,
+  )
+  await isReady()
+  t.match(await deliver(), { result: 'refused', reason: /exit code 3/ })
+  const pid = Number(lines.find(({ msg }) => msg === 'started')?.pid)
+  t.ok(pid > 0)
+  await until(() => !isAlive(pid))
+})
+
 const unusable: [what: string, file: string, reason: RegExp][] = [
   ['does not parse', 'export default {', /cannot be loaded: Unexpected/],
   ['exports no function', 'export default 1', /no default export that is a function/],
@@ -179,4 +199,12 @@ function isLate(reason: RegExp): boolean {
 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await new Promise((resolve) => setTimeout(resolve, 20))
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
 }
