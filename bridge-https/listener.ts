@@ -29,6 +29,7 @@ import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
+import { HubRequest } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
@@ -117,6 +118,7 @@ export async function listenHttps(parts: {
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
+      IncomingMessage: HubRequest,
       // `curl --http1.0` offers nothing else. Node's default has no `http/1.0`, and ends the handshake.
       ALPNProtocols: ['http/1.1', 'http/1.0'],
       maxHeaderSize: limits.headerBytes,

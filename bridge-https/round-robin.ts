@@ -3,6 +3,7 @@ import type { Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 import { timePerTurn } from '../listener/pacing.ts'
+import { HubRequest } from './request.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
@@ -27,6 +28,8 @@ interface Connection {
   /** Node wants to read more of the connection. */
   isWanted: boolean
   isQueued: boolean
+  /** The connection ends with the answer to the newest request: nothing behind that request is parsed. */
+  isLast: boolean
   parse(bytes: Buffer): void
   /** Reads from the network again. */
   read(): void
@@ -50,6 +53,12 @@ export function createRoundRobin(server: Server) {
   server.on('request', (request, response) => {
     const connection = connections.get(request.socket)
     if (!connection) return handle?.(request, response)
+    // Node drops what it parses together with such a request and stands behind it. What comes later may begin within
+    // the next request.
+    if (request instanceof HubRequest && request.isUpgradeOffered) {
+      response.setHeader('connection', 'close')
+      connection.isLast = true
+    }
     connection.exchanges.push({ request, response })
     proceed(connection)
   })
@@ -82,7 +91,7 @@ export function createRoundRobin(server: Server) {
     })
     const connection: Connection = {
       ...{ socket, parse, unparsed: empty, exchanges: [] },
-      ...{ isHandling: false, isWanted: true, isQueued: false },
+      ...{ isHandling: false, isWanted: true, isQueued: false, isLast: false },
       read: own.resume,
       leave() {
         connections.delete(socket)
@@ -98,7 +107,9 @@ export function createRoundRobin(server: Server) {
     }
     // Runs before Node's own `end` listener. A client that sends nothing more may still wait for the answer to an
     // unparsed request.
-    const last = () => parseSome(connection)
+    const last = () => {
+      if (!connection.isLast) parseSome(connection)
+    }
     connections.set(socket, connection)
     socket.prependListener('end', last)
     socket.on('data', receive)
@@ -162,9 +173,10 @@ function mayHandle({ socket, exchanges, isHandling }: Connection): boolean {
 }
 
 /** Whether bytes may be parsed now. The next request must wait until the previous answer is written. */
-function mayParse({ socket, unparsed, exchanges, isWanted }: Connection): boolean {
+function mayParse({ socket, unparsed, exchanges, isWanted, isLast }: Connection): boolean {
   if (unparsed.length === 0 || !isWanted || socket.destroyed) return false
-  return exchanges.at(-1)?.request.complete !== true
+  const request = exchanges.at(-1)?.request
+  return isLast ? request?.complete === false : request?.complete !== true
 }
 
 const empty = Buffer.alloc(0)

@@ -9,9 +9,6 @@ import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { type ErrorStatus, httpsError } from './answer.ts'
 import type { RawAnswer } from './raw-answer.ts'
 
-/** Where MQTT over WebSocket is served (design.md §3). */
-export const websocketPath = '/mqtt'
-
 /** MQTT 3.1.1 §6: the only sub-protocol. */
 const subProtocol = 'mqtt'
 
@@ -147,11 +144,8 @@ export function createWebSocketDoor(parts: {
   }
 }
 
-/** The status that refuses a request. Undefined: an upgrade to MQTT over WebSocket. */
-function statusOfRefusal({ method, url = '', headers }: IncomingMessage): ErrorStatus | undefined {
-  // 400 for any path: 404 would be false for an existing route.
-  if (headers.upgrade?.toLowerCase() !== 'websocket') return 400
-  if (method !== 'GET' || url.split('?')[0] !== websocketPath) return 404
+/** The status that refuses a request for a WebSocket. Undefined: an upgrade to MQTT over WebSocket. */
+function statusOfRefusal({ headers }: IncomingMessage): ErrorStatus | undefined {
   const offered = headers['sec-websocket-protocol']?.split(',').map((name) => name.trim()) ?? []
   return offered.includes(subProtocol) ? undefined : 400 // [MQTT-6.0.0-3]
 }

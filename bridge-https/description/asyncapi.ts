@@ -1,7 +1,7 @@
 import { eventClasses, eventKinds } from '../../event/kind.ts'
 import { eventSchemas } from '../../event/schema.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
-import { websocketPath } from '../websocket.ts'
+import { websocketPath } from '../request.ts'
 import { Feedback } from './history-schemas.ts'
 import { components, portable } from './openapi.ts'
 

@@ -7,11 +7,11 @@ import {
   Session,
 } from '../description/page-schemas.ts'
 import { ErrorWithItems, LogInBody, PlainError, TraceAnswer } from '../description/schemas.ts'
+import { websocketPath } from '../request.ts'
 import type { FirstOperator } from '../users/first-operator.ts'
 import { isStranger } from '../users/strangers.ts'
 import { lifetimes } from '../users/tokens.ts'
 import type { KnownUser } from '../users/users.ts'
-import { websocketPath } from '../websocket.ts'
 import { type AuthParts, throttled, userOrRefusal, wrongPassword } from './auth-routes.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
