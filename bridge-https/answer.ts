@@ -79,6 +79,7 @@ const messages = {
   409: 'Not possible now',
   410: 'Gone',
   413: 'The body is too large',
+  426: 'Only WebSocket is served here',
   429: 'Too many requests, try again later',
   431: 'The header fields are too large',
   500: 'Internal server error',

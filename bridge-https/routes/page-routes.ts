@@ -1,5 +1,6 @@
 import { type Answer, refuse } from '../answer.ts'
 import { PlainError } from '../description/schemas.ts'
+import { websocketPath } from '../request.ts'
 import type { Call, Route } from './route.ts'
 
 /** The files for browsers: HTML documents, `licenses.txt`, and files with a hash in their names. */
@@ -61,6 +62,15 @@ export function pageRoutes(parts: PageParts): Route[] {
           file: { directory: await parts.webFiles.directory(), name },
         }
       },
+    },
+    {
+      ...base,
+      path: websocketPath,
+      id: 'websocket',
+      summary: 'MQTT over WebSocket (wss), for requests with an upgrade',
+      answers: { 426: { description: 'For whoever asks without an upgrade', schema: PlainError } },
+      // RFC 9110 §15.5.22. `close`: a request that offered another protocol ends its connection.
+      handle: () => ({ ...refuse(426), headers: { upgrade: 'websocket', connection: 'upgrade, close' } }),
     },
   ]
 }

@@ -70,11 +70,23 @@ t.test('an offer of another protocol is ignored', async (t) => {
   for (const [start, upgrade, status] of [
     ['GET /health', 'h2c', 200],
     ['POST /events/de.org.hub.v1.radio.track.playing', 'TLS/1.2', 401],
-    ['GET /mqtt', 'h2c', 404],
+    ['GET /mqtt', 'h2c', 426],
   ] as const) {
     const request = `${start} HTTP/1.1\r\nHost: hub\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\n\r\n`
     t.match(await exchange(t, hub, request), new RegExp(`^HTTP/1\\.1 ${status} `), `${start} ${upgrade}`)
   }
+})
+
+t.test('a request for /mqtt without an upgrade is told to upgrade', async (t) => {
+  const hub = await startTestHub(t)
+  const answer = await exchange(
+    t,
+    hub,
+    'GET /mqtt HTTP/1.1\r\nHost: hub\r\nSec-WebSocket-Version: 13\r\n\r\n',
+  )
+  t.match(answer, /^HTTP\/1\.1 426 /)
+  t.match(answer, /\r\nupgrade: websocket\r\n/i)
+  t.match(answer, /\r\nconnection: upgrade, close\r\n/i)
 })
 
 t.test('upgrades without a place have one line in the log', async (t) => {

@@ -1,4 +1,5 @@
 import mqtt, { type MqttClient } from 'mqtt'
+import { ask } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { type Credential, forgetCredential, takeCredential } from './credential.ts'
 
@@ -20,6 +21,9 @@ const waitMs = { first: 500, longest: 20_000 }
  * come late. With a keep alive as short as one interval, the hub would then end the connection.
  */
 const quietMs = 10_000
+const lost = 'The connection to the hub was lost.'
+const noWebSocket =
+  'The hub answers, but no WebSocket to it opens. A proxy in front of the hub must pass on the header Upgrade (docs/deployment.md, “Behind a proxy”).'
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]
 
@@ -37,6 +41,9 @@ export function connect(parts: {
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let isClosed = false
+  /** Whether a WebSocket has opened since the page was. */
+  let hasOpened = false
+  let reasonOfLoss = lost
   const hurry = () => {
     if (document.visibilityState === 'visible' && !current && timer !== undefined) void begin()
   }
@@ -77,6 +84,14 @@ export function connect(parts: {
       connectTimeout: 15_000,
       // The content security policy of the page forbids the web worker of MQTT.js.
       timerVariant: 'native',
+      createWebsocket(url, protocols) {
+        const socket = new WebSocket(url, protocols)
+        socket.addEventListener('open', () => {
+          hasOpened = true
+          reasonOfLoss = lost
+        })
+        return socket
+      },
     })
     let wasLive = false
     client.on('message', (topic, payload) => received(topic, payload))
@@ -103,8 +118,17 @@ export function connect(parts: {
       const isFormer = wasLive && current !== client
       if (isClosed || isFormer) return
       if (wasLive) current = undefined
-      again('The connection to the hub was lost.')
+      again(reasonOfLoss)
+      if (!hasOpened) void explain()
     })
+  }
+
+  /** A browser does not tell why no WebSocket opens. If `/mqtt` leads to the hub, then a proxy dropped the upgrade. */
+  async function explain(): Promise<void> {
+    const { status } = await ask('GET', '/mqtt')
+    if (status !== 426 || hasOpened || isClosed) return
+    reasonOfLoss = noWebSocket
+    changed('lost', reasonOfLoss)
   }
 
   function renewLater({ expiresAt }: Credential): void {

@@ -12,6 +12,7 @@ import { openClient, password } from '../../bridge-https/api.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { freePort } from '../../free-port.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { createBrowser, skip as noBrowser } from '../../web/browser.ts'
 
 /*
  * Real proxies in front of a node, with the configurations of docs/deployment.md. Only addresses, ports and paths are
@@ -222,12 +223,52 @@ t.test('with nginx for HTTP and for TCP, clients have their addresses on both po
   }
 })
 
+const browser = createBrowser(t)
+
+t.test('a page says when a proxy does not pass on Upgrade', { skip: skip || noBrowser }, async (t) => {
+  const [nginx] = httpProxies
+  if (!nginx) throw new Error('no nginx')
+  const without: Proxy = {
+    ...nginx,
+    configuration(ends) {
+      const whole = nginx.configuration(ends)
+      const less = whole.replaceAll(/^ *proxy_set_header (Upgrade|Connection) .*\n/gm, '')
+      t.equal(whole.split('\n').length - less.split('\n').length, 2)
+      return less
+    },
+  }
+  const frontPort = await freePort()
+  const hub = await startTestHub(t, { HUB_PUBLIC_URL: `https://localhost:${frontPort}` })
+  const { port: proxied } = await startProxy(t, without, hub, frontPort)
+  const { page } = await browser.open(t, { ...hub, httpsPort: proxied })
+  await page.getByText(/no WebSocket to it opens.* must pass on the header Upgrade/).waitFor()
+  const direct = await browser.open(t, hub)
+  await direct.page.getByText(/^(Live|Connection lost)$/).waitFor()
+  t.equal(await direct.page.getByText(/no WebSocket/).count(), 0)
+})
+
+t.test('stunnel in front of the hub hands on plain text, which no port takes', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const inFront: Proxy = {
+    ...stunnel,
+    configuration: ({ port, cert, key }) =>
+      `foreground = yes\npid =\n[hub]\naccept = 127.0.0.1:${port}\nconnect = 127.0.0.1:${hub.httpsPort}\ncert = ${cert}\nkey = ${key}\n`,
+  }
+  const { port } = await startProxy(t, inFront, hub)
+  await t.rejects(openClient(t, { httpsPort: port, caPath: hub.caPath })('GET', '/health'))
+})
+
 /** Starts a proxy in front of a node. Resolves when it accepts connections. */
-async function startProxy(t: Test, proxy: Proxy, hub: TestHub): Promise<Pick<Ends, 'port' | 'ports'>> {
+async function startProxy(
+  t: Test,
+  proxy: Proxy,
+  hub: TestHub,
+  chosen?: number,
+): Promise<Pick<Ends, 'port' | 'ports'>> {
   const home = await temporaryDirectory(t)
   const { cert, key } = await ensureDevelopmentCertificates(join(hub.home, 'certs'))
   await writeFile(join(home, 'both.pem'), Buffer.concat([readFileSync(cert), readFileSync(key)]))
-  const port = await freePort()
+  const port = chosen ?? (await freePort())
   const ports = { tls: await freePort(), https: await freePort() }
   const file = join(home, 'proxy.conf')
   await writeFile(file, proxy.configuration({ port, ports, hub, home, cert, key }))
