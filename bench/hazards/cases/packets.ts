@@ -18,7 +18,7 @@ export const malformedConnects: Hazard = {
     const connects = [
       connect({ name: 'MQIsdp', level: 3, flags, rest: login }),
       connect({ level: 3, flags, rest: login }),
-      connect({ level: 0x84, flags, rest: login }),
+      connect({ level: 0x83, flags, rest: login }),
       connect({ id: '', flags: flags & ~2, rest: login }),
       connect({ flags: 0x42, rest: text(password) }),
       connect({ flags: flags | 0x1c, rest: Buffer.concat([text('a'), text('b'), login]) }),

@@ -201,7 +201,7 @@ t.test('the AsyncAPI description is valid, and names who may do what on each cha
 })
 
 t.test('health and metrics', async (t) => {
-  const hub = await startTestHub(t)
+  const hub = await startTestHub(t, { HUB_LIVESTREAM_METRICS: 'true' })
   const api = await openApi(t, hub)
   await addUser(hub, api, own)
   const info = await api.call('GET', '/')
