@@ -146,7 +146,7 @@ function resolveLivestream(
   if (service.id !== undefined) {
     const livestream = feed.byId.get(service.id)
     if (!livestream) return { error: errorItem('service.unknown', `${path}.id`, service.id) }
-    if (named.includes(livestream)) return { livestream }
+    if (named.some(({ id }) => id === livestream.id)) return { livestream }
     // Feedback must reveal nothing about livestreams of other institutions.
     const isOwn = livestream.institution.id === institutionId
     const expected = isOwn ? `, expected ${livestream.externalId}` : ''

@@ -384,3 +384,14 @@ t.test('messages help with what is one’s own and give nothing away of others',
   t.notMatch(foreign, 'urn:org:publisher:2')
   t.notMatch(messagesOf(service({ id: id(3), externalId: crid(1) })), crid(3))
 })
+
+t.test(
+  'a livestream of a large feed is found by both ids, however many were looked up between',
+  async (t) => {
+    const many = feedOf(...Array.from({ length: 10_001 }, (_, n) => item(n + 1)))
+    const outcome = () => checkOwnership([service({ id: id(1), externalId: crid(1) })], A, many)
+    t.match(outcome(), { livestreams: [{ id: id(1) }] })
+    for (const { id } of many.all()) many.byId.get(id)
+    t.match(outcome(), { livestreams: [{ id: id(1) }] })
+  },
+)
