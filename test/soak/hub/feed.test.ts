@@ -18,10 +18,13 @@ const status = (hub: TestHub) => hub.ask<Status>('feed.status')
 const warnings = (hub: TestHub) =>
   hub.lines.filter(({ level, msg }) => level === 40 && /another source/.test(String(msg)))
 
+/** With which Prometheus reads the metrics, as stage `prod` demands. */
+const token = 'prometheus-0123456789'
+
 for (const stage of ['test', 'prod']) {
   onEachStore(`the sample feed is not kept for another source, stage ${stage}`, async (t, store) => {
     const home = await temporaryDirectory(t)
-    const env = { ...store, HUB_STAGE: stage }
+    const env = { ...store, HUB_STAGE: stage, HUB_METRICS_TOKEN: token }
     const sample = await startTestHub(t, env, home)
     t.match(await status(sample), { source: sampleFeedPath, loadedFrom: sampleFeedPath, items: 60, ok: true })
     await sample.close()
@@ -31,7 +34,7 @@ for (const stage of ['test', 'prod']) {
     t.match(await status(hub), { source: feed, loadedFrom: null, items: 0, ok: false, problem: /ENOENT/ })
     const api = await openApi(t, hub)
     t.match(await api.call('GET', '/health'), { status: 503, json: { feed: false } })
-    const { text } = await api.call('GET', '/metrics')
+    const { text } = await api.call('GET', '/metrics', { token })
     t.match(text, /^hub_feed_ok 0$/m)
     t.notMatch(text, /^hub_feed_age_seconds /m, 'the alert HubFeedMissing needs this')
     await copyFile(sampleFeedPath, feed)
