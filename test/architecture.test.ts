@@ -69,7 +69,7 @@ const folders: Record<string, string[]> = {
     'delivery/webhook',
     'bridge-https/lifecycle',
   ],
-  'admin/backup': ['admin', 'config', 'store', 'store/nodes'],
+  'admin/backup': ['admin', 'event', 'config', 'store', 'store/nodes'],
   'admin/operations': [
     'admin',
     'event',

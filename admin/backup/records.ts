@@ -1,17 +1,20 @@
+import { isRecord } from '../../event/json.ts'
 import { digits } from '../../store/commit.ts'
 import type { StoredRecord } from '../../store/store.ts'
 
 /** What the values of a family of keys look like. A family that is missing here is checked by nobody. */
 export const families: Record<string, keyof typeof forms> = {
   'credential/': 'object',
-  'user/': 'object',
+  'credential-use/': 'object',
+  'user/': 'user',
   'familiar-place/': 'object',
   'signing-key/': 'object',
   'subscription/': 'object',
   'lifecycle/': 'object',
   'traffic/': 'object',
   'topic/': 'object',
-  'session/': 'object',
+  'session/': 'session',
+  'time/': 'object',
   'push-standing/': 'json',
   'attempt/': 'json',
   'progress/': 'json',
@@ -21,6 +24,17 @@ export const families: Record<string, keyof typeof forms> = {
 
 const forms = {
   object: { expected: 'a JSON object', isOne: (value: Buffer) => isObject(parsed(value)) },
+  user: {
+    expected: 'a JSON object with userId and email',
+    isOne: (value: Buffer) => has(parsed(value), { userId: isText, email: isText }),
+  },
+  session: {
+    expected: 'a JSON object with clientId, principal, subscriptions and owed',
+    isOne: (value: Buffer) =>
+      has(parsed(value), {
+        ...{ clientId: isText, principal: isObject, subscriptions: Array.isArray, owed: Array.isArray },
+      }),
+  },
   json: { expected: 'JSON', isOne: (value: Buffer) => parsed(value) !== undefined },
   positioned: {
     expected: 'a position and a JSON object',
@@ -44,6 +58,16 @@ function parsed(value: Buffer): unknown {
   } catch {
     return undefined
   }
+}
+
+/** Whether a value is an object with these fields, without which no node could start. */
+function has(value: unknown, fields: Record<string, (field: unknown) => boolean>): boolean {
+  if (!isRecord(value)) return false
+  return Object.entries(fields).every(([name, isOne]) => isOne(value[name]))
+}
+
+function isText(value: unknown): boolean {
+  return typeof value === 'string'
 }
 
 function isObject(value: unknown): boolean {

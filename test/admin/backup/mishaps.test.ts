@@ -23,7 +23,9 @@ import { runHubctl } from '../../cli/run-hubctl.ts'
 import { commandOf } from '../../root.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 
-const records = Array.from({ length: 5_000 }, (_, nth) => record(`user/${nth}`, `{"nth":${nth}}`))
+const records = Array.from({ length: 5_000 }, (_, nth) =>
+  record(`user/${nth}`, `{"userId":"${nth}","email":"${nth}"}`),
+)
 
 t.test('a file that changes while it is taken in', async (t) => {
   const { store, dataDir } = await emptyStore(t)

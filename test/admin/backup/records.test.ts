@@ -20,8 +20,10 @@ t.test('an export with a record that no node can read is refused with its key', 
   await writeFile(file, gzipSync(lines.join('')))
   await t.rejects(checkFile(file), {
     name: 'UnusableFile',
-    message: 'the record "user/x" cannot be read, expected a JSON object',
+    message: 'the record "user/x" cannot be read, expected a JSON object with userId and email',
   })
+  for (const key of ['user/x', 'session/x'])
+    t.match(problemOf({ key, value: Buffer.from('{}') }), `"${key}"`, `${key}: a start would fail`)
   for (const [family, form] of Object.entries(families)) {
     for (const text of rubbish) {
       if (form === 'json' && ['null', '[]'].includes(text)) continue
