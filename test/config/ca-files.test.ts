@@ -103,6 +103,13 @@ t.test('servers behind a private CA, which is replaced', async (t) => {
   t.equal(cas.redis?.(), pemOf(after))
 })
 
+t.test('a feed server that answers with a status that HTTP does not have', async (t) => {
+  const pair = await ensureDevelopmentCertificates(t.testdir())
+  const ca = readFileSync(pair.ca, 'utf8')
+  const port = await startServer(t, pair, ({ socket }) => socket.end('HTTP/1.1 700 X\r\n\r\n{}'))
+  await t.rejects(createFeedFetch(() => ca)(`https://localhost:${port}`), { message: /answered 700/ })
+})
+
 t.test('a file that is no certificate is refused with the name of its setting', async (t) => {
   const directory = t.testdir({ 'ca.pem': 'no certificate' })
   const path = join(directory, 'ca.pem')

@@ -114,13 +114,18 @@ export function readLivestreams(text: string): { livestreams: Livestream[] } | R
 
 /** Why a feed is only a part, by what it says of itself. Services that give numbers as texts mean the same. */
 function whyPartial(about: Record<string, unknown>, count: number): string | undefined {
-  const { totalPageCount, totalItemCount, pageIndex } = about
-  if (Number(totalPageCount) > 1) {
+  const { pageIndex } = about
+  const [totalPageCount, totalItemCount] = [numberOf(about.totalPageCount), numberOf(about.totalItemCount)]
+  if (totalPageCount > 1) {
     const page = Number.isInteger(pageIndex) ? `page ${Number(pageIndex) + 1}` : 'one page'
     return `it is ${page} of ${totalPageCount}, expected all livestreams`
   }
-  if (Number(totalItemCount) > count) return `it has ${count} of ${totalItemCount} livestreams, expected all`
+  if (totalItemCount > count) return `it has ${count} of ${totalItemCount} livestreams, expected all`
   return undefined
+}
+
+function numberOf(value: unknown): number {
+  return typeof value === 'number' || typeof value === 'string' ? Number(value) : Number.NaN
 }
 
 function readItem(item: unknown): Livestream {

@@ -35,6 +35,12 @@ function getByCa(url: string, init: RequestInit = {}, ca: string): Promise<Respo
       const { statusCode: status = 500, headers } = answer
       const hasBody = ![204, 205, 304].includes(status)
       if (!hasBody) answer.resume()
+      // `Response` takes no others, and would throw here, where nobody catches it.
+      if (status < 200 || status > 599) {
+        answer.destroy()
+        reject(new Error(`the source answered ${status}`))
+        return
+      }
       const body = hasBody ? new Response(Readable.toWeb(answer) as ReadableStream).body : null
       const fields = Object.entries(headers).flatMap(([name, value]) =>
         typeof value === 'string' ? [[name, value] as [string, string]] : [],

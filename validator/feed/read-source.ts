@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
+import { stat } from 'node:fs/promises'
 import { mask } from '../../config/mask.ts'
 import type { ReadFeed } from './examine.ts'
 import { type FeedReason, FeedRefused, refuse } from './refusals.ts'
@@ -26,6 +27,8 @@ export async function readSource(
 ): Promise<ReadFeed | 'unchanged'> {
   const { closing, limits } = how
   if (!isHttps(source)) {
+    // To open a pipe without a writer takes for ever, and cannot be aborted.
+    if (!(await stat(source)).isFile()) throw new Error(`${source} is no file`)
     return collect(createReadStream(source, { signal: closing }), 'the file', null, limits.maxBytes)
   }
   const signal = AbortSignal.any([closing, AbortSignal.timeout(limits.timeoutMs)])

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
@@ -21,6 +22,7 @@ t.test('a page of a feed is refused, and says which', async (t) => {
     [page, /page 1 of 6/],
     [{ ...page, totalPageCount: '6' }, /page 1 of 6/],
     [{ totalItemCount: 60, items }, /10 of 60 livestreams/],
+    [{ ...page, totalPageCount: `${' '.repeat(1000)}6` }, /^it is page 1 of 6,/],
   ]
   for (const [document, problem] of rows) {
     const { source, write } = await startOnFile(t, feedText(10))
@@ -79,6 +81,13 @@ t.test('a feed that grows by more than 50 % and 20 livestreams waits for --force
   t.match(await source.refresh({ force: false }), { items: 48, ok: true }, 'by 50 %')
   write(feedText(212))
   t.match(await source.refresh({ force: true }), { items: 212, ok: true })
+})
+
+t.test('a pipe without a writer is no feed', async (t) => {
+  const { source, path } = await startOnFile(t, feedText(10))
+  rmSync(path)
+  execFileSync('mkfifo', [path])
+  t.match(await source.refresh({ force: true }), { items: 10, ok: false, problem: /is no file$/ })
 })
 
 t.test('304 to a request without a condition is no feed', async (t) => {
