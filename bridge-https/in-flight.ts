@@ -15,19 +15,22 @@ export function createInFlight(mostBytes: number) {
      */
     async enter(asker: string, bytes: number): Promise<(() => void) | undefined> {
       const own = askers.get(asker) ?? { underWay: 0, waiting: [], waitingBytes: 0 }
+      if (own.waitingBytes + bytes > maxWaitingBytes) return undefined
       askers.set(asker, own)
-      if (own.underWay > 0 && (own.waiting.length > 0 || own.underWay + bytes > mostBytes)) {
-        if (own.waitingBytes + bytes > maxWaitingBytes) return undefined
-        own.waitingBytes += bytes
-        // `leave` counts the request as under way before it resolves this promise.
-        await new Promise<void>((resolve) => own.waiting.push({ bytes, resolve }))
-      } else own.underWay += bytes
-      return () => leave(asker, own, bytes)
+      own.waitingBytes += bytes
+      await new Promise<void>((resolve) => {
+        own.waiting.push({ bytes, resolve })
+        letThrough(own)
+      })
+      return () => {
+        own.underWay -= bytes
+        letThrough(own)
+        if (own.underWay === 0) askers.delete(asker)
+      }
     },
   }
 
-  function leave(asker: string, own: Asker, bytes: number): void {
-    own.underWay -= bytes
+  function letThrough(own: Asker): void {
     for (let [first] = own.waiting; first; [first] = own.waiting) {
       if (own.underWay > 0 && own.underWay + first.bytes > mostBytes) return
       own.waiting.shift()
@@ -35,7 +38,6 @@ export function createInFlight(mostBytes: number) {
       own.underWay += first.bytes
       first.resolve()
     }
-    if (own.underWay === 0) askers.delete(asker)
   }
 }
 

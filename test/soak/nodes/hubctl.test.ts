@@ -97,7 +97,7 @@ t.test('hubctl on any of two nodes', { skip: withoutRedis }, async (t) => {
     const external = 'crid://hub.example/renamed'
     items.at(-1).externalId = external
     await writeFile(feed, JSON.stringify({ items }))
-    t.match(await b.ask('feed.diff'), { renamed: { count: 1 } })
+    t.match(await b.ask('feed.diff'), { differences: { renamed: { count: 1 } } })
     t.match(await a.ask('feed.refresh', { force: false }), { ok: true })
     await until(() =>
       b.ask('feed.lookup', { id: external }).then(
