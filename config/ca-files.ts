@@ -39,10 +39,16 @@ export async function openCaFiles(config: Config, log: { info: Tell; error: Tell
     smtp: await open('smtp'),
     redis: await open('redis'),
   }
+  let isLooking = false
+  const lookAtAll = async () => {
+    // One after the other: on a disk that does not answer, reads would take all threads that the store needs, too.
+    if (isLooking) return
+    isLooking = true
+    for (const look of looks) await look()
+    isLooking = false
+  }
   // Compares content: modification times and inotify both miss a swapped symlink.
-  const timer = setInterval(() => {
-    for (const look of looks) void look()
-  }, intervalMs).unref()
+  const timer = setInterval(() => void lookAtAll(), intervalMs).unref()
   return { ...files, close: (): void => clearInterval(timer) }
 }
 

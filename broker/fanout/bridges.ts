@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { filterMatches } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import { preparePublish } from '../connection/frames.ts'
@@ -8,6 +9,10 @@ export type Bridges = ReturnType<typeof createBridges>
 
 /** Time between two looks for values that have expired, milliseconds. */
 const lookMs = 500
+/** This many topics are looked at in one turn of the event loop. */
+const looksPerTurn = 1_000
+/** This many messages are sent in one turn of the event loop: the time of thousands of values may end at once. */
+const burst = 50
 
 /**
  * Keeps the retained messages of bridges true (docs/decisions.md, "To a bridge, RETAIN says what is retained"). A
@@ -28,14 +33,12 @@ export function createBridges(parts: {
   const changed = new Set<string>()
   let timer: NodeJS.Timeout | undefined
   retained.onSilentChange((topic) => {
-    if (here.size === 0) return
-    if (changed.size === 0) setImmediate(() => void tellAll())
-    changed.add(topic)
+    if (here.size > 0) hasChanged(topic)
   })
 
   return {
     start(): void {
-      timer = setInterval(look, lookMs).unref()
+      timer = setInterval(() => void look(), lookMs).unref()
     },
     stop: (): void => clearInterval(timer),
 
@@ -65,15 +68,20 @@ export function createBridges(parts: {
   }
 
   /** Finds the values whose time is over. */
-  function look(): void {
+  async function look(): Promise<void> {
     if (here.size === 0) return
-    const before = changed.size
+    let looks = 0
     for (const topic of new Set([...retained.expiring, ...known.keys()])) {
       const position = known.get(topic)
       if (position === undefined) known.set(topic, positionNow(topic))
-      else if (position !== positionNow(topic)) changed.add(topic)
+      else if (position !== positionNow(topic)) hasChanged(topic)
+      if (++looks % looksPerTurn === 0) await nextTurn()
     }
-    if (before === 0 && changed.size > 0) void tellAll()
+  }
+
+  function hasChanged(topic: string): void {
+    if (changed.size === 0) setImmediate(() => void tellAll())
+    changed.add(topic)
   }
 
   async function tellAll(): Promise<void> {
@@ -81,12 +89,16 @@ export function createBridges(parts: {
     await sent()
     const topics = [...changed]
     changed.clear()
+    let sends = 0
     for (const topic of topics) {
       const position = positionNow(topic)
       if (known.get(topic) === position) continue
       if (retained.expiring.has(topic)) known.set(topic, position)
       else known.delete(topic)
-      for (const session of here) send(session, topic)
+      for (const session of here) {
+        send(session, topic)
+        if (++sends % burst === 0) await nextTurn()
+      }
     }
   }
 

@@ -1,7 +1,11 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { IPublishPacket } from 'mqtt-packet'
 import type { Test } from 'tap'
 import t from 'tap'
+import { createBridges } from '../../../broker/fanout/bridges.ts'
+import type { Session } from '../../../broker/session/session.ts'
 import type { Message } from '../../../event/message.ts'
+import type { RetainedMessages } from '../../../journal/retained.ts'
 import { openBroker, type Peer, peer, publishes, subscribe } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { acknowledgeAll, leave, openHub, title } from '../session/crashing-hub.ts'
@@ -74,6 +78,32 @@ for (const [clean, qos] of [
     t.same((await texts(client, 6)).slice(-2), ['title*', '*'], 'an operator has cleared it')
   })
 }
+
+t.test('what ends at the same moment on many topics is told in several turns', async (t) => {
+  let hasChanged = (_: string) => {}
+  const onSilentChange = (listener: typeof hasChanged) => {
+    hasChanged = listener
+  }
+  const retained = { onSilentChange, current: () => undefined, expiring: new Set() } as unknown
+  const bridges = createBridges({
+    retained: retained as RetainedMessages,
+    mayReceive: () => true,
+    sent: async () => undefined,
+  })
+  let [total, inTurn, most] = [0, 0, 0]
+  const send = () => {
+    total++
+    most = Math.max(most, ++inTurn)
+  }
+  const session = { connection: { isOpen: true, send }, subscriptions: new Map([['radio/#', {}]]) } as unknown
+  bridges.enter(session as Session)
+  for (let nth = 0; nth < 500; nth++) hasChanged(`radio/${nth}/control`)
+  while (total < 500) {
+    inTurn = 0
+    await nextTurn()
+  }
+  t.ok(most <= 2 * 50, `${most} messages in one turn`)
+})
 
 t.test('a bridge that comes back learns what has ended meanwhile, also after a restart', async (t) => {
   const clock = { now: Date.now() }
