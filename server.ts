@@ -127,12 +127,8 @@ async function welcome(config: Config, hub: Hub, of: { linkFile: string; log: Lo
   const { welcomeText, firstOperatorLink } = await import('./cli/welcome.ts')
   // What is not a terminal is kept: a file, the journal of the system, a collector of logs.
   const isKept = firstOperatorToken !== undefined && !process.stderr.isTTY
-  if (isKept) {
-    const link = firstOperatorLink({ host: config.host, httpsPort }, firstOperatorToken)
-    await rm(linkFile, { force: true })
-    await writeFile(linkFile, `${link}\n`, { flag: 'wx', mode: 0o600 })
-    log.info({ file: linkFile }, 'the link for the first operator is in a file')
-  }
+  const link = isKept ? firstOperatorLink({ host: config.host, httpsPort }, firstOperatorToken) : undefined
+  const isWritten = link !== undefined && (await writeLink(linkFile, link, log))
   process.stderr.write(
     welcomeText({
       host: config.host,
@@ -142,9 +138,23 @@ async function welcome(config: Config, hub: Hub, of: { linkFile: string; log: Lo
       defaultSocket: resolve('data/admin.sock'),
       caPath,
       livestream,
-      ...(isKept ? { linkFile } : { firstOperatorToken }),
+      ...(isWritten && { linkFile }),
+      ...(!isKept && { firstOperatorToken }),
     }),
   )
+}
+
+/** Writes the link for the first operator into a file. False: the log says why not, and the node goes on. */
+async function writeLink(file: string, link: string, log: Log): Promise<boolean> {
+  try {
+    await rm(file, { force: true })
+    await writeFile(file, `${link}\n`, { flag: 'wx', mode: 0o600 })
+    log.info({ file }, 'the link for the first operator is in a file')
+    return true
+  } catch (err) {
+    log.error({ err, file }, 'the link for the first operator cannot be written')
+    return false
+  }
 }
 
 /** Prints the answer to the arguments, and returns the exit code. */

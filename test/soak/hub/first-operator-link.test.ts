@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { readFile, stat } from 'node:fs/promises'
+import { mkdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { compiledServer } from '../../compiled-server.ts'
@@ -24,6 +24,19 @@ t.test('where the output is kept, the link is in a file that only its user can r
   t.equal((await stat(file)).mode & 0o777, 0o600)
   await hub.stop('SIGTERM')
   await t.rejects(stat(file), { code: 'ENOENT' }, 'the link ends with the node, and its file with it')
+})
+
+t.test('a node goes on when the file of the link cannot be written', async (t) => {
+  const home = await temporaryDirectory(t)
+  await mkdir(join(home, 'data', 'first-operator'), { recursive: true })
+  const hub = await spawnHub(t, home)
+  await until(() => hub.errors().includes('--help'))
+  t.match(
+    hub.lines.filter(({ msg }) => msg === 'the link for the first operator cannot be written'),
+    [{ level: 50, file: join(home, 'data', 'first-operator') }],
+  )
+  t.notMatch(hub.errors() + JSON.stringify(hub.lines), /#token=|first-operator'?\n/)
+  t.equal(await hub.stop('SIGTERM'), 0)
 })
 
 t.test('a terminal shows the link, and no file has it', async (t) => {
