@@ -98,7 +98,6 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
       ['POST', '/events'],
       ['POST', `${events}/more`],
       ['GET', '//topics'],
-      ['GET', '/mqtt'],
       ['PROPFIND', '/'],
       ['GET', '/docs/static/../../etc/passwd'],
       ['GET', '/docs/static/..%2f..%2f..%2fetc%2fpasswd'],

@@ -1,8 +1,11 @@
-import { execFileSync } from 'node:child_process'
-import { constants } from 'node:fs'
-import { mkdir, open, readFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdir, readFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { call } from '../../../cli/connection.ts'
 import { sampleFeedPath } from '../../../config/config.ts'
 import { closed, connect } from '../../clients.ts'
@@ -85,7 +88,7 @@ t.test('a session that is dropped while its node is away is over', { skip: witho
 
 t.test('the clients of a node that joins while another starts', { skip: withoutRedis }, async (t) => {
   const one = await startWaiting(t)
-  const starting = one.start('starting', { HUB_FEED: one.feed })
+  const starting = one.start('starting', one.feed)
   await one.isRead()
   const other = await one.start('other')
   const subscriber = await issue(other)
@@ -107,7 +110,7 @@ t.test('a node that starts again while the others bury it', { skip: withoutRedis
   const one = await startWaiting(t)
   const [former, other] = [await one.start('again'), await one.start('other')]
   await former.stop('SIGKILL')
-  const again = one.start('again', { HUB_FEED: one.feed })
+  const again = one.start('again', one.feed)
   await one.isRead()
   await until(() => other.messages.includes('a node is gone'))
   await one.goOn()
@@ -132,16 +135,24 @@ async function issue(node: Socket): Promise<Issued> {
   return answer.result as Issued
 }
 
-/** Starts Redis for nodes. A node with the pipe `feed` waits in its start until `goOn`. */
+/** Starts Redis for nodes. A node with the settings `feed` waits in its start until `goOn`. */
 async function startWaiting(t: Test) {
   const redis = await startRedis(t)
   const home = await temporaryDirectory(t)
-  const feed = join(home, 'feed.json')
-  execFileSync('mkfifo', [feed])
-  let pipe: Awaited<ReturnType<typeof open>> | undefined
-  t.teardown(() => pipe?.close())
+  const tls = await ensureDevelopmentCertificates(join(home, 'feed-certs'), [])
+  const [key, cert] = await Promise.all([readFile(tls.key), readFile(tls.cert)])
+  let waiting: ServerResponse | undefined
+  const server = createServer({ key, cert }, (_, response) => {
+    waiting = response
+  })
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
   return {
-    feed,
+    feed: { HUB_FEED: `https://localhost:${port}/`, HUB_FEED_CA: tls.ca },
     async start(name: string, settings: Record<string, string> = {}) {
       const directory = join(home, name)
       await mkdir(directory, { recursive: true })
@@ -150,16 +161,9 @@ async function startWaiting(t: Test) {
       })
     },
     /** Resolves when a node waits for its feed. */
-    async isRead(): Promise<void> {
-      await until(async () => {
-        pipe = await open(feed, constants.O_WRONLY | constants.O_NONBLOCK).catch(() => undefined)
-        return pipe !== undefined
-      })
-    },
+    isRead: () => until(() => waiting !== undefined),
     async goOn(): Promise<void> {
-      await pipe?.writeFile(await readFile(sampleFeedPath))
-      await pipe?.close()
-      pipe = undefined
+      waiting?.end(await readFile(sampleFeedPath))
     },
   }
 }
