@@ -2,6 +2,10 @@ import { Counter, Gauge, Registry } from 'prom-client'
 import t from 'tap'
 import { createExposition } from '../../telemetry/exposition.ts'
 
+// The pause between expositions keeps no process alive. In a node, its sockets do.
+const alive = setInterval(() => {}, 1_000)
+t.teardown(() => clearInterval(alive))
+
 t.test('an exposition has all metrics of all registries, as prom-client writes them', async (t) => {
   const [one, other] = [new Registry(), new Registry()]
   new Counter({ name: 'one', help: 'The first', labelNames: ['kind'], registers: [one] }).inc({ kind: 'a"b' })
