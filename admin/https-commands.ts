@@ -101,7 +101,7 @@ export function createHttpsCommands(
     },
   }
 
-  /** Who gets tokens of the hub, and may have kept a key set without the newest key. */
+  /** The receivers of pushes and plugin work. Their copies of the key set may lack the newest key. */
   async function receivers(): Promise<Pick<ShownQueue, 'name' | 'target' | 'contact'>[]> {
     const pushedTo = (await queues.list()).filter(({ state }) => state !== 'closed' && state !== 'no target')
     return pushedTo.map(({ name, target, contact }) => ({ name, target, contact }))

@@ -220,7 +220,7 @@ export function createInbox(parts: {
   }
 }
 
-/** Where a mosquitto bridge tells that it is connected, unless `notifications` is off. Nobody made a mistake. */
+/** A mosquitto bridge publishes its state here, unless its `notifications` are off. That is no mistake of a client. */
 const bridgeState = /^\$SYS\/broker\/connection\/[^/]+\/state$/
 
 /**

@@ -89,7 +89,7 @@ const smtp = Type.Object(
   { additionalProperties: false, description: 'an object with host and from' },
 )
 
-/** Addresses of proxies. The default is an empty list, which a file cannot have: it would look as if it trusted nobody. */
+/** Addresses of proxies. A file cannot have an empty list: readers could take it for “trust no address”. */
 const networks = Type.Array(
   formatted('network', 'an address such as 192.0.2.7, or a network such as 192.0.2.0/24 or 2001:db8::/32'),
   { minItems: 1, description: 'a list of addresses and networks, at least one' },

@@ -2,7 +2,7 @@ import { isRecord } from '../../event/json.ts'
 import { digits } from '../../store/commit.ts'
 import type { StoredRecord } from '../../store/store.ts'
 
-/** What the values of a family of keys look like. A family that is missing here is checked by nobody. */
+/** The form of the values of each family of keys. Of other families, an import takes every value. */
 export const families: Record<string, keyof typeof forms> = {
   'credential/': 'object',
   'credential-use/': 'object',
@@ -45,7 +45,7 @@ const forms = {
   },
 }
 
-/** What is wrong with a record that no node could read. Undefined: nothing that shows without its node. */
+/** Why no node could read a record. Undefined: its form is right, or the import does not check its family. */
 export function problemOf({ key, value }: StoredRecord): string | undefined {
   const form = families[key.slice(0, key.indexOf('/') + 1)]
   if (value === undefined || form === undefined || forms[form].isOne(value)) return undefined

@@ -94,7 +94,7 @@ export function createRetainedSending(parts: {
     if (session.isBridge) await sendEnded(session, connection, filters.keys())
   }
 
-  /** Sends a bridge what is not retained any more: it may have kept it since its last connection. */
+  /** Sends a bridge an empty message for each topic that has lost its value. The bridge may still have the value. */
   async function sendEnded(
     session: Session,
     connection: MqttConnection,

@@ -33,7 +33,7 @@ export type FromDriver =
   | { kind: 'log'; line: string }
   /** So many lines of the log were left out, because they were too many. */
   | { kind: 'left-out'; lines: number }
-  /** An error that nobody caught. The process ends. */
+  /** An uncaught error. The process ends. */
   | { kind: 'uncaught'; reason: string; stack: string }
   /** The driver has closed. Null: without an error. The process ends. */
   | { kind: 'closed'; problem: string | null }

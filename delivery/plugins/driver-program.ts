@@ -75,7 +75,7 @@ function isDriver(made: unknown): made is PluginDriver {
   return typeof made === 'object' && made !== null && 'deliver' in made && typeof made.deliver === 'function'
 }
 
-/** Reports an error that nobody caught, and ends the process. A driver with a handler of its own may go on. */
+/** Reports an uncaught error, and ends the process. A driver with a handler of its own may go on. */
 function endUncaught(error: unknown): void {
   if (process.listenerCount('uncaughtException') > 1) return
   const stack = error instanceof Error ? String(error.stack).slice(0, maxLine) : ''
