@@ -51,10 +51,11 @@ const folders: Record<string, string[]> = {
   'bridge-https/description': [...belowBridge, 'bridge-https'],
   'bridge-https/users': ['event', 'store', 'telemetry', 'config', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
+  client: [],
   web: [],
   'web/page': ['event'],
-  'web/live': ['event', 'web/page'],
-  'web/on-air': ['event', 'web/page', 'web/live'],
+  'web/live': ['event', 'client', 'web/page'],
+  'web/on-air': ['event', 'client', 'web/page', 'web/live'],
   'web/console': ['web/page'],
   'web/console/parts': ['web/page', 'web/console'],
   'web/console/views': ['web/page', 'web/console'],
@@ -130,6 +131,9 @@ const packageOwners: [packages: RegExp, owner: string][] = [
   [/^ioredis$/, 'store/redis'],
   [/^(preact|@preact\/.+|esbuild|uplot)$/, 'web'],
 ]
+
+/** Folders that are packages of their own, with their own dependencies. */
+const packages = ['client']
 
 /** Folders that are not shipped. */
 const development = ['test', 'demo', 'bench']
@@ -338,8 +342,10 @@ t.test(
   async (t) => {
     const dependencies = Object.keys(manifest.dependencies)
     const all = [...dependencies, ...Object.keys(manifest.devDependencies)]
+    const ownDependencies = new Map(packages.map((place) => [place, dependenciesOf(place)]))
     const wrong = files.flatMap(({ path, place, imports }) => {
-      const declared = [...development, ...bundled].includes(place) ? all : dependencies
+      const isUnshipped = [...development, ...bundled].includes(place)
+      const declared = ownDependencies.get(place) ?? (isUnshipped ? all : dependencies)
       return packagesOf(imports)
         .filter((name) => !declared.includes(name))
         .map((name) => `${path} imports ${name}`)
@@ -386,6 +392,11 @@ t.test('a file is called by what it is about', async (t) => {
     [],
   )
 })
+
+/** The names of the packages that a package of the repository depends on. */
+function dependenciesOf(place: string): string[] {
+  return Object.keys(JSON.parse(readFileSync(join(root, place, 'package.json'), 'utf8')).dependencies)
+}
 
 /** Whether a file or folder has no source files of the repository. */
 function isGenerated(name: string): boolean {

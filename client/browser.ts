@@ -1,0 +1,2 @@
+/** The library as browsers load it. */
+export { EventRefused, type Remark } from './refusal.ts'

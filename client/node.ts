@@ -1,0 +1,2 @@
+/** The library as Node loads it: all that browsers have, and what needs files. */
+export * from './browser.ts'
