@@ -185,8 +185,8 @@ export function createInbox(parts: {
 
   return {
     decide(received) {
-      const { principal, topic, payload, at, started, alongside } = received
-      const arrival = { at, started, alongside }
+      const { principal, clientId, topic, payload, at, started, alongside } = received
+      const arrival = { at, started, clientId, alongside }
       const decision = decideTopic(principal, topic)
       if (!decision.allowed) return refuse(received, decision, arrival)
       const allowedClasses = principal.role === 'publisher' ? principal.classes : []

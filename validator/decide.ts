@@ -17,12 +17,14 @@ export interface Submission {
   allowedClasses: readonly EventClass[]
 }
 
-/** When an event came in, and the changes that come with it. */
+/** When and from whom an event came in, and the changes that come with it. */
 export interface Arrival {
   /** Wall clock, milliseconds since the epoch. */
   at: number
   /** `performance.now()` when the last byte arrived: the start of the time budget (220 ms). */
   started: number
+  /** MQTT client id of the publisher; null over HTTPS. */
+  clientId: string | null
   /** Changes for the commit of the decision, for example the receipt of a QoS 2 packet. */
   alongside?: readonly Change[]
 }

@@ -85,10 +85,10 @@ function withTopic(
 /** Makes the report for the history, with the content of the answer. */
 export function describeAnswer(
   { payload, eventName }: LegacyRequest,
-  { at: receivedAt }: Arrival,
+  arrival: Arrival,
   outcome: Report['outcome'],
   value: unknown,
-  details: Omit<Parameters<typeof describeOutcome>[2], 'receivedAt' | 'payload'>,
+  details: Omit<Parameters<typeof describeOutcome>[2], 'arrival' | 'payload'>,
 ): Report {
-  return { ...describeOutcome(outcome, value, { ...details, receivedAt, payload }), event: eventName }
+  return { ...describeOutcome(outcome, value, { ...details, arrival, payload }), event: eventName }
 }

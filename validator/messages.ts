@@ -6,6 +6,7 @@ import { type EventKind, kindByName } from '../event/kind.ts'
 import type { Excerpt, Message } from '../event/message.ts'
 import { type HubEvent, maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
+import type { Arrival } from './decide.ts'
 
 /**
  * Makes the messages of the radio tree for an accepted event, one per livestream. The class of the event decides about
@@ -78,6 +79,8 @@ export interface Report {
    */
   warnings?: ErrorItem[]
   receivedAt: string
+  /** MQTT client id of the publisher, because everyone who may read the feedback gets the report; null over HTTPS. */
+  clientId: string | null
   /** First 16 hexadecimal digits of the SHA-256 of the received payload, to recognise the event. */
   payloadHash: string
   /** A dry run: the hub decided about the event, but did not publish it. */
@@ -94,7 +97,7 @@ export function describeOutcome(
     livestreams?: string[]
     errors?: ErrorItem[]
     warnings?: ErrorItem[]
-    receivedAt: number
+    arrival: Pick<Arrival, 'at' | 'clientId'>
     /** The payload as it was received. */
     payload: Buffer
   },
@@ -119,7 +122,8 @@ export function describeOutcome(
     services,
     errors,
     ...(warnings.length > 0 && { warnings }),
-    receivedAt: new Date(details.receivedAt).toISOString(),
+    receivedAt: new Date(details.arrival.at).toISOString(),
+    clientId: details.arrival.clientId,
     payloadHash: hash('sha256', details.payload, 'hex').slice(0, 16),
     trace: null,
   }

@@ -74,9 +74,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     ): Decided {
       const { payload, outcome, error, institutions } = refusal
       const value = readLoosely(payload)
-      const report = describeOutcome(outcome, value, {
-        ...{ errors: [error], receivedAt: arrival.at, payload },
-      })
+      const report = describeOutcome(outcome, value, { errors: [error], arrival, payload })
       const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
       const way = metrics.latency.begin(arrival.started)
       return { livestreams: 0, institutions, arrival, way, settled }
@@ -94,7 +92,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
 
     /** Dry run for operators: the report of a real publish, and the topics of its messages. Changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
-      const { report, messages } = foresee(submission, { at: clock(), started: 0 })
+      const { report, messages } = foresee(submission, { at: clock(), started: 0, clientId: null })
       return { ...report, topics: messages.map((message) => message.topic) }
     },
   }
@@ -197,10 +195,9 @@ function complete(
   arrival: Arrival,
   id: string,
 ): Completed {
-  const receivedAt = arrival.at
   if (decision.outcome !== 'published') {
     const { outcome, errors, value } = decision
-    const report = describeOutcome(outcome, value, { errors, receivedAt, payload: received })
+    const report = describeOutcome(outcome, value, { errors, arrival, payload: received })
     return { report, messages: [], source: { payload: received, value } }
   }
   const event = {
@@ -216,9 +213,9 @@ function complete(
   const warnings = 'plugins' in event ? work.warnings(event) : []
   return {
     report: describeOutcome('published', event, {
-      ...{ id, livestreams: livestreamIds, warnings, receivedAt, payload: received },
+      ...{ id, livestreams: livestreamIds, warnings, arrival, payload: received },
     }),
-    messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: receivedAt }),
+    messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: arrival.at }),
     source: { payload: received, value: event },
     accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
   }

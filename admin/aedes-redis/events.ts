@@ -85,7 +85,7 @@ export function createEventImport(parts: {
 
   function decide(payload: Buffer) {
     const submission = { payload, institutionId: institutionOf(payload), allowedClasses: [] }
-    const decided = pipeline.decide(submission, { at: now(), started: performance.now() })
+    const decided = pipeline.decide(submission, { at: now(), started: performance.now(), clientId: null })
     return { decided, decision: decided.event?.decision }
   }
 

@@ -107,6 +107,7 @@ export const report = {
   services: [livestreamId],
   errors: [],
   receivedAt: '2026-01-31T11:00:00.070Z',
+  clientId: 'studio-1',
   payloadHash: '9f86d081884c7d65',
   trace: null,
 }

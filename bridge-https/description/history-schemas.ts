@@ -26,6 +26,7 @@ export const Feedback = Type.Object(
       }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),
+    clientId: textOrNull('MQTT client id of the publisher; null over HTTPS'),
     payloadHash: Type.String({
       pattern: '^[0-9a-f]{16}$',
       description: 'Beginning of the SHA-256 of what was sent, byte for byte',

@@ -86,7 +86,7 @@ export function eventRoutes(parts: {
           const waitMs = rate.take(user.userId, performance.now())
           if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
           const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
-          const decided = pipeline.decideLegacy(request, { at, started })
+          const decided = pipeline.decideLegacy(request, { at, started, clientId: null })
           rate.charge(user.userId, costOf(body.length, decided.livestreams) - 1, performance.now())
           result = await pipeline.settleLegacy(decided)
         } finally {

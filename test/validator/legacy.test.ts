@@ -75,7 +75,7 @@ async function startLegacy(t: Test, hasFeed = true) {
 
   function decideNow(event: object) {
     const request = { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId }
-    return decide(request, { at: Date.now(), started: performance.now() })
+    return decide(request, { at: Date.now(), started: performance.now(), clientId: null })
   }
 }
 

@@ -87,7 +87,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
     pipeline.settle(
       pipeline.decide(
         { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [], ...more },
-        { at: now, started, alongside },
+        { at: now, started, clientId: 'studio-1', alongside },
       ),
     )
   return { pipeline, submit, distributed, announced, lines, metrics }
@@ -114,6 +114,7 @@ t.test(
       services: [one.id],
       errors: [],
       receivedAt: '2026-01-31T12:00:00.000Z',
+      clientId: 'studio-1',
       payloadHash: createHash('sha256').update(JSON.stringify(event)).digest('hex').slice(0, 16),
       trace: null,
     })
@@ -320,7 +321,7 @@ t.test('the door’s own refusal is reported to each of the publisher’s instit
   const payload = Buffer.from(JSON.stringify(playing(one)))
   const error = errorItem('topic.denied', 'topic', 'inbox/x')
   const institutions = [institutionId, 'urn:org:institution:2']
-  const arrival = { at: now, started: performance.now(), alongside }
+  const arrival = { at: now, started: performance.now(), clientId: 'studio-1', alongside }
   const report = await pipeline.settle(
     pipeline.refuse({ payload, error, outcome: 'blocked', institutions }, arrival),
   )
@@ -330,6 +331,7 @@ t.test('the door’s own refusal is reported to each of the publisher’s instit
     event: 'de.org.hub.v1.radio.track.playing',
     services: [one.externalId],
     errors: [error],
+    clientId: 'studio-1',
   })
   t.strictSame(
     distributed[0]?.messages.map((message) => [message.topic, bodyOf(message)]),
@@ -354,7 +356,9 @@ t.test('a refused payload may be anything', async (t) => {
   ]) {
     const { pipeline, distributed } = startPipeline()
     const refusal = { payload: Buffer.from(text), error, outcome: 'invalid' as const, institutions: [] }
-    const report = await pipeline.settle(pipeline.refuse(refusal, { at: now, started: 0, alongside }))
+    const report = await pipeline.settle(
+      pipeline.refuse(refusal, { at: now, started: 0, clientId: 'studio-1', alongside }),
+    )
     t.match(report, { outcome: 'invalid', event: null, services: [], errors: [error] }, text.slice(0, 20))
     t.strictSame(distributed, [{ messages: [], alongside }], 'stored even with nobody to report to')
   }
@@ -379,7 +383,11 @@ t.test('a dry run says what would happen and changes nothing', async (t) => {
   t.strictSame(await metrics.snapshot(), before)
 
   const { topics, ...foretold } = dry
-  t.strictSame({ ...(await submit(good)), id: null }, foretold, 'the real thing comes to the same')
+  t.strictSame(
+    { ...(await submit(good)), id: null, clientId: null },
+    foretold,
+    'the real thing comes to the same',
+  )
 })
 
 t.test('a dry run of a door is reported, and nothing else', async (t) => {
@@ -388,7 +396,7 @@ t.test('a dry run of a door is reported, and nothing else', async (t) => {
   const tryOut = (event: object) => {
     const decided = pipeline.dryRun(
       { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] },
-      { at: now, started: 0, alongside },
+      { at: now, started: 0, clientId: 'studio-1', alongside },
     )
     costs.push(decided.livestreams)
     return pipeline.settle(decided)
@@ -431,7 +439,12 @@ t.test('outcomes and reasons are counted, refusals and late events logged', asyn
   ])
   const payload = Buffer.from(JSON.stringify(playing(one)))
   const started = performance.now() - 221
-  await pipeline.settle(pipeline.decide({ payload, institutionId, allowedClasses: [] }, { at: now, started }))
+  await pipeline.settle(
+    pipeline.decide(
+      { payload, institutionId, allowedClasses: [] },
+      { at: now, started, clientId: 'studio-1' },
+    ),
+  )
   t.match(lines.at(-1), { level: 40, msg: 'event took longer than 220 ms' })
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })
 })
