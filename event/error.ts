@@ -73,7 +73,11 @@ export interface ErrorItem {
  * publisher may have sent them.
  */
 export function errorItem(code: ErrorCode, path: string, detail?: string): ErrorItem {
-  const { sentence } = kindOfError(code)
+  return itemOf(code, kindOfError(code).sentence, path, detail)
+}
+
+/** Builds an item as `errorItem` does, for the tables of warnings: each has the sentences of its own codes. */
+export function itemOf(code: string, sentence: string, path: string, detail?: string): ErrorItem {
   const message = detail === undefined ? sentence : `${sentence}: ${printable(detail, maxDetail)}`
   return { path, message, errorCode: code }
 }

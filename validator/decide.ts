@@ -40,6 +40,8 @@ export type Decision =
       expires?: number
       /** The livestream of each service, in the order of `event.services`. */
       livestreams: Livestream[]
+      /** What the publisher should know of an event that is published all the same (open.md §2, §3). */
+      warnings: readonly ErrorItem[]
     }
   | {
       outcome: 'invalid' | 'blocked'
@@ -88,7 +90,7 @@ export function decide(submission: Submission, feed: Feed | undefined, now: numb
   const ids = ownership.livestreams.map(({ id }) => id)
   errors.push(...checkTotalSize(payload, ids))
   if (errors.length > 0) return refused(errors, parsed.value)
-  return { ...shape, outcome: 'published', livestreams: ownership.livestreams }
+  return { ...shape, outcome: 'published', livestreams: ownership.livestreams, warnings: [] }
 }
 
 function refused(errors: ErrorItem[], value: unknown): Decision {

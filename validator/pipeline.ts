@@ -210,7 +210,7 @@ function complete(
   }
   const livestreamIds = livestreamsOf(decision)
   const payload = Buffer.from(JSON.stringify(event))
-  const warnings = 'plugins' in event ? work.warnings(event) : []
+  const warnings = [...decision.warnings, ...('plugins' in event ? work.warnings(event) : [])]
   return {
     report: describeOutcome('published', event, {
       ...{ id, livestreams: livestreamIds, warnings, arrival, payload: received },
