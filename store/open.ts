@@ -65,7 +65,10 @@ export function openStore(
   return server ? openShared(config, server, name, log, handlers) : openOwn(config, name, log, handlers)
 }
 
-/** Opens the configured store for a command outside of a node. Rejects if an embedded store is in use, or damaged. */
+/**
+ * Opens the configured store for a command outside of a node, which only reads: an import is for a node to take in
+ * (`prepare`). A commit to a Redis would wait for no replica. Rejects if an embedded store is in use, or damaged.
+ */
 export async function openUnused(config: Config): Promise<Store & Dumpable> {
   const { project, stage, dataDir, redis } = config
   const ca = redis?.ca === undefined ? undefined : await readCa('redis.ca', redis.ca)

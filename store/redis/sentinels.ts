@@ -9,8 +9,8 @@ export interface RedisAddress {
 /** How often each Sentinel is asked, milliseconds. Usually one of its messages makes the node ask earlier. */
 const lookMs = 1_000
 
-/** What a Sentinel says about the master. */
-interface Opinion {
+/** What a Sentinel has answered last. */
+export interface Opinion {
   master: RedisAddress
   /** The number of the failover that made this server the master. The highest number is the latest failover. */
   epoch: number
@@ -18,22 +18,32 @@ interface Opinion {
   isPromoting: boolean
 }
 
-interface Watched {
+/** A Sentinel, as far as its word about the master goes. */
+export interface Voice {
+  /** Which Sentinel it is. A Sentinel that is set up anew at the same address has another id. */
+  id?: string
+  /** The ids of the other Sentinels that it knows. */
+  others: readonly string[]
+  opinion?: Opinion
+  /** Why it does not answer. Undefined: it does. */
+  problem?: string
+}
+
+interface Watched extends Voice {
   /** For messages. */
   place: string
+  /** Named in the configuration. Others come and go. */
+  isConfigured: boolean
   asking: Redis
   /** Subscribed to the messages of the Sentinel. Such a connection takes no questions. */
   listening: Redis
-  opinion?: Opinion
-  problem?: string
 }
 
 export type Sentinels = ReturnType<typeof watchSentinels>
 
 /**
- * Follows which server is the master. Asks all Sentinels, because in a split one of them may still name the old master:
- * the latest failover counts. While a Sentinel promotes a server, there is no master. What the old master takes then
- * may be lost.
+ * Follows which server is the master. Asks all Sentinels, because in a split one of them may still name the old master
+ * (`masterOf`).
  *
  * `open` makes a client for a Sentinel. `onChange` is called with the reason if the master is another one, or if there
  * is none.
@@ -48,12 +58,11 @@ export function watchSentinels(parts: {
   const { sentinels, name, open, onChange } = parts
   const watched = new Map<string, Watched>()
   let waiting: (() => void)[] = []
-  /** Undefined: no Sentinel has answered yet, or one is promoting a server. */
-  let master: RedisAddress | undefined
+  let master: ReturnType<typeof masterOf>
   let isClosed = false
   let hasAskedAll = false
 
-  for (const address of sentinels) watch(address)
+  for (const address of sentinels) watch(address, { isConfigured: true })
   void Promise.all([...watched.values()].map(ask)).then(() => {
     hasAskedAll = true
     judge()
@@ -66,8 +75,8 @@ export function watchSentinels(parts: {
     /** Resolves with the address of the master as soon as there is one. Calls `onProblem` with why there is none. */
     async master(onProblem: (problem: string) => void): Promise<RedisAddress> {
       for (;;) {
-        if (master) return master
-        const problem = problemOf([...watched.values()])
+        if (isAddress(master)) return master
+        const problem = master ? promoting : problemOf([...watched.values()])
         if (hasAskedAll && problem !== undefined) onProblem(problem)
         await new Promise<void>((resolve) => waiting.push(resolve))
       }
@@ -76,17 +85,14 @@ export function watchSentinels(parts: {
     close(): void {
       isClosed = true
       clearInterval(timer)
-      for (const { asking, listening } of watched.values()) {
-        asking.disconnect()
-        listening.disconnect()
-      }
+      for (const sentinel of watched.values()) leave(sentinel)
     },
   }
 
-  function watch(address: RedisAddress): void {
+  function watch(address: RedisAddress, of: { isConfigured: boolean; id?: string }): void {
     const place = `${address.host}:${address.port}`
     if (watched.has(place)) return
-    const sentinel: Watched = { place, asking: open(address), listening: open(address) }
+    const sentinel: Watched = { ...of, place, others: [], asking: open(address), listening: open(address) }
     const { asking, listening } = sentinel
     watched.set(place, sentinel)
     asking.on('error', (error) => {
@@ -109,14 +115,17 @@ export function watchSentinels(parts: {
   async function ask(sentinel: Watched): Promise<void> {
     const { asking } = sentinel
     try {
-      const [address, fields] = await Promise.all([
-        asking.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
+      const [id, others, about, address] = await Promise.all([
+        asking.call('SENTINEL', 'MYID'),
+        asking.call('SENTINEL', 'SENTINELS', name),
         asking.call('SENTINEL', 'MASTER', name),
+        asking.call('SENTINEL', 'GET-MASTER-ADDR-BY-NAME', name),
       ])
-      const about = recordOf(fields)
-      sentinel.opinion = opinionOf(address, about)
+      if (isClosed) return
+      sentinel.opinion = opinionOf(recordOf(about), address)
+      sentinel.id = String(id)
       delete sentinel.problem
-      if (watched.size <= Number(about['num-other-sentinels'])) await watchOthers(asking)
+      watchOthers(sentinel, Array.isArray(others) ? others.map(recordOf) : [])
     } catch (error) {
       // What it said about the master still counts. It may have died while it promoted a server.
       if (sentinel.opinion) sentinel.opinion.isPromoting = false
@@ -125,21 +134,26 @@ export function watchSentinels(parts: {
   }
 
   /** Watches the Sentinels that the configuration lacks. */
-  async function watchOthers(asking: Redis): Promise<void> {
-    const others = await asking.call('SENTINEL', 'SENTINELS', name)
-    if (isClosed || !Array.isArray(others)) return
-    for (const { ip, port } of others.map(recordOf)) if (ip) watch({ host: ip, port: Number(port) })
+  function watchOthers(sentinel: Watched, others: readonly Record<string, string>[]): void {
+    sentinel.others = others.flatMap(({ runid }) => runid ?? [])
+    if (watched.size > others.length) return
+    for (const { ip, port, runid: id } of others) {
+      if (ip && id) watch({ host: ip, port: Number(port) }, { isConfigured: false, id })
+    }
   }
 
   function judge(): void {
     if (isClosed) return
-    const opinions = [...watched.values()].flatMap(({ opinion }) => opinion ?? [])
-    const isPromoting = opinions.some((opinion) => opinion.isPromoting)
-    const [latest] = opinions.sort((left, right) => right.epoch - left.epoch)
+    for (const [place, sentinel] of watched) {
+      if (sentinel.isConfigured || !isGone(sentinel, [...watched.values()])) continue
+      watched.delete(place)
+      leave(sentinel)
+    }
     const before = master
-    master = isPromoting ? undefined : latest?.master
-    if (before && !master) onChange(promoting)
-    else if (before && master && !isSame(before, master)) onChange('another server is the master now')
+    master = masterOf([...watched.values()])
+    if (isAddress(before) && !isAddress(master)) onChange(promoting)
+    else if (isAddress(before) && isAddress(master) && !isSame(before, master))
+      onChange('another server is the master now')
     const proceeding = waiting
     waiting = []
     for (const proceed of proceeding) proceed()
@@ -148,22 +162,56 @@ export function watchSentinels(parts: {
 
 const promoting = 'the Sentinels replace the master'
 
-function problemOf(watched: readonly Watched[]): string | undefined {
-  if (watched.some(({ opinion }) => opinion?.isPromoting)) return promoting
-  return watched.find(({ problem }) => problem !== undefined)?.problem
+/**
+ * Which server is the master. The latest failover counts: of a Sentinel that still tries to promote a server after
+ * another has finished a later failover, nothing will come. `promoting`: a Sentinel is about to promote a server. What
+ * the old master takes then may be lost. Undefined: no Sentinel has answered yet.
+ */
+export function masterOf(voices: readonly Voice[]): RedisAddress | 'promoting' | undefined {
+  const opinions = voices.flatMap((voice) => (voice.opinion && !isGone(voice, voices) ? voice.opinion : []))
+  const epoch = Math.max(...opinions.map((opinion) => opinion.epoch))
+  const latest = opinions.filter((opinion) => opinion.epoch === epoch)
+  return latest.some(({ isPromoting }) => isPromoting) ? 'promoting' : latest[0]?.master
 }
 
 /**
- * `about` names the old master until the end of the failover. `address` is the promoted server as soon as it has become
- * a master.
+ * Whether a silent Sentinel was replaced: none of those that answer knows it. New Sentinels count their failovers from
+ * the beginning, so the word of the old ones would count for ever. In a split, Sentinels do know those of the other
+ * side.
  */
-function opinionOf(address: unknown, about: Record<string, string>): Opinion {
-  const [host, port] = Array.isArray(address) ? address.map(String) : []
-  if (!host) throw new Error('the Sentinel knows no master')
-  const master = { host, port: Number(port) }
-  const isUnderWay = about.flags?.split(',').includes('failover_in_progress') ?? false
-  const isPromoting = isUnderWay && isSame(master, { host: about.ip ?? '', port: Number(about.port) })
-  return { master, epoch: Number(about['config-epoch']), isPromoting }
+function isGone({ id, problem }: Voice, voices: readonly Voice[]): boolean {
+  if (problem === undefined || id === undefined) return false
+  const answering = voices.filter((voice) => voice.opinion && voice.problem === undefined)
+  return answering.length > 0 && !answering.some(({ others }) => others.includes(id))
+}
+
+/**
+ * What a Sentinel says with its answers to MASTER and then to GET-MASTER-ADDR-BY-NAME. During a failover, `about` names
+ * the old master until the end, and `address` the promoted server as soon as it has become a master. Otherwise only
+ * `about` counts: a whole failover may lie between the two answers, and then the epoch is not that of `address`. Throws
+ * if the answers name no master.
+ */
+export function opinionOf(about: Record<string, string>, address: unknown): Opinion {
+  const { ip = '', port, flags = '', 'config-epoch': epoch } = about
+  if (!ip || !epoch) throw new Error('the Sentinel knows no master')
+  const known = { host: ip, port: Number(port) }
+  const [host, promotedPort] = Array.isArray(address) ? address.map(String) : []
+  const named = host ? { host, port: Number(promotedPort) } : known
+  const isUnderWay = flags.split(',').includes('failover_in_progress')
+  return {
+    master: isUnderWay ? named : known,
+    epoch: Number(epoch),
+    isPromoting: isUnderWay && isSame(named, known),
+  }
+}
+
+function problemOf(watched: readonly Watched[]): string | undefined {
+  return watched.find(({ problem }) => problem !== undefined)?.problem
+}
+
+function leave({ asking, listening }: Watched): void {
+  asking.disconnect()
+  listening.disconnect()
 }
 
 /** Makes a record from a list in which each name is followed by its value. */
@@ -174,4 +222,8 @@ function recordOf(fields: unknown): Record<string, string> {
 
 function isSame(left: RedisAddress, right: RedisAddress): boolean {
   return left.host === right.host && left.port === right.port
+}
+
+function isAddress(master: ReturnType<typeof masterOf>): master is RedisAddress {
+  return master !== undefined && master !== 'promoting'
 }
