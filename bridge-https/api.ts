@@ -6,7 +6,7 @@ import { createHalfReceived, type HalfReceived } from '../listener/half-received
 import type { Store } from '../store/store.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
-import { crossOriginHeaders, preflights } from './cross-origin.ts'
+import { preflights } from './cross-origin.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
@@ -111,10 +111,10 @@ export function serveRoutes(
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
+      config: { crossOrigin: route.crossOrigin === true },
 
       async onRequest(request, reply) {
         matched.set(request, route)
-        if (route.crossOrigin) reply.headers(crossOriginHeaders)
         const refused =
           retired(route, lifecycle, reply) ??
           (await authenticate(request)) ??

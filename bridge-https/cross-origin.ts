@@ -10,6 +10,13 @@ export const crossOriginHeaders = {
   'access-control-expose-headers': 'etag, retry-after',
 }
 
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** `crossOrigin` of the route, for hooks that run before those of the route. */
+    crossOrigin?: boolean
+  }
+}
+
 /** The headers that pages may send. */
 const allowedHeaders = 'authorization, content-type, last-event-id, if-none-match'
 /** How long browsers may remember the answer, seconds. Chromium remembers it for two hours at most. */

@@ -25,6 +25,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
+import { crossOriginHeaders } from './cross-origin.ts'
 import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
@@ -161,6 +162,8 @@ export async function listenHttps(parts: {
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
     reply.raw.once('close', underWay.end)
     reply.header('x-request-id', request.id)
+    // Before the first refusal: a page of another origin reads nothing of an answer without them, not even its status.
+    if (request.routeOptions.config.crossOrigin) reply.headers(crossOriginHeaders)
   })
   app.addHook('onRequest', async (request, reply) => {
     const end = guard.carries(request.raw.socket, addressOf(request))

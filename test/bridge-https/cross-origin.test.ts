@@ -1,3 +1,7 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { request } from 'node:https'
+import { join } from 'node:path'
 import t from 'tap'
 import { institutions } from '../events.ts'
 import { startTestHub } from '../start-hub.ts'
@@ -71,4 +75,25 @@ t.test('a preflight is answered without a token, and only where pages may read',
     const answer = await ask(path, { 'access-control-request-method': 'GET' })
     t.match(answer, { status: 404, headers: { 'access-control-allow-origin': undefined } }, path)
   }
+})
+
+t.test('a page also reads that its client has too many requests under way behind a proxy', async (t) => {
+  const home = t.testdir({ 'hub.json': JSON.stringify({ trustedProxies: ['127.0.0.1'] }) })
+  const hub = await startTestHub(t, {
+    ...{ HUB_CONFIG: join(home, 'hub.json'), HUB_MAX_CONNECTIONS_PER_ADDRESS: '1' },
+  })
+  const api = await openApi(t, hub)
+  const client = { 'x-forwarded-for': '192.0.2.7' }
+  const held = request(`https://127.0.0.1:${hub.httpsPort}/auth/login`, {
+    ...{ method: 'POST', ca: readFileSync(hub.caPath), servername: 'localhost', agent: false },
+    headers: { ...client, 'content-type': 'application/json', 'content-length': 2, expect: '100-continue' },
+  })
+  held.on('error', () => undefined)
+  t.teardown(() => held.destroy())
+  held.flushHeaders()
+  await once(held, 'continue')
+  t.match(await api.call('GET', '/livestreams', { from: '127.0.0.1', headers: { origin, ...client } }), {
+    status: 503,
+    headers: { 'access-control-allow-origin': '*', 'access-control-expose-headers': 'etag, retry-after' },
+  })
 })
