@@ -73,6 +73,7 @@ export function isPublicAddress(address: string): boolean {
   const processed = ipaddr.process(address)
   if (processed instanceof ipaddr.IPv4) return isPublicIPv4(processed)
   const bytes = processed.toByteArray()
+  if (isIsatap(bytes) && !isPublicIPv4(ipv4At(bytes, 12, 13, 14, 15))) return false
   for (const { prefix, bits, isPublic } of embeddings) {
     if (processed.match(prefix, bits)) return isPublic(bytes)
   }
@@ -114,6 +115,12 @@ const embeddings: readonly { prefix: IPv6; bits: number; isPublic(bytes: number[
     },
   },
 ]
+
+/** Whether an address holds an IPv4 address behind a prefix of any network: ISATAP, RFC 5214 §6.1. */
+function isIsatap(bytes: readonly number[]): boolean {
+  const [universal = 0, ...rest] = bytes.slice(8, 12)
+  return (universal & ~0x02) === 0 && rest.join() === '0,94,254'
+}
 
 function ipv4At(bytes: readonly number[], ...places: readonly number[]): IPv4 {
   return new ipaddr.IPv4(places.map((place) => bytes[place] ?? 0))

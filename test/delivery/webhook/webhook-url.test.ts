@@ -114,6 +114,9 @@ t.test('an IPv4 address inside an IPv6 address decides', async (t) => {
     ['local NAT64 in a prefix of its own', (ipv4) => `64:ff9b:1:fffe::${ipv4}`],
     ['6to4 (RFC 3056)', (ipv4) => `2002:${words(bytes(ipv4))}::1`],
     ['Teredo, the client', (ipv4) => `2001:0:808:808:0:0:${words(bytes(ipv4).map((byte) => byte ^ 255))}`],
+    ['ISATAP (RFC 5214)', (ipv4) => `2606:4700::5efe:${ipv4}`],
+    ['ISATAP, of a unique address', (ipv4) => `2606:4700:1:2:200:5efe:${ipv4}`],
+    ['ISATAP in 6to4', (ipv4) => `2002:808:808:1:0:5efe:${ipv4}`],
     ['Teredo, the server', (ipv4) => `2001:0:${words(bytes(ipv4))}:0:0:f7f7:f7f7`],
   ]
   const insides = [
