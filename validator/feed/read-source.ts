@@ -111,10 +111,14 @@ function refusalOf(
 
 /** Whether a header `Link` has a link with the relation `next` (RFC 8288 §3.3: several, in any case). */
 function hasNextPage(header: string | null): boolean {
-  const parameters = (header ?? '').replace(/<[^>]*>/g, '').matchAll(relation)
-  return [...parameters].some(([, quoted, token]) =>
-    (quoted ?? token ?? '').toLowerCase().split(/\s+/).includes('next'),
-  )
+  return [...(header ?? '').matchAll(partsOfLink)].some(([, name, quoted, token]) => {
+    const relations = (quoted ?? token ?? '').toLowerCase().split(/\s+/)
+    return name?.toLowerCase() === 'rel' && relations.includes('next')
+  })
 }
 
-const relation = /[;\s]rel\s*=\s*(?:"([^"]*)"|([^\s;,"]+))/gi
+/**
+ * The targets and the parameters of a header `Link`: so nothing inside of a target, or of another parameter, is taken
+ * for a relation. A quotation that does not end counts as one: then no place is looked at twice.
+ */
+const partsOfLink = /<[^<>]*>|;\s*([^\s;,=<>"]+)\s*=\s*(?:"((?:[^"\\]|\\.?)*)"?|([^\s;,"]*))/g

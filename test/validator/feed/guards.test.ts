@@ -41,6 +41,9 @@ t.test('a feed with a link to a next page is refused', async (t) => {
     ['</b>; rel="last NEXT"', false],
     ['</a?;rel=next>; rel="prev"', true],
     ['</a>; rel="nextish"', true],
+    ['</a>; title="x; rel=next"', true],
+    ['</a>; title="\\"; rel=next"', true],
+    ['</a>; title="x; rel=prev"; REL = next', false],
   ] as const) {
     const source = await startOnServer(t, (_request, response) =>
       response.setHeader('link', link).end(feedText(10)),
