@@ -120,7 +120,7 @@ const seesTypesOfAll = [
 ]
 
 /** These put the parts together or start whole nodes, so they import from anywhere. */
-const assemblers = ['hub.ts', 'server.ts', 'test', 'demo', 'bench']
+const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench']
 
 /** Packages that only the files of one folder may import. */
 const packageOwners: [packages: RegExp, owner: string][] = [
@@ -245,7 +245,7 @@ t.test('every step of docs/architecture.md exists: its file, and its function in
 t.test('only the process and what assembles a node are files at the top', async (t) => {
   t.strictSame(
     files.filter(({ path }) => !path.includes('/')).map(({ path }) => path),
-    ['hub.ts', 'server.ts'],
+    ['hub.ts', 'server.ts', 'testing.ts'],
   )
 })
 

@@ -18,6 +18,7 @@ const programs = [
   'cli/hubctl.ts',
   'delivery/plugins/driver-program.ts',
   'test/run.ts',
+  'test/test-hub-program.ts',
   'test/store/writer.ts',
   'test/uncaught-errors.ts',
   'test/validator/feed/read-feed.ts',

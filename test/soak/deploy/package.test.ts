@@ -1,5 +1,8 @@
+import { execFile } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import { call } from '../../../cli/connection.ts'
 import { connect, connectPublisher } from '../../clients.ts'
@@ -9,6 +12,8 @@ import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
+
+const run = promisify(execFile)
 
 /*
  * Other tests start a bundled node. These start a node as docs/deployment.md installs it.
@@ -35,6 +40,32 @@ for (const version of nodeVersions) {
     await distributes(t, {}, { node: await nodeRelease(version) })
   })
 }
+
+t.test('an installed package gives programs a hub for their tests, with its types', async (t) => {
+  const home = await temporaryDirectory(t)
+  await mkdir(join(home, 'node_modules'))
+  await symlink(await installedPackage(), join(home, 'node_modules/now-playing-hub'))
+  await writeFile(join(home, 'package.json'), '{ "type": "module" }')
+  const lines = [
+    `import { createTestHub, type TestLogin } from 'now-playing-hub/testing'`,
+    'const hub = await createTestHub()',
+    'const { username }: TestLogin = await hub.addPublisher()',
+    'console.log(username)',
+    'await hub.close()',
+  ]
+  await writeFile(join(home, 'test.ts'), lines.join('\n'))
+  const types = ['--strict', '--types', 'node', '--typeRoots', projectFile('node_modules/@types')]
+  for (const modules of ['nodenext', 'preserve']) {
+    const options = ['--target', 'es2022', '--module', modules, '--outDir', 'compiled', ...types]
+    await run(projectFile('node_modules/.bin/tsc'), ['test.ts', ...options], { cwd: home })
+    const { stdout } = await run(process.execPath, ['compiled/test.js'], { cwd: home })
+    t.match(stdout, /^pub-test-\d+\n$/, modules)
+  }
+  const deep = 'import(process.argv[1]).then(({ eventKinds }) => console.log(eventKinds.length))'
+  const file = 'now-playing-hub/dist/event/kind.js'
+  const { stdout } = await run(process.execPath, ['-e', deep, file], { cwd: home })
+  t.equal(stdout, '4\n', 'what imported a file of the package goes on')
+})
 
 async function distributes(t: Test, store: Record<string, string>, program: { node?: string }) {
   const server = join(await installedPackage(), 'dist/server.js')
