@@ -9,12 +9,15 @@ const bounds = { heapMb: 768, timeoutMs: 60_000 }
 /** A thread without tasks ends after this time, and gives its memory back: a feed changes rarely. Milliseconds. */
 const idleMs = 10_000
 
-/** The thread of this process, while there is one. */
-let running: Thread | undefined
+/** The thread of this process, while there is one. Never two: each may take all the memory of `bounds`. */
+let thread: Worker | undefined
+let idle: NodeJS.Timeout | undefined
+/** Resolves when the thread is free for the next task, or is gone. */
+let free: Promise<unknown> = Promise.resolve()
 
 /**
- * Does a task on a feed in a thread of its own, so that no event waits for it. Rejects with what the task throws, with a
- * `FeedRefused` if it takes too much memory or time, and with the reason of `closing`.
+ * Does a task on a feed in a thread of its own, after all tasks before it, so that no event waits for it. Rejects with
+ * what the task throws, with a `FeedRefused` if it takes too much memory or time, and with the reason of `closing`.
  */
 export async function beside<Name extends keyof Tasks>(
   name: Name,
@@ -22,72 +25,73 @@ export async function beside<Name extends keyof Tasks>(
   closing?: AbortSignal,
 ): Promise<ReturnType<Tasks[Name]>> {
   closing?.throwIfAborted()
-  running ??= startThread(() => {
-    running = undefined
-  })
-  const answer = running.ask({ name, input })
+  const task = inTurn(() => run({ name, input }, closing))
   const aborted = closing && abortOf(closing)
   try {
     // The thread answers with what the task of this name returns.
-    return (await Promise.race([answer, ...(aborted ? [aborted.promise] : [])])) as ReturnType<Tasks[Name]>
+    return (await Promise.race([task, ...(aborted ? [aborted.promise] : [])])) as ReturnType<Tasks[Name]>
   } finally {
     aborted?.forget()
   }
 }
 
-type Thread = ReturnType<typeof startThread>
+function inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+  const done = free.then(work)
+  free = done.catch(() => undefined)
+  return done
+}
 
-/** Starts the thread. It does one task after the other. `ended`: it takes no more tasks. */
-function startThread(ended: () => void) {
+/** Does a task. A thread that fails, or takes too long, is gone when this rejects. */
+async function run(task: Task, closing: AbortSignal | undefined): Promise<unknown> {
+  closing?.throwIfAborted()
+  clearTimeout(idle)
+  thread ??= startThread()
+  const worker = thread
+  // A task under way keeps the process alive, an idle thread does not.
+  worker.ref()
+  const answer = await answerOf(worker, task).catch(async (error: unknown) => {
+    await endThread()
+    throw error
+  })
+  worker.unref()
+  idle = setTimeout(() => void inTurn(endThread), idleMs).unref()
+  if ('error' in answer) throw answer.error
+  return answer.result
+}
+
+function startThread(): Worker {
   const worker = new Worker(entry(), {
     ...{ eval: isSource, execArgv: [], env: SHARE_ENV },
     resourceLimits: { maxOldGenerationSizeMb: bounds.heapMb },
   })
-  const waiting = new Map<number, { settle(answer: Answer): void; fail(error: Error): void }>()
-  let last = 0
-  let idle: NodeJS.Timeout | undefined
-  worker.unref()
-  worker.on('message', (answer: Answer) => waiting.get(answer.id)?.settle(answer))
-  worker.on('error', (error) => end('code' in error && error.code === outOfMemory ? tooMuchMemory() : error))
-  worker.on('exit', () => end(new Error('the thread that reads feeds ended')))
+  // The task under way hears of it too.
+  worker.on('error', () => undefined)
+  worker.on('exit', () => {
+    if (thread === worker) thread = undefined
+  })
+  return worker
+}
 
-  return {
-    ask(task: Omit<Task, 'id'>): Promise<unknown> {
-      const id = ++last
-      clearTimeout(idle)
-      return new Promise((resolve, reject) => {
-        const timer = setTimeout(() => end(tooMuchTime()), bounds.timeoutMs).unref()
-        const done = () => {
-          clearTimeout(timer)
-          waiting.delete(id)
-          if (waiting.size === 0) idle = setTimeout(end, idleMs, new Error('idle')).unref()
-        }
-        waiting.set(id, {
-          settle(answer) {
-            done()
-            if ('error' in answer) reject(answer.error)
-            else resolve(answer.result)
-          },
-          fail(error) {
-            done()
-            reject(error)
-          },
-        })
-        // A task under way keeps the process alive, an idle thread does not.
-        worker.ref()
-        worker.postMessage({ ...task, id } satisfies Task)
-      }).finally(() => {
-        if (waiting.size === 0) worker.unref()
-      })
-    },
-  }
+async function endThread(): Promise<void> {
+  const ending = thread
+  thread = undefined
+  await ending?.terminate()
+}
 
-  function end(error: Error): void {
-    ended()
-    for (const { fail } of [...waiting.values()]) fail(error)
-    clearTimeout(idle)
-    void worker.terminate()
-  }
+function answerOf(worker: Worker, task: Task): Promise<Answer> {
+  let forget = () => {}
+  return new Promise<Answer>((resolve, reject) => {
+    const failed = (error: Error) =>
+      reject('code' in error && error.code === outOfMemory ? tooMuchMemory() : error)
+    const ended = () => reject(new Error('the thread that reads feeds ended'))
+    const timer = setTimeout(() => reject(tooMuchTime()), bounds.timeoutMs).unref()
+    forget = () => {
+      clearTimeout(timer)
+      worker.off('message', resolve).off('error', failed).off('exit', ended)
+    }
+    worker.once('message', resolve).once('error', failed).once('exit', ended)
+    worker.postMessage(task)
+  }).finally(() => forget())
 }
 
 const outOfMemory = 'ERR_WORKER_OUT_OF_MEMORY'

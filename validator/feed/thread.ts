@@ -7,21 +7,20 @@ import { compare, examine, restoreEarlier, restoreFeed, restoreFormer } from './
 export const tasks = { examine, compare, restoreFeed, restoreFormer, restoreEarlier }
 
 export interface Task {
-  id: number
   name: keyof typeof tasks
   input: unknown
 }
 
-export type Answer = { id: number; result: unknown } | { id: number; error: unknown }
+export type Answer = { result: unknown } | { error: unknown }
 
-parentPort?.on('message', ({ id, name, input }: Task) => parentPort?.postMessage(answer(id, name, input)))
+parentPort?.on('message', (task: Task) => parentPort?.postMessage(answer(task)))
 
-function answer(id: number, name: Task['name'], input: unknown): Answer {
+function answer({ name, input }: Task): Answer {
   try {
     // `beside` has checked the type of the input.
     const task = tasks[name] as (input: unknown) => unknown
-    return { id, result: task(input) }
+    return { result: task(input) }
   } catch (error) {
-    return { id, error }
+    return { error }
   }
 }
