@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { isRecord } from '../../event/json.ts'
 import { differences, type FeedDifferences } from './differences.ts'
-import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts'
+import { type Feed, type Livestream, openFeed, readItems, readLivestreams } from './feed.ts'
 import { type Former, nextFormer } from './former.ts'
 import { type GuardedBy, whyGuarded } from './guards.ts'
 import { openPacked, type Packed, pack } from './packed.ts'
@@ -100,38 +100,76 @@ export function compare(of: Omit<Examination, 'former' | 'force' | 'now'>): Feed
   }
 }
 
-/** Reads what `examine` gave to the store. Throws if it is damaged. */
-export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Packed } {
-  const { items, ...about } = JSON.parse(Buffer.from(value).toString())
-  return { about, packed: pack(unstored(items)) }
+/**
+ * What is stored cannot be read, now or ever. This is a result and no error of the thread: a fault that passes must not
+ * count as damage, because what is damaged is forgotten.
+ */
+export interface Damaged {
+  damaged: string
 }
 
-/** Reads what `examine` gave to the store. Throws if it is damaged. */
-export function restoreFormer(value: Uint8Array): Packed {
-  return pack(unstored(JSON.parse(Buffer.from(value).toString()).items))
+/** Reads what `examine` gave to the store. */
+export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Packed } | Damaged {
+  return unlessDamaged(() => {
+    const { items, ...about } = JSON.parse(Buffer.from(value).toString())
+    return { about, packed: pack(unstored(items)) }
+  })
 }
 
-/** Reads what earlier releases stored: the document as it was, and each former livestream under its own key. */
-export function restoreEarlier(of: {
+/** Reads what `examine` gave to the store. */
+export function restoreFormer(value: Uint8Array): { packed: Packed } | Damaged {
+  return unlessDamaged(() => ({ packed: pack(unstored(JSON.parse(Buffer.from(value).toString()).items)) }))
+}
+
+/**
+ * Reads what earlier releases stored: the document as it was, and each former livestream under its own key. A feed that
+ * was good then is good now: only new ones have to keep the rules of this release.
+ */
+export function restoreEarlier(of: Earlier): EarlierFeed | Damaged {
+  return unlessDamaged(() => readEarlier(of))
+}
+
+interface Earlier {
   feed: Uint8Array
+  /** When the feed was last found good. */
+  confirmed: Uint8Array | undefined
   former: readonly [key: string, value: Uint8Array][]
   now: number
-}): { feed: GoodFeed } | Refused {
+}
+
+interface EarlierFeed extends Pick<GoodFeed, 'about' | 'stored'> {
+  /** Milliseconds since the epoch. */
+  confirmedAt: number
+}
+
+function readEarlier(of: Earlier): EarlierFeed {
   const { source, etag, loadedAt, text } = JSON.parse(Buffer.from(of.feed).toString())
-  const read = readLivestreams(text)
-  if ('reason' in read) return read
-  const about = { source, etag, digest: '', loadedAt }
+  const read = readItems(JSON.parse(text, withWholeCharacters).items)
+  if ('reason' in read) throw new Error(read.problem)
+  const about = { source, etag, digest: '', loadedAt: new Date(loadedAt).toISOString() }
+  const confirmed = of.confirmed && JSON.parse(Buffer.from(of.confirmed).toString())
   const former = of.former.map(([key, value]): Former => {
-    const livestream: Former = JSON.parse(Buffer.from(value).toString())
+    const livestream: Former = JSON.parse(Buffer.from(value).toString(), withWholeCharacters)
     return key === livestream.id ? livestream : { ...livestream, isName: true }
   })
-  const packed = pack(read.livestreams)
-  const bounded = nextFormer(former, undefined, openFeed(packed), of.now)
+  const bounded = nextFormer(former, undefined, openFeed(pack(read.livestreams)), of.now)
   return {
-    feed: {
-      ...{ about, packed, former: pack(bounded) },
-      stored: { feed: stored(read.livestreams, about), former: stored(bounded) },
-    },
+    about,
+    confirmedAt: Math.max(Date.parse(loadedAt), confirmed?.source === source ? confirmed.at : 0),
+    stored: { feed: stored(read.livestreams, about), former: stored(bounded) },
+  }
+}
+
+/** A text of an earlier release may have half a character. UTF-8 makes a whole one of it (U+FFFD). */
+function withWholeCharacters(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? Buffer.from(value).toString() : value
+}
+
+function unlessDamaged<Result>(read: () => Result): Result | Damaged {
+  try {
+    return read()
+  } catch (error) {
+    return { damaged: error instanceof Error ? error.message : String(error) }
   }
 }
 

@@ -5,7 +5,7 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { beside } from './beside.ts'
-import type { FeedComparison, GoodFeed } from './examine.ts'
+import type { Damaged, FeedComparison, GoodFeed } from './examine.ts'
 import {
   type Feed,
   type FeedInUse,
@@ -319,12 +319,11 @@ export async function createFeedSource(options: FeedSourceOptions) {
     const taken = heard
     if (!taken.feed && !taken.former) return
     try {
-      const read = await Promise.all([
-        taken.feed && beside('restoreFeed', taken.feed, closed),
-        taken.former && beside('restoreFormer', taken.former, closed),
+      const [next, dropped] = await Promise.all([
+        taken.feed && beside('restoreFeed', taken.feed, closed).then(unlessDamaged),
+        taken.former && beside('restoreFormer', taken.former, closed).then(unlessDamaged),
       ])
-      const [next, dropped] = read
-      if (dropped) former = { packed: dropped, livestreams: openFormer(dropped) }
+      if (dropped) former = { packed: dropped.packed, livestreams: openFormer(dropped.packed) }
       if (next) {
         lastGood = { ...next, feed: openFeed(next.packed) }
         state.inUse = lastGood
@@ -409,6 +408,11 @@ export interface FeedDiff extends FeedComparison {
 
 interface RefreshResult extends FeedStatus {
   itemsBefore: number
+}
+
+function unlessDamaged<Found extends object>(found: Found | Damaged): Found {
+  if ('damaged' in found) throw new Error(found.damaged)
+  return found
 }
 
 function packedOf(

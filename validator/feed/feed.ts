@@ -97,7 +97,11 @@ export function readLivestreams(text: string): { livestreams: Livestream[] } | R
 
   const [half] = halfCharacters(text, document)
   if (half !== undefined) return refuse('text', `${half.slice(1)}: ${halfCharacter}`)
+  return readItems(items)
+}
 
+/** Reads the items of a feed: each must be a proper livestream, and another one than the others. */
+export function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | Refused {
   const livestreams: Livestream[] = []
   const ids = new Set<string>()
   for (const [index, item] of items.entries()) {

@@ -3,7 +3,7 @@ import { isRecord } from '../../event/json.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { beside } from './beside.ts'
-import type { AboutFeed, GoodFeed } from './examine.ts'
+import type { AboutFeed, Damaged, GoodFeed } from './examine.ts'
 import { type Feed, openFeed } from './feed.ts'
 import { type Packed, pack } from './packed.ts'
 import type { Refused } from './refusals.ts'
@@ -41,7 +41,8 @@ const maxSources = 4
 
 /**
  * Opens what the store keeps of feeds: of each source the last good one, and what fell out of them. The feed that was in
- * use last is in use again, until the configured source has a good one.
+ * use last is in use again, until the configured source has a good one. What is damaged is ignored. Rejects if a feed
+ * cannot be read for another reason: without it, the next good feed would be believed unseen, and take its place.
  */
 export async function openStoredFeeds(of: {
   store: Store
@@ -106,26 +107,19 @@ export async function openStoredFeeds(of: {
   async function restored(name: string): Promise<UsedFeed | undefined> {
     const value = await store.get(goodPrefix + name)
     if (!value) return undefined
-    try {
-      const { about, packed } = await beside('restoreFeed', value)
-      return { about, packed, feed: openFeed(packed) }
-    } catch (err) {
-      return unreadable(err, goodPrefix + name)
-    }
+    const found = await named(goodPrefix + name, beside('restoreFeed', value))
+    return 'damaged' in found ? ignore(found, goodPrefix + name) : { ...found, feed: openFeed(found.packed) }
   }
 
   async function restoredFormer(): Promise<Packed> {
     const value = await store.get(formerKey)
-    try {
-      if (value) return await beside('restoreFormer', value)
-    } catch (err) {
-      unreadable(err, formerKey)
-    }
-    return pack([])
+    const found = value && (await named(formerKey, beside('restoreFormer', value)))
+    if (!found) return pack([])
+    return 'damaged' in found ? (ignore(found, formerKey) ?? pack([])) : found.packed
   }
 
-  function unreadable(err: unknown, key: string): undefined {
-    log.error({ err, key }, 'a stored feed cannot be read, and is ignored')
+  function ignore({ damaged }: Damaged, key: string): undefined {
+    log.error({ key, problem: damaged }, 'a stored feed cannot be read, and is ignored')
   }
 
   /** Takes over what an earlier release stored. Other nodes may still run that release: then its keys stay. */
@@ -136,26 +130,17 @@ export async function openStoredFeeds(of: {
     for await (const [key, value] of store.range(earlier.former)) {
       kept.push([key.slice(earlier.former.length), value])
     }
-    try {
-      const found = await beside('restoreEarlier', { feed, former: kept, now: clock() })
-      if ('reason' in found) throw new Error(found.problem)
-      const { about, stored } = found.feed
-      const confirmedAt = Math.max(Date.parse(about.loadedAt), await lastConfirmed(about.source))
-      const checked = { source: about.source, by: '', at: confirmedAt, problem: null, held: 0, confirmedAt }
-      await store.commit([...putFeed(stored, about.source), putChecked(checked)])
-      all.set(keyOf(about.source), checked)
-      if (!of.isAlone) return
-      const keys = [earlier.last, earlier.confirmed, ...kept.map(([key]) => earlier.former + key)]
-      await store.commit(keys.map((del) => ({ del })))
-    } catch (err) {
-      unreadable(err, earlier.last)
-    }
-  }
-
-  async function lastConfirmed(ofSource: string): Promise<number> {
-    const value = await store.get(earlier.confirmed)
-    const confirmed: { source: string; at: number } | undefined = value && JSON.parse(value.toString())
-    return confirmed?.source === ofSource ? confirmed.at : 0
+    const confirmed = await store.get(earlier.confirmed)
+    const values = { feed, confirmed, former: kept, now: clock() }
+    const found = await named(earlier.last, beside('restoreEarlier', values))
+    if ('damaged' in found) return ignore(found, earlier.last)
+    const { confirmedAt, about, stored } = found
+    const checked = { source: about.source, by: '', at: confirmedAt, problem: null, held: 0, confirmedAt }
+    await store.commit([...putFeed(stored, about.source), putChecked(checked)])
+    all.set(keyOf(about.source), checked)
+    if (!of.isAlone) return
+    const keys = [earlier.last, earlier.confirmed, ...kept.map(([key]) => earlier.former + key)]
+    await store.commit(keys.map((del) => ({ del })))
   }
 
   /** Forgets the sources that were checked least lately. */
@@ -166,6 +151,13 @@ export async function openStoredFeeds(of: {
     await store.commit(gone.flatMap((name) => [{ del: checkedPrefix + name }, { del: goodPrefix + name }]))
     for (const name of gone) all.delete(name)
   }
+}
+
+/** Says of which stored value an error is. */
+function named<Result>(key: string, reading: Promise<Result>): Promise<Result> {
+  return reading.catch((cause: Error) => {
+    throw new Error(`${key} of the store could not be read: ${cause.message}`, { cause })
+  })
 }
 
 function readChecked(value: Buffer): Checked | undefined {

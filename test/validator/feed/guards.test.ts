@@ -5,6 +5,7 @@ import { createServer, type RequestListener } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Worker } from 'node:worker_threads'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
@@ -14,6 +15,12 @@ import { type FeedReason, feedReasons, feedRefusals } from '../../../validator/f
 import { feedText, item, livestreamOf, textOf } from '../feeds.ts'
 
 /* When a feed is taken, and when not. */
+
+/** The thread that looked at a feed last. */
+let thread: Worker | undefined
+process.on('worker', (started) => {
+  thread = started
+})
 
 t.test('a page of a feed is refused, and says which', async (t) => {
   const items = Array.from({ length: 10 }, (_, index) => item(index))
@@ -218,6 +225,40 @@ t.test('what an earlier release stored is taken over', async (t) => {
   t.equal(source.former.byId.get(named.id), undefined)
   t.equal(await store.get('feed/last'), undefined)
   for await (const [key] of store.range('feed/former/')) t.fail(key)
+})
+
+t.test('what was good for an earlier release is good for this one', async (t) => {
+  const items = Array.from({ length: 10 }, (_, n) => item(n + 1))
+  const text = JSON.stringify({ totalPageCount: 2, items }).replace('Station 4"', 'Best of \\ud83c"')
+  const { source } = await startOnFile(t, feedText(10), {}, async (store, path) => {
+    rmSync(path)
+    const last = { source: path, etag: null, loadedAt: '2026-01-01T00:00:00.000Z', text }
+    await store.commit([{ put: 'feed/last', value: JSON.stringify(last) }])
+  })
+  t.match(source.status(), { ok: false, reason: 'source', items: 10 })
+  t.equal(source.lookup(item(4).id)[0]?.title, 'Best of \ufffd')
+})
+
+t.test('a fault that passes while a stored feed is read ends the start, and loses nothing', async (t) => {
+  const { source, store, path, write } = await startOnFile(t, feedText(10))
+  write(feedText(9))
+  t.match(await source.refresh({ force: false }), { ok: true })
+  source.close()
+  for (const kind of ['good/', 'dropped']) {
+    const failing: Store = {
+      ...store,
+      async get(key) {
+        if (key.startsWith(`feed/${kind}`)) {
+          await thread?.terminate()
+          process.once('worker', (started) => void started.terminate())
+        }
+        return store.get(key)
+      },
+    }
+    await t.rejects(start(t, path, failing, {}), { message: RegExp(`^feed/${kind}.*the thread .*ended`) })
+  }
+  const restarted = await start(t, path, store, {})
+  t.match(restarted.former.byId.get(item(10).id), { id: item(10).id })
 })
 
 t.test('a stored feed that is damaged is ignored', async (t) => {
