@@ -41,7 +41,7 @@ import { createEventIds } from './event/format.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
-import { watchReads } from './store/last-read.ts'
+import { checkReads } from './store/checked-reads.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
@@ -88,7 +88,7 @@ export async function startHub(config: Config, log: Log, options: HubOptions = {
     return { ...listening, close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
-    throw open.reading?.explained(error) ?? error
+    throw error
   }
 }
 
@@ -125,7 +125,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const takeOver = createTakeOver(formerWork)
   const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver, redisCa: cas.redis })
   const { nodes, state: storeState } = opened
-  const reading = watchReads(opened.store)
+  const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }
   open.reading = reading
   open.store = store
@@ -361,7 +361,7 @@ function mailServer({ smtp }: Config, { smtp: ca }: CaFiles) {
 
 /** The parts of a node that are open so far. */
 interface Open {
-  reading?: ReturnType<typeof watchReads>
+  reading?: ReturnType<typeof checkReads>
   mqtt?: Closable
   admin?: Closable
   bridge?: Closable & { stop(): Promise<void> }

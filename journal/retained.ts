@@ -103,13 +103,19 @@ async function load(
   { store, journal }: { store: Store; journal: Journal },
   values: RetainedValues,
 ): Promise<void> {
-  const loading: Promise<unknown>[] = []
   const loaded: RetainedValue[] = []
-  for await (const [, value] of store.range(retainedPrefix)) {
-    loading.push(readStored(journal, value).then((read) => read && loaded.push(read)))
-    if (loading.length === loadedAtOnce) await Promise.all(loading.splice(0))
+  // A page is read as a whole: a read that fails while the range goes on would be a rejection that nobody awaits.
+  let page: Buffer[] = []
+  const readPage = async () => {
+    const read = await Promise.all(page.map((value) => readStored(journal, value)))
+    for (const value of read) if (value) loaded.push(value)
+    page = []
   }
-  await Promise.all(loading)
+  for await (const [, value] of store.range(retainedPrefix)) {
+    page.push(value)
+    if (page.length === loadedAtOnce) await readPage()
+  }
+  await readPage()
   for (const value of loaded.sort((a, b) => a.position - b.position)) values.put(value)
 }
 

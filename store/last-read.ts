@@ -1,26 +1,24 @@
 import type { Store } from './store.ts'
 
 /**
- * Watches which record a start reads, until `end`. If a part cannot read a record, its error says nothing of the key.
- * `explained` adds it.
+ * Watches which record the conversion of a former store reads. If it cannot read a record, its error says nothing of
+ * the key. `explained` adds it.
  */
-export function watchReads(store: Pick<Store, 'range' | 'get'>) {
+export function watchReads({ range, get }: Pick<Store, 'range' | 'get'>) {
   let last: string | undefined
-  let isOver = false
-  const { range, get } = store
 
   return {
     reads: {
       get(key: string) {
-        if (!isOver) last = key
+        last = key
         return get(key)
       },
-      range: (...of: Parameters<Store['range']>) => (isOver ? range(...of) : noting(of)),
-    },
-
-    /** The start is over. */
-    end(): void {
-      isOver = true
+      async *range(...of: Parameters<Store['range']>): ReturnType<Store['range']> {
+        for await (const record of range(...of)) {
+          last = record[0]
+          yield record
+        }
+      },
     },
 
     /** An error with the key of the record that was read last, if it comes from reading a record. */
@@ -31,17 +29,8 @@ export function watchReads(store: Pick<Store, 'range' | 'get'>) {
       const key = JSON.stringify(last.slice(0, 200))
       return new Error(
         `the store has a record that cannot be read, ${key}: import a backup into an empty store`,
-        {
-          cause: error,
-        },
+        { cause: error },
       )
     },
-  }
-
-  async function* noting(of: Parameters<Store['range']>): AsyncGenerator<[key: string, value: Buffer]> {
-    for await (const record of range(...of)) {
-      last = record[0]
-      yield record
-    }
   }
 }

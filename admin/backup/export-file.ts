@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
+import { isOfNodes, problemOf } from '../../store/records.ts'
 import type { StoredRecord } from '../../store/store.ts'
 import { counterKey, presentFormat } from '../../store/stored-value.ts'
-import { problemOf } from './records.ts'
 
 /*
  * An export is a gzip file of JSON lines: a header, pages of records, an end. To restore a store, apply the records in
@@ -21,8 +21,6 @@ const lineRecords = 1_000
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
-/** Prefixes of keys that concern only the nodes that use the store now. */
-const ofNodes = ['member/', 'lock/', 'work-lease/', 'take-over/', 'import/']
 /** Largest position counter in an export: positions have 16 digits, and need room to rise. */
 const maxNumber = 10 ** 15
 
@@ -53,11 +51,6 @@ export interface About extends Header, End {}
 /** Thrown for a file that cannot be used. The message is for the person who asked. */
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
-}
-
-/** Whether a key only concerns nodes, so that no export has it. */
-export function isOfNodes(key: string): boolean {
-  return ofNodes.some((prefix) => key.startsWith(prefix))
 }
 
 /** The last position given out, if this record is the position counter. */

@@ -1,6 +1,7 @@
+import { isOfNodes } from '../../store/records.ts'
 import type { Dumpable, Store, StoredRecord } from '../../store/store.ts'
 import { auditPrefix, ownAuditFile, readAuditLines } from '../audit.ts'
-import { isOfNodes, linesOf } from './export-file.ts'
+import { linesOf } from './export-file.ts'
 import { isImporting } from './import-mark.ts'
 
 /**

@@ -1,3 +1,4 @@
+import { checked } from '../checked-reads.ts'
 import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
@@ -21,7 +22,7 @@ export type Members = Awaited<ReturnType<typeof loadMembers>>
 /** Loads the members into memory, by slot. `set` and `delete` change only the memory. */
 export async function loadMembers(store: FollowedStore) {
   const members = new Map<number, Member>()
-  for await (const [key, value] of store.range(membersPrefix))
+  for await (const [key, value] of checked(store.range(membersPrefix)))
     members.set(slotOf(key), JSON.parse(value.toString()))
 
   return {

@@ -633,3 +633,23 @@ for (const [what, share, sizes] of [
     }
   })
 }
+
+t.test('a store that fails while the values are loaded ends the start with its error', async (t) => {
+  const store = await openEmbeddedStore(join(await temporaryDirectory(t), 'store'))
+  t.teardown(() => store.close())
+  const { publish } = await open(store)
+  await publish(state('first'))
+  await publish(state('second'))
+  const failing: Store = {
+    ...store,
+    get: (key) => (key.startsWith('journal/') ? Promise.reject(new Error('no answer')) : store.get(key)),
+    // The next value comes a turn later, as from Redis: a failed read has to wait for its range.
+    async *range(...of) {
+      for await (const record of store.range(...of)) {
+        yield record
+        await nextTurn()
+      }
+    },
+  }
+  await t.rejects(open(failing), { message: 'no answer' })
+})

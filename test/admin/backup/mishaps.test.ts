@@ -24,7 +24,7 @@ import { commandOf } from '../../root.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 
 const records = Array.from({ length: 5_000 }, (_, nth) =>
-  record(`user/${nth}`, `{"userId":"${nth}","email":"${nth}"}`),
+  record(`topic/${nth}`, `{"id":"${nth}","createdAt":"2026-01-01T00:00:00Z"}`),
 )
 
 t.test('a file that changes while it is taken in', async (t) => {
@@ -63,13 +63,13 @@ t.test('of two starts with the same file the later one takes it in, and nothing 
   const wiped = once(steps, 'wiped')
   const formerIsOver = once(steps, 'former is over')
   const later = beforeCommit(store, async (changes) => {
-    if (!puts(changes, 'user/0')) return
+    if (!puts(changes, 'topic/0')) return
     steps.emit('wiped')
     await formerIsOver
   })
   let taken: ReturnType<typeof importWaiting> | undefined
   const former = beforeCommit(store, async (changes) => {
-    if (!puts(changes, 'user/4000')) return
+    if (!puts(changes, 'topic/4000')) return
     taken = importWaiting(later, elsewhere, silent)
     await wiped
   })
@@ -316,7 +316,7 @@ async function writeText(t: Test, content: string | Buffer): Promise<string> {
 
 async function countOf(store: Store): Promise<number> {
   let count = 0
-  for await (const _ of store.range('user/')) count++
+  for await (const _ of store.range('topic/')) count++
   return count
 }
 

@@ -1,0 +1,71 @@
+import { join } from 'node:path'
+import t from 'tap'
+import { openEmbeddedStore } from '../../store/embedded.ts'
+import { families, problemOf } from '../../store/records.ts'
+import type { Change } from '../../store/store.ts'
+import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { bytesOf, damaged, samples } from './record-samples.ts'
+
+t.test('each family of records has a sample, and its row takes it', async (t) => {
+  const untaken = [...families].filter(([word, { isOfNodes }]) => {
+    return !isOfNodes && !samples.some(({ key }) => key.startsWith(word))
+  })
+  t.same(untaken, [])
+  for (const sample of samples)
+    t.equal(problemOf({ key: sample.key, value: bytesOf(sample) }), undefined, sample.key)
+})
+
+t.test('a refusal names the key, its family, the field and what is expected', async (t) => {
+  const problem = (key: string, value: string) => problemOf({ key, value: Buffer.from(value) })
+  t.equal(
+    problem('user/x', '{"userId":"x","email":5}'),
+    'the record "user/x" of "user/" cannot be read, expected a JSON object whose "email" is a text',
+  )
+  t.equal(
+    problem('every/s/0000000000000001', '{"qos":3}'),
+    'the record "every/s/0000000000000001" of "every/" cannot be read, expected a JSON object whose "qos" is 0 or 1 or 2',
+  )
+  t.match(
+    problem('retained/x', ''),
+    /"retained\/x" of "retained\/" cannot be read, expected a key that has a topic, a line break and a slot/,
+  )
+  t.match(problem('user/%', '{}'), /expected a key that has a name behind user\/, percent-encoded/)
+  t.equal(problem('constructor', ''), undefined, 'no node reads what is of no family')
+  t.equal(problem('__proto__/x', ''), undefined)
+})
+
+/** Records that an import takes, each under a key of its own, until the most that one start can read. */
+function* takenDamage(): Generator<{ change: Change; what: string }> {
+  const singles = new Map<string, number>()
+  for (const sample of samples) {
+    if (['number', 'format'].includes(sample.key)) continue
+    for (const { what, value } of damaged(sample)) {
+      const nth = (singles.get(sample.key) ?? 0) + 1
+      singles.set(sample.key, nth)
+      const key = keyOfNth(sample.key, nth)
+      if (problemOf({ key, value }) === undefined)
+        yield { change: { put: key, value }, what: `${key} ${what}` }
+    }
+  }
+}
+
+/** Another key of the same form. */
+function keyOfNth(key: string, nth: number): string {
+  if (/^(time|trimming|clock-behind)/.test(key)) return key
+  if (/\d{16}$/.test(key)) return key.replace(/\d{16}$/, String(nth + 10).padStart(16, '0'))
+  return key.startsWith('retained/') ? key.replace('\n', `${nth}\n`) : `${key.slice(0, -1)}${nth}`
+}
+
+t.test('no record that an import takes stops a start', { timeout: 120_000 }, async (t) => {
+  const home = await temporaryDirectory(t)
+  const store = await openEmbeddedStore(join(home, 'data', 'store'))
+  const changes = [
+    ...samples.map((sample) => ({ put: sample.key, value: bytesOf(sample) })),
+    ...[...takenDamage()].map(({ change }) => change),
+  ]
+  await store.commit(changes)
+  await store.close()
+  t.ok(changes.length > 200, `${changes.length} records`)
+  const hub = await startTestHub(t, {}, home)
+  t.ok(hub.httpsPort)
+})
