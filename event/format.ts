@@ -1,46 +1,9 @@
 /*
- * The formats of instants, URNs and event ids. Import nothing from Node.js here: browsers use `parseInstant`.
+ * The formats of instants, URNs and event ids. Instants are read by the code that clients have, so that the hub and its
+ * clients order events alike.
  */
 
-/**
- * Reads an instant (service.md §2, design.md §7). Returns milliseconds since the epoch, or undefined if the text is no
- * instant. The result includes microseconds, because the hub orders events by their instants. Further digits are cut
- * off.
- *
- * Accepts an ISO 8601 date with hours, minutes and an offset. Seconds and a fraction are optional. Without seconds, the
- * fraction is a fraction of a minute. Refuses impossible dates, leap seconds and 24:00.
- */
-export function parseInstant(text: string): number | undefined {
-  const parts = instant.exec(text)?.groups
-  if (parts === undefined) return undefined
-  const year = Number(parts.year)
-  const month = Number(parts.month)
-  const day = Number(parts.day)
-  const hour = Number(parts.hour)
-  const minute = Number(parts.minute)
-  const second = Number(parts.second ?? 0)
-  const offsetHour = Number(parts.offsetHour ?? 0)
-  const offsetMinute = Number(parts.offsetMinute ?? 0)
-  if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return undefined
-
-  // Do not use Date.UTC: it reads the years 0 to 99 as 1900 to 1999.
-  const date = new Date(0)
-  date.setUTCFullYear(year, month - 1, day)
-  // A day that does not exist rolls over into the next month.
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
-
-  // A whole number of nine digits: Number('0.57') * 100 is not exactly 57.
-  const billionths = Number((parts.fraction ?? '').slice(0, 9).padEnd(9, '0'))
-  const microseconds = Math.floor((billionths * (parts.second === undefined ? 60 : 1)) / 1000)
-  const offset = (offsetHour * 60 + offsetMinute) * (parts.sign === '-' ? -1 : 1)
-  return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + microseconds / 1000
-}
-
-const instant =
-  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d)(?::?(?<offsetMinute>\d\d))?)$/
-
-/** Pattern of instants for the API description. It matches impossible dates too. */
-export const instantPattern = instant.source.replace(/\?<\w+>/g, '')
+export { instantPattern, parseInstant } from '../client/instant.ts'
 
 /** Kind of livestream URN for each service type (service.md §2.3, design.md §5). */
 export const livestreamKinds = {

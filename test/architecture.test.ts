@@ -22,7 +22,9 @@ const belowBridge = [
  * and a sentence in CONTRIBUTING.
  */
 const folders: Record<string, string[]> = {
-  event: [],
+  client: [],
+  'client/build': ['event', 'bridge-https/description'],
+  event: ['client'],
   telemetry: [],
   config: ['event'],
   store: ['telemetry', 'config'],
@@ -51,7 +53,6 @@ const folders: Record<string, string[]> = {
   'bridge-https/description': [...belowBridge, 'bridge-https'],
   'bridge-https/users': ['event', 'store', 'telemetry', 'config', 'certs', 'listener'],
   'bridge-https/lifecycle': ['store'],
-  client: [],
   web: [],
   'web/page': ['event'],
   'web/live': ['event', 'client', 'web/page'],

@@ -1,5 +1,5 @@
 import { useComputed } from '@preact/signals'
-import { controlsOn, upNext } from '../live/now-playing.ts'
+import { controlsOn, upNext } from '../../client/now-playing.ts'
 import { Cover } from './cover.tsx'
 import { type Livestream, ticker } from './livestreams.ts'
 import { Progress } from './progress.tsx'

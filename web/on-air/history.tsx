@@ -1,7 +1,7 @@
 import { batch, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { type Track, trackOf } from '../../client/now-playing.ts'
 import { parseInstant } from '../../event/format.ts'
-import { type Track, trackOf } from '../live/now-playing.ts'
 import { reasonOf } from '../page/ask.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsUser, offerLogIn, user } from '../page/session.ts'

@@ -1,6 +1,6 @@
 import { useComputed } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { controlsOn, upNext } from '../live/now-playing.ts'
+import { controlsOn, upNext } from '../../client/now-playing.ts'
 import { Cover } from './cover.tsx'
 import { History } from './history.tsx'
 import {

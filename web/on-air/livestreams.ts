@@ -1,6 +1,6 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
+import { after, controlsOn, type NowPlaying, nothing } from '../../client/now-playing.ts'
 import { type ConnectionState, connect } from '../live/connection.ts'
-import { after, controlsOn, type NowPlaying, nothing } from '../live/now-playing.ts'
 import { reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'

@@ -1,6 +1,6 @@
 import { computed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
-import type { Track } from '../live/now-playing.ts'
+import type { Track } from '../../client/now-playing.ts'
 import { now } from '../page/clock.ts'
 import { ticker } from './livestreams.ts'
 import { clockTime, clockTimeOn, duration, relative } from './times.ts'

@@ -1,4 +1,4 @@
-import type { NowPlaying } from '../live/now-playing.ts'
+import type { NowPlaying } from '../../client/now-playing.ts'
 import { connection } from './livestreams.ts'
 
 /** The title and artist that play now. Without a connection, the page does not know whether there is a title. */

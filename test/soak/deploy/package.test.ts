@@ -87,11 +87,27 @@ async function distributes(t: Test, store: Record<string, string>, program: { no
 /** Path → version of each package that the lock file has and the hub needs where it runs. */
 function shippedVersions(): Record<string, string> {
   const { packages } = JSON.parse(readFileSync(projectFile('package-lock.json'), 'utf8'))
-  const entries = Object.entries<{ version: string; dev?: boolean; devOptional?: boolean }>(packages)
-  return sorted(
-    entries.filter(([path, entry]) => path !== '' && !entry.dev && !entry.devOptional),
-    ([path, { version }]) => [path, version],
-  )
+  const found = new Map<string, string>()
+  // Not by the flags `dev`: the client is a workspace, and its packages are not the hub's.
+  const add = (from: string) => {
+    const { dependencies, optionalDependencies } = packages[from]
+    for (const name of Object.keys({ ...dependencies, ...optionalDependencies })) {
+      const path = placesOf(name, from).find((place) => place in packages)
+      if (path === undefined || found.has(path)) continue
+      found.set(path, packages[path].version)
+      add(path)
+    }
+  }
+  add('')
+  return sorted([...found], (entry) => entry)
+}
+
+/** Where Node.js looks for a package, the nearest folder first. */
+function placesOf(name: string, from: string): string[] {
+  const place = `${from === '' ? '' : `${from}/`}node_modules/${name}`
+  if (from === '') return [place]
+  const end = from.lastIndexOf('node_modules/')
+  return [place, ...placesOf(name, from.slice(0, Math.max(end - 1, 0)))]
 }
 
 /** Path → version of each package in the folders `node_modules` below a folder. */

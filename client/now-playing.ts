@@ -1,7 +1,5 @@
-import { parseInstant } from '../../event/format.ts'
-import { kindByName } from '../../event/kind.ts'
-import { isRecord } from '../page/record.ts'
-import { isNews } from './newest.ts'
+import { parseInstant } from './instant.ts'
+import { isRecord, kindOf } from './kind.ts'
 
 /** A track that plays now, or will play next. Times in milliseconds since the epoch. */
 export interface Track {
@@ -32,7 +30,7 @@ export interface Text {
   text: string
 }
 
-/** The newest events of one livestream, as pages show them. */
+/** The newest events of one livestream, as they are shown. */
 export interface NowPlaying {
   playing?: Track
   next?: Track
@@ -45,25 +43,36 @@ export const nothing: NowPlaying = { controls: [] }
 /** Maximum number of control states per livestream: publishers may invent names without end. */
 const maxControls = 100
 
-/** Applies an event to a livestream. Returns `before` itself if pages do not show the event. */
+/** An event time further in the future comes from a wrong clock. Milliseconds. */
+const farFutureMs = 10 * 60 * 1000
+
+/**
+ * Applies an event to a livestream: the newest counts, by event time (docs/subscribers.md). `now`: milliseconds since
+ * the epoch. Returns `before` itself if the event is not shown.
+ */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
-  if (!isRecord(event)) return before
-  const kind = kindByName.get(textOf(event.event))
-  const time = kind && parseInstant(textOf(event[kind.timeField]))
-  if (kind === undefined || time === undefined) return before
-  switch (kind.suffix) {
-    case 'track/playing':
-      return withTrack(before, 'playing', event, time, now)
-    case 'track/next':
-      return withTrack(before, 'next', event, time, now)
+  const kind = kindOf(event)
+  if (!isRecord(event) || kind === undefined) return before
+  const time = parseInstant(textOf(kind === 'control' ? event.time : event.start))
+  if (time === undefined) return before
+  switch (kind) {
+    case 'playing':
+    case 'next':
+      return isNews(time, before[kind]?.time, now) ? { ...before, [kind]: trackOf(event, time) } : before
     case 'control':
       return withControl(before, event, time, now)
     case 'data':
       if (!isNews(time, before.text?.time, now)) return before
       return { ...before, text: { time, text: textOf(event.text) } }
-    default:
-      return before
   }
+}
+
+/**
+ * Whether an event replaces the shown event, by their times (docs/subscribers.md, "The newest event counts"). Times are
+ * milliseconds; `shown` undefined: no event is shown.
+ */
+export function isNews(time: number, shown: number | undefined, now: number): boolean {
+  return shown === undefined || shown <= time || shown > now + farFutureMs
 }
 
 /** The control states that are on. An event or `validUntil` ends a state. */
@@ -78,7 +87,7 @@ export function upNext({ playing, next }: NowPlaying): Track | undefined {
   return isOver ? undefined : next
 }
 
-/** A track event as pages show it. */
+/** A track event as it is shown. `time`: when it starts, milliseconds since the epoch. */
 export function trackOf(event: Record<string, unknown>, time: number): Track {
   const length = typeof event.length === 'number' ? event.length * 1000 : 0
   return {
@@ -89,16 +98,6 @@ export function trackOf(event: Record<string, unknown>, time: number): Track {
     artist: textOf(event.artist),
     item: textOf(event.playlistItemId),
   }
-}
-
-function withTrack(
-  before: NowPlaying,
-  field: 'playing' | 'next',
-  event: Record<string, unknown>,
-  time: number,
-  now: number,
-): NowPlaying {
-  return isNews(time, before[field]?.time, now) ? { ...before, [field]: trackOf(event, time) } : before
 }
 
 function withControl(
