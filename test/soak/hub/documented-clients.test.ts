@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
 import { connect } from 'node:net'
 import { join } from 'node:path'
@@ -14,24 +14,73 @@ import { projectFile } from '../../root.ts'
 import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Runs the clients of docs/publishers.md and docs/subscribers.md as they stand there, behind a door that answers for the
- * hub with CONNACK 3, or with a message that nobody can read.
+ * Runs the clients of docs/publishers.md, docs/subscribers.md and docs/clients/ as they stand there, behind a door that
+ * answers for the hub with CONNACK 3 or with a message that nobody can read, or keeps back what the hub answers.
  */
 
 const [own = '', foreign = ''] = institutions
 const goPath = '/usr/share/gocode'
 const hasGo = existsSync(`${goPath}/src/github.com/eclipse/paho.mqtt.golang`) && works('go', 'version')
+const jars = '/usr/share/java'
+const hasJava = existsSync(`${jars}/mqtt-client.jar`) && works('javac', '-version')
 /** Every Python here with a paho of its own: Debian's 1.6, and 2 where `PAHO2_PYTHON` or the PATH has it. */
 const pythons = [process.env.PAHO2_PYTHON, '/usr/bin/python3', 'python3'].flatMap((python) => {
   const version = python === undefined ? undefined : pahoOf(python)
   return python === undefined || version === undefined ? [] : [{ python, version }]
 })
-const kinds = [
-  { name: 'mqtt.js', language: 'js', file: 'mjs', command: [process.execPath] },
-  ...[...new Map(pythons.map((one) => [one.version, one])).values()].map(({ python, version }) => ({
-    ...{ name: `paho ${version}`, language: 'python', file: 'py', command: [python] },
+
+/** A program of a page. */
+interface Program {
+  page: string
+  language: string
+  /** The block that contains this has it. */
+  having: string
+  /** The file to save it in. */
+  file: string
+  /** What starts it in this folder. */
+  command(folder: string): string[]
+}
+
+const usual = (page: string): Program[] => [
+  {
+    ...{ page, language: 'js', having: 'connect({', file: 'program.mjs' },
+    command: () => [process.execPath, 'program.mjs'],
+  },
+  ...[...new Map(pythons.map((one) => [one.version, one])).values()].map(({ python }) => ({
+    ...{ page, language: 'python', having: 'track.playing', file: 'program.py' },
+    command: () => [python, 'program.py'],
   })),
 ]
+const inGo: Program = {
+  ...{ page: 'clients/go.md', language: 'go', having: 'package main', file: 'publish.go' },
+  command(cwd) {
+    const env = { ...process.env, GO111MODULE: 'off', GOPATH: goPath }
+    execFileSync('go', ['build', '-o', 'publish', 'publish.go'], { cwd, env })
+    return [join(cwd, 'publish')]
+  },
+}
+const inJava: Program = {
+  ...{ page: 'clients/java.md', language: 'java', having: 'class Publish', file: 'Publish.java' },
+  command(cwd) {
+    execFileSync('javac', ['-cp', `${jars}/*`, 'Publish.java'], { cwd })
+    return ['java', '-cp', `${jars}/*:${cwd}`, 'Publish']
+  },
+}
+const inShell = { page: 'clients/shell.md', language: 'bash' }
+/** It prints no report, because `mosquitto_pub` gets none. */
+const shellPublisher: Program = {
+  ...{ ...inShell, having: 'publish.sh FILE', file: 'publish.sh' },
+  command(cwd) {
+    writeFileSync(join(cwd, 'event.json'), JSON.stringify(playing(station(), { title: 'From a shell' })))
+    return ['bash', 'publish.sh', 'event.json']
+  },
+}
+const shellListener: Program = {
+  ...{ ...inShell, having: 'listen.sh FILTER', file: 'listen.sh' },
+  command: () => ['bash', 'listen.sh', `radio/${station().id}/#`],
+}
+const publishing = [...usual('publishers.md'), ...(hasGo ? [inGo] : []), ...(hasJava ? [inJava] : [])]
+const listening = [...usual('subscribers.md'), shellListener]
 const skip =
   pythons.length === 0 && 'NOT TESTED: there is no Python with paho (apt-get install python3-paho-mqtt)'
 
@@ -43,9 +92,7 @@ t.test(
     let hub = await startTestHub(t, {}, home)
     const door = await openDoor(t, hub)
     const login = await hub.subscriber(`radio/${station().id}/#`)
-    const listeners = await Promise.all(
-      kinds.map((kind) => start(t, kind, { page: 'subscribers.md', having: 'track.playing', door, login })),
-    )
+    const listeners = await Promise.all(listening.map((program) => start(t, program, door, login)))
     await door.refusals(listeners.length * 2)
     door.open()
     let publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
@@ -88,11 +135,7 @@ t.test('publishers come back after a refusal, and end with the report', { skip }
   const hub = await startTestHub(t)
   const door = await openDoor(t, hub)
   const login = await hub.publisher([own])
-  const publishers = await Promise.all(
-    [...kinds, ...(await goProgram(t))].map((kind) =>
-      start(t, kind, { page: 'publishers.md', having: 'track.playing', door, login }),
-    ),
-  )
+  const publishers = await Promise.all(publishing.map((program) => start(t, program, door, login)))
   await door.refusals(publishers.length * 2)
   door.open()
   await Promise.all(publishers.map(({ line }) => line(/^published de\.org\.hub\.v1\.radio\.track\.playing/)))
@@ -100,6 +143,19 @@ t.test('publishers come back after a refusal, and end with the report', { skip }
     await Promise.all(publishers.map(({ ended }) => ended)),
     publishers.map(() => 0),
   )
+})
+
+t.test('the publisher in a shell comes back after a refusal, and ends at a wrong password', async (t) => {
+  const hub = await startTestHub(t)
+  const door = await openDoor(t, hub)
+  const login = await hub.publisher([own])
+  const publisher = await start(t, shellPublisher, door, login)
+  await door.refusals(2)
+  door.open()
+  t.equal(await publisher.ended, 0)
+  t.ok(publisher.lines.includes('acknowledged event.json'))
+  const refused = await start(t, shellPublisher, door, { ...login, password: 'wrong' })
+  t.equal(await refused.ended, 1)
 })
 
 for (const [what, loginOf] of [
@@ -111,10 +167,7 @@ for (const [what, loginOf] of [
     const door = await openDoor(t, hub)
     door.open()
     const login = await loginOf(hub)
-    const started = [...kinds, ...(await goProgram(t))].map((kind) =>
-      start(t, kind, { page: 'publishers.md', having: 'track.playing', door, login }),
-    )
-    const publishers = await Promise.all(started)
+    const publishers = await Promise.all(publishing.map((program) => start(t, program, door, login)))
     t.same(
       await Promise.all(publishers.map(({ ended }) => ended)),
       publishers.map(() => 1),
@@ -127,34 +180,20 @@ t.test('listeners end with an error at a filter that is denied', { skip }, async
   const door = await openDoor(t, hub)
   door.open()
   const login = await hub.subscriber(`radio/${station(1, 0).id}/#`)
-  const listeners = await Promise.all(
-    kinds.map((kind) => start(t, kind, { page: 'subscribers.md', having: 'track.playing', door, login })),
-  )
+  const listeners = await Promise.all(listening.map((program) => start(t, program, door, login)))
   t.same(
     await Promise.all(listeners.map(({ ended }) => ended)),
     listeners.map(() => 1),
   )
 })
 
-interface Kind {
-  name: string
-  language: string
-  file: string
-  command: string[]
-}
-
 /** Starts a program of a page, and tells when it ends, with its exit code. */
-async function start(
-  t: Test,
-  { language, file, command }: Kind,
-  { page, having, door, login }: { page: string; having: string; door: Door; login: Issued },
-) {
+async function start(t: Test, { page, language, having, file, command }: Program, door: Door, login: Issued) {
   const cwd = await temporaryDirectory(t)
   await symlink(projectFile('node_modules'), join(cwd, 'node_modules'))
-  const text = codeBlock(readPage(page), language, language === 'js' ? `connect({` : having)
+  const text = codeBlock(readPage(page), language, having)
   // Programs that run side by side have client ids of their own.
-  await writeFile(join(cwd, `program.${file}`), text.replace(/studio-\d/, `studio-${Math.random()}`))
-  const typed = file === '' ? command : [...command, `program.${file}`]
+  await writeFile(join(cwd, file), text.replace(/studio-\d/, `studio-${Math.random()}`))
   const env = {
     ...{
       PATH: process.env.PATH ?? '',
@@ -166,17 +205,7 @@ async function start(
     ...{ INSTITUTION: own, LIVESTREAM: station().id, PUB_USER: login.username, PUB_PASSWORD: login.password },
     ...{ SUB_USER: login.username, SUB_PASSWORD: login.password },
   }
-  return startProgram(t, typed, { cwd, env })
-}
-
-/** Compiles the program in Go, where Go and its paho are. */
-async function goProgram(t: Test): Promise<Kind[]> {
-  if (!hasGo) return []
-  const cwd = await temporaryDirectory(t)
-  await writeFile(join(cwd, 'publish.go'), codeBlock(readPage('publishers.md'), 'go', 'package main'))
-  const env = { ...process.env, GO111MODULE: 'off', GOPATH: goPath }
-  execFileSync('go', ['build', '-o', 'publish', 'publish.go'], { cwd, env })
-  return [{ name: 'paho for Go', language: 'go', file: '', command: [join(cwd, 'publish')] }]
+  return startProgram(t, command(cwd), { cwd, env })
 }
 
 type Door = Awaited<ReturnType<typeof openDoor>>
