@@ -13,6 +13,7 @@ import {
   type OperationCommands,
   type OperationName,
   operationNames,
+  type Result,
 } from './operations/operations.ts'
 import type { Commands } from './operations/perform.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
@@ -30,39 +31,39 @@ export interface CommandParts
     EventCommandParts,
     AedesImportParts {
   audit: Audit
-  status(): Awaitable<unknown>
-  trend(): unknown
+  status(): Awaitable<Result<'status'>>
+  trend(): Result<'trend'>
   feed: SubscriptionCommandParts['feed'] & {
-    status(): Awaitable<unknown>
-    refresh(options: { force: boolean }): Awaitable<unknown>
+    status(): Awaitable<Result<'feed.status'>>
+    refresh(options: { force: boolean }): Awaitable<Result<'feed.refresh'>>
     /** What would change. */
-    diff(): Awaitable<unknown>
+    diff(): Awaitable<Result<'feed.diff'>>
     /** Resolves when this node uses what other nodes have stored. */
     takenOver(): Awaitable<void>
-    /** Returns undefined, null or an empty list if nothing has this id. */
-    lookup(id: string | undefined): Awaitable<unknown>
+    /** Returns an empty list if nothing has this id. */
+    lookup(id: string | undefined): Awaitable<Result<'feed.lookup'>>
   }
   clients: {
-    list(): Awaitable<readonly object[]>
+    list(): Awaitable<Result<'clients.list'>>
     /** How many connected clients subscribe to all livestreams, and of the others to each of these. */
     count(livestreams: readonly string[]): Awaitable<{ ofAll: number; byLivestream: Record<string, number> }>
     exists(clientId: string): boolean
     disconnect(clientId: string): Awaitable<boolean | { error: string }>
   }
   sessions: CredentialCommandParts['sessions'] & {
-    list(): Awaitable<readonly object[]>
+    list(): Awaitable<Result<'sessions.list'>>
     exists(clientId: string): boolean
     /** The session with the messages that its client would get now, or undefined. */
-    show(clientId: string): Awaitable<unknown>
+    show(clientId: string): Awaitable<Result<'sessions.show'> | undefined>
     drop(clientId: string): Awaitable<boolean | { error: string }>
   }
   retained: {
-    list(filter: string): Awaitable<unknown[]>
+    list(filter: string): Awaitable<Result<'retained.list'>>
     exists(topic: string): boolean
     clear(topic: string): Awaitable<boolean>
   }
-  check(request: { payload: Buffer; institution: string; cls?: EventClass }): Awaitable<unknown>
-  config(): Awaitable<unknown>
+  check(request: { payload: Buffer; institution: string; cls?: EventClass }): Awaitable<Result<'check'>>
+  config(): Awaitable<Result<'config'>>
   store: {
     replaced(): { at: string; movedTo: string } | undefined
     accept(): Promise<void>
@@ -100,8 +101,8 @@ export function createCommands(parts: CommandParts): Commands {
       return audit.change(who, 'feed.refresh', async (first) => {
         await first('feed', { force })
         const result = await feed.refresh({ force })
-        const { ok, problem } = Object(result)
-        if (ok === false) {
+        const { ok, problem } = result
+        if (!ok) {
           await audit.record({ who, action: 'feed.refresh', target: 'feed', detail: { failed: problem } })
         }
         return result
@@ -110,9 +111,7 @@ export function createCommands(parts: CommandParts): Commands {
     'feed.lookup': async ({ id }) => {
       await feed.takenOver()
       const found = await feed.lookup(id)
-      if (found === undefined || found === null || (Array.isArray(found) && found.length === 0)) {
-        throw refusal(whyNotFound(feed, id))
-      }
+      if (found.length === 0) throw refusal(whyNotFound(feed, id))
       return found
     },
 

@@ -2,7 +2,7 @@ import type { ShownQueue } from '../delivery/queue-list.ts'
 import { parseInstant } from '../event/format.ts'
 import type { Audit } from './audit.ts'
 import { choose } from './operations/choose.ts'
-import type { CommandsOf } from './operations/operations.ts'
+import type { CommandsOf, Result } from './operations/operations.ts'
 import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
 
 type Awaitable<T> = T | Promise<T>
@@ -11,8 +11,8 @@ type Awaitable<T> = T | Promise<T>
 export interface QueueCommandParts {
   queues: {
     list(): Awaitable<readonly ShownQueue[]>
-    deadLetters(name: string): readonly unknown[]
-    attempts(name: string): Promise<readonly unknown[]>
+    deadLetters(name: string): Result<'queues.dead-letters'>
+    attempts(name: string): Promise<Result<'queues.attempts'>>
     replay(name: string, messageId: string | undefined): Promise<number>
     /** Before it changes anything, calls `first` with the number of messages. */
     replaySince(name: string, since: number, first: (count: number) => Promise<void>): Promise<number>
@@ -42,7 +42,7 @@ export function createQueueCommands({
       if (args.since !== undefined) return replaySince(name, args.since, who)
       const { messageId } = args
       const letters = queues.deadLetters(name)
-      if (messageId !== undefined && !letters.some((letter) => idOf(letter) === messageId)) {
+      if (messageId !== undefined && !letters.some((letter) => letter.messageId === messageId)) {
         throw unknownName('dead letter', messageId)
       }
       const replayed = await audit.change(who, 'queues.replay', async (first) => {
@@ -77,8 +77,4 @@ export function createQueueCommands({
     const ofWebhooks = all.map(({ name }) => name).filter((name) => !name.startsWith('plugins.'))
     return uniqueByPrefix('queue', typed, ofWebhooks)
   }
-}
-
-function idOf(letter: unknown): unknown {
-  return Object(letter).messageId
 }

@@ -4,7 +4,7 @@ import { isLivestreamName, readSelection, select } from '../delivery/webhook/sel
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import type { Audit } from './audit.ts'
 import type { EventCommandParts } from './event-commands.ts'
-import type { CommandsOf } from './operations/operations.ts'
+import type { CommandsOf, Result } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
 import { refusal, uniqueByPrefix, unknownName, unlessError } from './refusal.ts'
 
@@ -130,7 +130,7 @@ export function createSubscriptionCommands(
     return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
   }
 
-  function shown(subscription: PushSubscription, queue: ShownQueue, attempts: readonly unknown[]) {
+  function shown(subscription: PushSubscription, queue: ShownQueue, attempts: Result<'queues.attempts'>) {
     const { from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
     const { pausedAt, pausedBy, disabledAt } = subscription
     const { aside, dropped, failures, nextTry, lastReason } = queue

@@ -108,7 +108,9 @@ const folders: Record<string, string[]> = {
   ],
 }
 
-/** Other folders pass objects to these folders, which can therefore import types from anywhere. */
+/**
+ * These folders import types from anywhere: other folders pass objects to them, or, for the console, their answers.
+ */
 const seesTypesOfAll = [
   'admin',
   'admin/aedes-redis',
@@ -118,6 +120,10 @@ const seesTypesOfAll = [
   'cli/backup',
   'cli/remote',
   'cli/typed',
+  'web/console',
+  'web/console/parts',
+  'web/console/trace',
+  'web/console/views',
 ]
 
 /** These put the parts together or start whole nodes, so they import from anywhere. */

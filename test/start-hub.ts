@@ -9,6 +9,7 @@ import { call } from '../cli/connection.ts'
 import { quickPasswords } from './bridge-https/users/quick-passwords.ts'
 import { shareCertificates } from './certificates.ts'
 import { patienceMs } from './patience.ts'
+import { whyUnlike } from './result-shape.ts'
 import { shareSigningKey } from './signing-key.ts'
 
 export type TestHub = Awaited<ReturnType<typeof startTestHub>>
@@ -98,7 +99,12 @@ export async function askNode<Result>(
   const end = performance.now() + timeoutMs
   for (;;) {
     const answer = await call(socketPath, command, args, 'tester')
-    if ('result' in answer) return answer.result as Result
+    if ('result' in answer) {
+      const unlike = whyUnlike(command, answer.result)
+      if (unlike !== undefined)
+        throw new Error(`the answer of ${command} is not as its schema says: ${unlike}`)
+      return answer.result as Result
+    }
     const { message } = answer.error
     const isUntouched =
       message.startsWith('the store does not answer: ') && message.includes('. Nothing was done')

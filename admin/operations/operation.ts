@@ -1,4 +1,4 @@
-import type { TObject, TProperties } from 'typebox'
+import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import { Type } from '../../event/type.ts'
 
 /** The effect of a command. `loss`: it removes something for good, so programs ask for confirmation. */
@@ -10,31 +10,78 @@ export interface Operation {
   effect: Effect
   /** The schema of the arguments. Its descriptions complete the sentence "<argument> must be …". */
   args: TObject
+  /** The schema of the answer. The types of `cli/` and `web/console/` follow from it. */
+  result: TSchema
+  /** An answer, for the description of the HTTPS API. */
+  resultExample: unknown
   /** Only for a command that answers line by line. HTTPS adds these arguments to get one answer instead. */
   singleAnswerArgs?: Record<string, unknown>
 }
 
+/** The type of what a schema describes, read only. JSON leaves out a field that is undefined. */
+export type Of<Schema extends TSchema> = ReadOnly<Static<Schema>>
+type ReadOnly<T> = T extends object
+  ? {
+      readonly [Key in keyof T]:
+        | ReadOnly<T[Key]>
+        | (Partial<Pick<T, Key>> extends Pick<T, Key> ? undefined : never)
+    }
+  : T
+
+/** What a row says besides its sentence. `example`: arguments that show how the command is asked. */
+interface Row<P extends TProperties, R extends TSchema> {
+  args?: P
+  example?: object
+  result: R
+}
+
 /** A command that only reads. */
-export function reads<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('none', summary, properties, example)
+export function reads<R extends TSchema, P extends TProperties = Record<never, never>>(
+  summary: string,
+  row: Row<P, R>,
+) {
+  return operation('none', summary, row)
 }
 
 /** A command that changes something. */
-export function changes<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('change', summary, properties, example)
+export function changes<R extends TSchema, P extends TProperties = Record<never, never>>(
+  summary: string,
+  row: Row<P, R>,
+) {
+  return operation('change', summary, row)
 }
 
 /** A command that removes something for good. */
-export function loses<P extends TProperties>(summary: string, properties?: P, example?: object) {
-  return row('loss', summary, properties, example)
+export function loses<R extends TSchema, P extends TProperties = Record<never, never>>(
+  summary: string,
+  row: Row<P, R>,
+) {
+  return operation('loss', summary, row)
 }
 
-function row<P extends TProperties>(
+function operation<P extends TProperties, R extends TSchema>(
   effect: Effect,
   summary: string,
-  properties = {} as P,
-  example: object = {},
+  { args = {} as P, example = {}, result }: Row<P, R>,
 ) {
-  const args = Type.Object(properties, { additionalProperties: false, examples: [example] })
-  return { summary, effect, args }
+  return {
+    ...{ summary, effect, result },
+    resultExample: exampleOf(result),
+    args: Type.Object(args, { additionalProperties: false, examples: [example] }),
+  }
+}
+
+/** An answer that fits the schema. */
+function exampleOf(schema: TSchema): unknown {
+  const { examples, enum: values, const: only, anyOf, type, items, properties } = Object(schema)
+  if (examples) return examples[0]
+  if (values) return values[0]
+  if (only !== undefined) return only
+  if (anyOf) return exampleOf(anyOf[0])
+  if (properties) {
+    const fields = Object.entries<TSchema>(properties)
+    return Object.fromEntries(fields.map(([name, field]) => [name, exampleOf(field)]))
+  }
+  if (type === 'array') return [exampleOf(items)]
+  return { string: '…', integer: 0, number: 0, boolean: true, null: null, object: {} }[String(type)] ?? {}
 }

@@ -11,7 +11,17 @@ import type { GuardedRoute } from './route.ts'
 export interface OperateParts {
   /** The table of commands. */
   operations: Readonly<
-    Record<string, { summary: string; effect: string; args: TSchema; singleAnswerArgs?: object }>
+    Record<
+      string,
+      {
+        summary: string
+        effect: string
+        args: TSchema
+        result: TSchema
+        resultExample: unknown
+        singleAnswerArgs?: object
+      }
+    >
   >
   /**
    * Carries out a command. `who`: the user's name in the audit log. If the command changes something, `perform` asks
@@ -37,40 +47,40 @@ export function operateRoutes({
   rate,
 }: OperateParts & { rate: EventRate }): GuardedRoute[] {
   const oneAtATime = createOneAtATime(rate)
-  return Object.entries(operations).map(([name, { summary, effect, args, singleAnswerArgs }]) => ({
-    method: 'POST',
-    path: `/operate/${name}`,
-    id: `operate.${name}`,
-    summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}`,
-    tag: 'Operate',
-    effect,
-    permission: 'operate',
-    body: [args],
-    mayLackBody: true,
-    bodyBytes: maxBytes,
-    answers: {
-      200: { description: 'Done; `result` is what `hubctl --json` prints of it, or more', schema: Result },
-      409: { description: 'The node will not do it: `message` says why', schema: PlainError },
-      429: tooManyQuestions,
-    },
-    handle: (call, { userId, email }) =>
-      oneAtATime(call, { userId, about: name }, async () => {
-        const given = isRecord(call.body) && call.body
-        const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
-        const isChanged = effect !== 'none' && 'result' in performed
-        // A user that was removed during the command gets 403. But after a successful change, the user always gets the
-        // answer of the command: the change may have removed this very user.
-        const isForUser = isChanged || (await call.isStillUser())
-        const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
-        return { answer, bytes: String(answer.body).length }
-      }),
-  }))
+  return Object.entries(operations).map(
+    ([name, { summary, effect, args, result, resultExample, singleAnswerArgs }]) => ({
+      method: 'POST',
+      path: `/operate/${name}`,
+      id: `operate.${name}`,
+      summary: `${summary.charAt(0).toUpperCase()}${summary.slice(1)}`,
+      tag: 'Operate',
+      effect,
+      permission: 'operate',
+      body: [args],
+      mayLackBody: true,
+      bodyBytes: maxBytes,
+      answers: {
+        200: {
+          description: 'Done; `result` is what `hubctl --json` prints of it, or more',
+          schema: Type.Object({ result }, { examples: [{ result: resultExample }] }),
+        },
+        409: { description: 'The node will not do it: `message` says why', schema: PlainError },
+        429: tooManyQuestions,
+      },
+      handle: (call, { userId, email }) =>
+        oneAtATime(call, { userId, about: name }, async () => {
+          const given = isRecord(call.body) && call.body
+          const performed = await perform(name, { ...singleAnswerArgs, ...given }, email, call.isStillUser)
+          const isChanged = effect !== 'none' && 'result' in performed
+          // A user that was removed during the command gets 403. But after a successful change, the user always gets the
+          // answer of the command: the change may have removed this very user.
+          const isForUser = isChanged || (await call.isStillUser())
+          const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
+          return { answer, bytes: String(answer.body).length }
+        }),
+    }),
+  )
 }
-
-const Result = Type.Object(
-  { result: Type.Unknown({ description: 'As on the admin socket' }) },
-  { examples: [{ result: { username: 'pub-kw1-20260131120000', revoked: true } }] },
-)
 
 function answerOf(performed: Performed): Answer {
   if ('result' in performed) {

@@ -1,4 +1,5 @@
 import { cut } from '../../event/cut.ts'
+import type { ErrorItem } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { kindByName } from '../../event/kind.ts'
 import { feedbackTopic } from '../../event/topic.ts'
@@ -31,7 +32,7 @@ export interface EventRow {
   title: string | null
   artist: string | null
   /** Why the event was refused, wholly or for some of its services. */
-  errors: unknown[]
+  errors: ErrorItem[]
 }
 
 /** Parses a payload. Returns an empty object if the payload is no JSON object. */
@@ -94,7 +95,7 @@ export function rowOfReport(
     eventTime: textOf(report.eventTime),
     title: textOf(titled.title),
     artist: textOf(titled.artist),
-    errors: Array.isArray(report.errors) ? report.errors : [],
+    errors: Array.isArray(report.errors) ? (report.errors as ErrorItem[]) : [],
   }
 }
 

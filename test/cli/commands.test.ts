@@ -283,6 +283,11 @@ const queue: ShownQueue = {
   ...{ failures: 0, nextTry: null, lastReason: null, driver: null },
 }
 
+/** An answer of which the test needs only a part. */
+function shortened<Answer>(part: object): Answer {
+  return part as Answer
+}
+
 async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const dir = t.testdir()
   const clock = () => Date.parse('2026-03-01T12:00:00Z')
@@ -303,14 +308,14 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const parts: CommandParts = {
     ...{ credentials, lastUsed: () => undefined },
     audit,
-    status: () => ({}),
-    trend: () => ({}),
+    status: () => shortened({}),
+    trend: () => shortened({}),
     config: () => ({}),
     catchUp: async () => undefined,
     feed: {
-      status: () => ({}),
-      refresh: ({ force }) => ({ ok: true, force }),
-      diff: () => ({ reason: null }),
+      status: () => shortened({}),
+      refresh: ({ force }) => shortened({ ok: true, force }),
+      diff: () => shortened({ reason: null }),
       takenOver: async () => undefined,
       lookup: () => [],
       current: () => (hasFeed ? { byId: new Map(), all: () => [] } : undefined),
@@ -324,17 +329,21 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     sessions: {
       list: () => [],
       exists: known,
-      show: async (clientId) => (known(clientId) ? { clientId, queued: 3 } : undefined),
+      show: async (clientId) => (known(clientId) ? shortened({ clientId, queued: 3 }) : undefined),
       drop: async (clientId) => known(clientId),
       persistentOf: () => 0,
     },
-    retained: { list: (filter) => [filter], exists: known, clear: async (topic) => known(topic) },
+    retained: {
+      list: (filter) => [shortened({ filter })],
+      exists: known,
+      clear: async (topic) => known(topic),
+    },
     ...{ users, keys, lifecycle },
     queues: {
       list: () => queueNames.map((name) => ({ ...queue, name })),
       whyClosed: () => undefined,
       whyNotSent: () => undefined,
-      deadLetters: () => [{ messageId: '17' }],
+      deadLetters: () => [shortened({ messageId: '17' })],
       attempts: async () => [],
       replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
       isWebhook: () => true,
@@ -374,7 +383,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     },
     resetUrl: (token) => `https://hub.example/#${token}`,
     store: { replaced: () => undefined, accept: async () => undefined },
-    check: ({ payload, ...rest }) => ({ hex: payload.toString('hex'), ...rest }),
+    check: ({ payload, ...rest }) => shortened({ hex: payload.toString('hex'), ...rest }),
   }
   const commands = createCommands(parts)
   /** Returns the answer as a client gets it, through JSON. */

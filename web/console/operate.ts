@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals'
+import type { Result } from '../../admin/operations/operations.ts'
 import { reasonOf } from '../page/ask.ts'
 import { askAsUser } from '../page/session.ts'
-import type { Results } from './answers.ts'
 import type { OperationName } from './operations.ts'
 
 /** The result of a command, or why there is none, in the words of the hub. */
@@ -19,10 +19,10 @@ export async function operate<Name extends OperationName>(
   args: Record<string, unknown> = {},
   /** How long to wait for the answer, if not as long as usual. */
   patience: { patienceMs?: number } = {},
-): Promise<Operated<Results[Name]>> {
+): Promise<Operated<Result<Name>>> {
   const answer = await askAsUser('POST', `/operate/${name}`, { body: args, ...patience })
   // A proxy answers 502, 503 or 504 when it does not reach the node.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
-  if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Results[Name] }
+  if (answer.status === 200 && 'result' in answer.body) return { result: answer.body.result as Result<Name> }
   return { problem: reasonOf(answer), retryAfter: answer.retryAfter }
 }

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Results } from './answers.ts'
+import type { Result } from '../../admin/operations/operations.ts'
 import { operate } from './operate.ts'
 import type { OperationName } from './operations.ts'
 
@@ -27,8 +27,8 @@ export function useCommandAnswer<Name extends OperationName>(
   name: Name,
   args: Record<string, unknown> | null = {},
   everyMs = 0,
-): CommandAnswer<Results[Name]> {
-  const value = useSignal<Results[Name] | undefined>(undefined)
+): CommandAnswer<Result<Name>> {
+  const value = useSignal<Result<Name> | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
   const refresh = useRef(() => {})
   const key = JSON.stringify(args)

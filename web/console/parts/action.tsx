@@ -1,8 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
+import type { Result } from '../../../admin/operations/operations.ts'
 import { useFocusOnHeading } from '../../page/focus.ts'
-import type { Results } from '../answers.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'
 
@@ -19,10 +19,10 @@ export function Action<Name extends OperationName>(props: {
   /** What is lost, for the person to confirm. Commands that lose something need this text. */
   loss?: ComponentChildren
   /** The text that is shown when the command is done. */
-  said?: (result: Results[Name]) => string
+  said?: (result: Result<Name>) => string
   /** Gets the outcome of a button that disappears when the command is done. */
   outcome?: Signal<Outcome>
-  done?: (result: Results[Name]) => void
+  done?: (result: Result<Name>) => void
   isStrong?: boolean
 }) {
   const { name, args = {}, label, about, loss, said, done } = props

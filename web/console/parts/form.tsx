@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Results } from '../answers.ts'
+import type { Result } from '../../../admin/operations/operations.ts'
 import { institutions } from '../names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'
@@ -19,7 +19,7 @@ export function CommandForm<Name extends OperationName>(props: {
   args: (typed: Readonly<Record<string, string>>) => Record<string, unknown>
   /** What is wrong with the texts, if the browser does not see it. */
   wrong?: (typed: Readonly<Record<string, string>>) => string | undefined
-  done: (result: Results[Name]) => void
+  done: (result: Result<Name>) => void
   cancelled?: () => void
   /** How long to wait for the answer, milliseconds, if not as long as usual. */
   patienceMs?: number

@@ -1,4 +1,4 @@
-import type { Queue } from '../answers.ts'
+import type { ShownQueue } from '../../../admin/operations/queues.ts'
 import { Badge, type Tone } from './shown.tsx'
 
 const tones: Readonly<Record<string, Tone>> = {
@@ -14,7 +14,7 @@ const tones: Readonly<Record<string, Tone>> = {
   'driver down': 'bad',
 }
 
-export function QueueState({ state }: Pick<Queue, 'state'>) {
+export function QueueState({ state }: Pick<ShownQueue, 'state'>) {
   return <Badge tone={tones[state] ?? 'plain'}>{state}</Badge>
 }
 
@@ -23,7 +23,7 @@ export function needsAttention({
   state,
   deadLetters,
   dropped,
-}: Pick<Queue, 'state' | 'deadLetters' | 'dropped'>): boolean {
+}: Pick<ShownQueue, 'state' | 'deadLetters' | 'dropped'>): boolean {
   return (
     ['behind', 'retrying', 'disabled', 'no target', 'driver down'].includes(state) ||
     deadLetters > 0 ||

@@ -1,4 +1,4 @@
-import type { EventError } from '../answers.ts'
+import type { EventError } from '../../../admin/operations/events.ts'
 import { withNames } from '../names.ts'
 import { Table } from '../parts/table.tsx'
 

@@ -1,5 +1,5 @@
+import type { ListedEvent } from '../../../admin/operations/events.ts'
 import { pathPart } from '../../page/location.ts'
-import type { EventRow } from '../answers.ts'
 import { livestreamName } from '../names.ts'
 import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
@@ -7,12 +7,12 @@ import { clockTime, dateAndTime, kindOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
 /** Path of the page for an event: by id if it was published, else by position. */
-export function pathOfEvent({ id, position, outcome, dryRun }: EventRow): string {
+export function pathOfEvent({ id, position, outcome, dryRun }: ListedEvent): string {
   const name = id !== null && outcome === 'published' && !dryRun ? id : String(position)
   return `/console/trace/${encodeURIComponent(name)}`
 }
 
-const columns: readonly Column<EventRow>[] = [
+const columns: readonly Column<ListedEvent>[] = [
   {
     title: 'Decided',
     cell: ({ at }) => (
@@ -63,6 +63,10 @@ const columns: readonly Column<EventRow>[] = [
 ]
 
 /** A table with one row for each event. */
-export function EventTable(props: { caption: string; rows: readonly EventRow[] | undefined; empty: string }) {
+export function EventTable(props: {
+  caption: string
+  rows: readonly ListedEvent[] | undefined
+  empty: string
+}) {
   return <Table {...props} columns={columns} keyOf={({ position }) => String(position)} />
 }

@@ -1,6 +1,6 @@
+import type { ShownEvent } from '../../../admin/operations/events.ts'
 import { now } from '../../page/clock.ts'
 import { pathPart } from '../../page/location.ts'
-import type { ShownEvent } from '../answers.ts'
 import { institutionName, livestreamName } from '../names.ts'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'

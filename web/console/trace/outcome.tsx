@@ -1,4 +1,4 @@
-import type { EventRow } from '../answers.ts'
+import type { ListedEvent } from '../../../admin/operations/events.ts'
 import { Badge, type Tone } from '../parts/shown.tsx'
 
 const tones: Readonly<Record<string, Tone>> = {
@@ -9,7 +9,11 @@ const tones: Readonly<Record<string, Tone>> = {
 }
 
 /** The outcome of an event, in a word or two. */
-export function Outcome({ row }: { row: Pick<EventRow, 'outcome' | 'dryRun' | 'errors' | 'isRepetition'> }) {
+export function Outcome({
+  row,
+}: {
+  row: Pick<ListedEvent, 'outcome' | 'dryRun' | 'errors' | 'isRepetition'>
+}) {
   const { outcome, dryRun, errors, isRepetition } = row
   const isPartly = outcome === 'published' && errors.length > 0
   const more = [

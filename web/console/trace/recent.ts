@@ -1,7 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
+import type { ListedEvent } from '../../../admin/operations/events.ts'
+import type { Result } from '../../../admin/operations/operations.ts'
 import { now } from '../../page/clock.ts'
-import type { EventRow, Results } from '../answers.ts'
 import { type Operated, operate } from '../operate.ts'
 import { repeat } from '../poll.ts'
 
@@ -23,11 +24,11 @@ export function useRecent(
   args: Record<string, unknown>,
   most: number,
 ): {
-  events: Signal<readonly EventRow[] | undefined>
+  events: Signal<readonly ListedEvent[] | undefined>
   isCut: Signal<boolean>
   problem: Signal<string | undefined>
 } {
-  const events = useSignal<readonly EventRow[] | undefined>(undefined)
+  const events = useSignal<readonly ListedEvent[] | undefined>(undefined)
   const isCut = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
   const key = JSON.stringify(args)
@@ -65,11 +66,11 @@ export function useRecent(
 async function listPages(
   args: Record<string, unknown>,
   most: number,
-): Promise<Operated<Results['events.list']>> {
-  const events: EventRow[] = []
+): Promise<Operated<Result<'events.list'>>> {
+  const events: ListedEvent[] = []
   let next: number | null = null
   for (let pages = 0; pages < mostPages; pages++) {
-    const answer: Operated<Results['events.list']> = await operate('events.list', {
+    const answer: Operated<Result<'events.list'>> = await operate('events.list', {
       ...args,
       limit: most,
       ...(next !== null && { before: next }),

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { EventRow } from '../answers.ts'
+import type { ListedEvent } from '../../../admin/operations/events.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
 import { amount, clockTime } from '../words.ts'
@@ -18,7 +18,7 @@ export function Search(props: {
   nth: number
 }) {
   const { args, nth } = props
-  const rows = useSignal<readonly EventRow[]>([])
+  const rows = useSignal<readonly ListedEvent[]>([])
   const next = useSignal<number | null | undefined>(undefined)
   const isBusy = useSignal(true)
   const problem = useSignal<string | undefined>(undefined)

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import type { ListedEvent } from '../../../admin/operations/events.ts'
 import { now } from '../../page/clock.ts'
-import type { EventRow } from '../answers.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
 import { repeat } from '../poll.ts'
@@ -14,7 +14,7 @@ const kept = 500
 
 /** Shows events as the hub decides about them, the newest first. */
 export function Tail({ args }: { args: Record<string, unknown> }) {
-  const rows = useSignal<readonly EventRow[] | undefined>(undefined)
+  const rows = useSignal<readonly ListedEvent[] | undefined>(undefined)
   const leftOut = useSignal<number | null>(0)
   /** When events were last left out, ISO 8601. */
   const leftOutAt = useSignal('')

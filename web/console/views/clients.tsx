@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
+import type { ShownSession } from '../../../admin/operations/clients.ts'
 import { go, pathPart } from '../../page/location.ts'
-import type { Session } from '../answers.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { SomeOrAll } from '../parts/switch.tsx'
@@ -158,7 +158,7 @@ function SessionLink({ clientId }: { clientId: string }) {
   )
 }
 
-function stateOf({ connected, persistent }: Session) {
+function stateOf({ connected, persistent }: ShownSession) {
   return (
     <Badge tone={connected ? 'good' : 'plain'}>
       {connected ? 'connected' : persistent ? 'away' : 'ended'}
@@ -177,7 +177,7 @@ function Filters({ filters }: { filters: readonly string[] }) {
   )
 }
 
-function Drop({ session, done }: { session: Session; done: () => void }) {
+function Drop({ session, done }: { session: ShownSession; done: () => void }) {
   const { clientId, queued, persistent, connected } = session
   return (
     <Action

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import type { Client, Credential, IssuedCredential } from '../answers.ts'
+import type { ShownClient } from '../../../admin/operations/clients.ts'
+import type { IssuedCredential, ShownCredential } from '../../../admin/operations/credentials.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Head, keptForUser, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'
@@ -22,7 +23,7 @@ export function Credentials() {
   const credentials = useCommandAnswer('credentials.list', {}, everyMs)
   const clients = useCommandAnswer('clients.list', {}, everyMs)
   const isAll = useSignal(false)
-  const open = useSignal<'add' | Credential | undefined>(undefined)
+  const open = useSignal<'add' | ShownCredential | undefined>(undefined)
   const connected = byUsername(clients.value.value ?? [])
   const all = credentials.value.value
   // Each open page has a credential of its own. They would hide the others.
@@ -136,8 +137,8 @@ export function Credentials() {
   )
 }
 
-function byUsername(clients: readonly Client[]): ReadonlyMap<string, readonly Client[]> {
-  const found = new Map<string, Client[]>()
+function byUsername(clients: readonly ShownClient[]): ReadonlyMap<string, readonly ShownClient[]> {
+  const found = new Map<string, ShownClient[]>()
   for (const client of clients) {
     const others = found.get(client.username)
     if (others) others.push(client)
@@ -146,7 +147,7 @@ function byUsername(clients: readonly Client[]): ReadonlyMap<string, readonly Cl
   return found
 }
 
-function mayDo({ role, institutions, filters, classes }: Credential) {
+function mayDo({ role, institutions, filters, classes }: ShownCredential) {
   const isPublisher = role === 'publisher'
   const what = isPublisher ? institutions.map(institutionName) : filters
   return (
@@ -158,7 +159,7 @@ function mayDo({ role, institutions, filters, classes }: Credential) {
   )
 }
 
-function Connected({ clients }: { clients: readonly Client[] }) {
+function Connected({ clients }: { clients: readonly ShownClient[] }) {
   if (clients.length === 0) return <span class="muted">no</span>
   return (
     <details class="inline">
@@ -178,12 +179,12 @@ function Connected({ clients }: { clients: readonly Client[] }) {
   )
 }
 
-function LastUsed({ credential, clients }: { credential: Credential; clients: readonly Client[] }) {
+function LastUsed({ credential, clients }: { credential: ShownCredential; clients: readonly ShownClient[] }) {
   if (clients.length > 0) return <>now</>
   return <When at={credential.lastUsedAt} />
 }
 
-function Revoke(props: { credential: Credential; clients: readonly Client[]; done: () => void }) {
+function Revoke(props: { credential: ShownCredential; clients: readonly ShownClient[]; done: () => void }) {
   const { username, sessions } = props.credential
   return (
     <Action

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
+import type { ApiTrack } from '../../../admin/operations/https-api.ts'
 import { now } from '../../page/clock.ts'
-import type { Track } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Choice, CommandForm, Field } from '../parts/form.tsx'
@@ -29,7 +29,7 @@ export function Lifecycle() {
   )
 }
 
-function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
+function TrackPanel({ track, changed }: { track: ApiTrack; changed: () => void }) {
   const { track: name, state, sunset, link, requests, traffic, left, brownoutUntil } = track
   const open = useSignal<'announcement' | 'brown-out' | undefined>(undefined)
   const isOff = brownoutUntil !== null && Date.parse(brownoutUntil) > now()
@@ -161,7 +161,7 @@ function TrackPanel({ track, changed }: { track: Track; changed: () => void }) {
   )
 }
 
-function Announce({ track, done, cancelled }: { track: Track; done: () => void; cancelled: () => void }) {
+function Announce({ track, done, cancelled }: { track: ApiTrack; done: () => void; cancelled: () => void }) {
   const typed = useSignal<Readonly<Record<string, string>>>({
     sunset: track.sunset ?? '',
     link: track.link ?? '',
@@ -209,7 +209,7 @@ const brownOuts = [
   ['86400', '1 day'],
 ] as const
 
-function BrownOut({ track, done, cancelled }: { track: Track; done: () => void; cancelled: () => void }) {
+function BrownOut({ track, done, cancelled }: { track: ApiTrack; done: () => void; cancelled: () => void }) {
   const typed = useSignal<Readonly<Record<string, string>>>({})
   return (
     <CommandForm

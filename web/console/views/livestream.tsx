@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { EventRow } from '../answers.ts'
+import type { ListedEvent } from '../../../admin/operations/events.ts'
 import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { QueueState } from '../parts/queue-state.tsx'
@@ -147,7 +147,7 @@ function Recent({ args, children }: { args: Record<string, unknown>; children: C
   )
 }
 
-function LastEvents({ events, isCut }: { events: readonly EventRow[] | undefined; isCut: boolean }) {
+function LastEvents({ events, isCut }: { events: readonly ListedEvent[] | undefined; isCut: boolean }) {
   const isRefusedOnly = useSignal(false)
   const refused = events?.filter(({ errors }) => errors.length > 0)
   return (
@@ -173,7 +173,7 @@ function LastEvents({ events, isCut }: { events: readonly EventRow[] | undefined
   )
 }
 
-function codesOf(events: readonly EventRow[]): [code: string, count: number][] {
+function codesOf(events: readonly ListedEvent[]): [code: string, count: number][] {
   const counts = new Map<string, number>()
   for (const { errorCode } of events.flatMap(({ errors }) => errors)) {
     counts.set(errorCode, (counts.get(errorCode) ?? 0) + 1)

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import type { Queue, Status, TrendSample } from '../answers.ts'
+import type { Status, TrendSample } from '../../../admin/operations/node.ts'
+import type { ShownQueue } from '../../../admin/operations/queues.ts'
 import { nodeState, rateOf, stateProblem } from '../node-state.ts'
 import { isReached } from '../operate.ts'
 import { Chart } from '../parts/chart.tsx'
@@ -62,7 +63,7 @@ function Tiles({
 }: {
   status: Status
   samples: readonly TrendSample[]
-  queues: readonly Queue[] | undefined
+  queues: readonly ShownQueue[] | undefined
 }) {
   const { budget, store, feed, certificate, connections } = status
   const exceeded = samples.reduce((sum, sample) => sum + sample.exceeded, 0)
@@ -137,7 +138,7 @@ function Tiles({
   )
 }
 
-function Webhooks({ queues }: { queues: readonly Queue[] | undefined }) {
+function Webhooks({ queues }: { queues: readonly ShownQueue[] | undefined }) {
   const failing = queues?.filter(needsAttention).length ?? 0
   const tone = queues === undefined || queues.length === 0 ? 'plain' : failing === 0 ? 'good' : 'bad'
   return (

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Credential, IssuedCredential } from '../answers.ts'
+import type { IssuedCredential, ShownCredential } from '../../../admin/operations/credentials.ts'
 import { Choice, CommandForm } from '../parts/form.tsx'
 import { Problem, When } from '../parts/shown.tsx'
 import { useCommandAnswer } from '../poll.ts'
@@ -16,7 +16,7 @@ const overlaps = [
 
 /** The form that makes a successor of a credential, with the same permissions. */
 export function RotateCredential(props: {
-  credential: Credential
+  credential: ShownCredential
   done: (issued: IssuedCredential) => void
   cancelled: () => void
 }) {

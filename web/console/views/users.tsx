@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals'
-import type { ResetLink, User } from '../answers.ts'
+import type { ResetLink, ShownUser } from '../../../admin/operations/users.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'
@@ -101,7 +101,7 @@ export function Users() {
   )
 }
 
-function Actions(props: { user: User; linked: (link: ResetLink) => void; removed: () => void }) {
+function Actions(props: { user: ShownUser; linked: (link: ResetLink) => void; removed: () => void }) {
   const { email, permissions } = props.user
   return (
     <span class="buttons">

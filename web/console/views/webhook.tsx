@@ -1,7 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
+import type { Result } from '../../../admin/operations/operations.ts'
+import type { ListedSubscription, ShownQueue } from '../../../admin/operations/queues.ts'
 import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
-import type { Queue, Subscription } from '../answers.ts'
 import { institutionName } from '../names.ts'
 import { Action, type Outcome, Said } from '../parts/action.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
@@ -40,7 +41,11 @@ export function WebhookPage({ name }: { name: string }) {
   )
 }
 
-function Shown(props: { queue: Queue; subscription: Subscription | undefined; changed: () => void }) {
+function Shown(props: {
+  queue: ShownQueue
+  subscription: ListedSubscription | undefined
+  changed: () => void
+}) {
   const { queue, subscription } = props
   const { name, pending, deadLetters } = queue
   const shown = useCommandAnswer('subscriptions.show', subscription ? { name } : null, everyMs)
@@ -120,8 +125,8 @@ function Shown(props: { queue: Queue; subscription: Subscription | undefined; ch
 }
 
 function Buttons(props: {
-  queue: Queue
-  subscription: Subscription | undefined
+  queue: ShownQueue
+  subscription: ListedSubscription | undefined
   isPaused: boolean
   outcome: Signal<Outcome>
   changed: () => void
@@ -205,7 +210,7 @@ function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
 
 function DeadLetters(props: {
   name: string
-  letters: CommandAnswer<{ messageId: string; givenUpAt: string; tries: number; reason: string | null }[]>
+  letters: CommandAnswer<Result<'queues.dead-letters'>>
   outcome: Signal<Outcome>
   changed: () => void
 }) {
@@ -260,7 +265,7 @@ function MessageLink({ id }: { id: string }) {
   )
 }
 
-function livestreamOf({ livestream }: Subscription) {
+function livestreamOf({ livestream }: ListedSubscription) {
   return (
     <a href={`/console/livestreams/${encodeURIComponent(livestream.id)}`} dir="auto">
       {livestream.title ?? livestream.id}
@@ -268,7 +273,7 @@ function livestreamOf({ livestream }: Subscription) {
   )
 }
 
-function institutionOf({ institutionId }: Subscription) {
+function institutionOf({ institutionId }: ListedSubscription) {
   return (
     <a href={`/console/institutions/${encodeURIComponent(institutionId)}`} dir="auto">
       {institutionName(institutionId)}
@@ -277,7 +282,7 @@ function institutionOf({ institutionId }: Subscription) {
 }
 
 /** The state of a driver, how often it ended, and why. */
-function driverText({ state, ends, lastEnd }: NonNullable<Queue['driver']>): string {
+function driverText({ state, ends, lastEnd }: NonNullable<ShownQueue['driver']>): string {
   return lastEnd
     ? `${state}, ended ${amount(ends, 'time')}, last at ${dateAndTime(lastEnd.at)}: ${lastEnd.reason}`
     : state

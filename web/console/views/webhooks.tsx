@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { Queue, Subscription } from '../answers.ts'
+import type { ListedSubscription, ShownQueue } from '../../../admin/operations/queues.ts'
 import { livestreamName } from '../names.ts'
 import { needsAttention, QueueState } from '../parts/queue-state.tsx'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'
@@ -9,7 +9,7 @@ import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
 /** A queue, and the subscription of its webhook. Undefined: a plugin target, or the subscriptions are not read yet. */
-export type Target = Queue & { subscription: Subscription | undefined }
+export type Target = ShownQueue & { subscription: ListedSubscription | undefined }
 
 const everyMs = 5_000
 

@@ -1,0 +1,104 @@
+import { Type } from '../../event/type.ts'
+import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
+import { anId } from './examples.ts'
+import { changes, loses, type Of, reads } from './operation.ts'
+import { boolean, instant, instantOrNull, integer, orNull, string, stringOrNull, texts } from './results.ts'
+
+const client = Type.Object({
+  clientId: string,
+  node: string,
+  username: string,
+  address: string,
+  connectedAt: instant,
+  clean: boolean,
+  keepAlive: Type.Integer({ description: 'seconds' }),
+  subscriptions: texts,
+  inFlight: integer,
+  pendingBytes: integer,
+})
+
+const subscribers = Type.Object({
+  livestreamId: string,
+  title: stringOrNull,
+  subscribers: integer,
+  ofAll: Type.Integer({ description: 'those that read all livestreams' }),
+})
+
+const session = Type.Object({
+  clientId: string,
+  username: string,
+  persistent: boolean,
+  connected: boolean,
+  node: stringOrNull,
+  createdAt: instant,
+  disconnectedAt: instantOrNull,
+  expiresAt: instantOrNull,
+  subscriptions: texts,
+  queued: Type.Union([integer, Type.Null()], {
+    description: 'null in the list if the client is away: sessions.show counts the messages',
+  }),
+  inFlight: orNull(integer),
+  dropped: integer,
+})
+
+const retained = Type.Object({
+  topic: string,
+  eventTime: instant,
+  expires: instantOrNull,
+  bytes: integer,
+  payload: string,
+})
+
+export type ShownClient = Of<typeof client>
+export type ShownSession = Of<typeof session>
+export type ShownRetained = Of<typeof retained>
+export type LivestreamSubscribers = Of<typeof subscribers>
+
+/** The commands about connected clients, their sessions, and what new subscribers get. */
+export const clientOperations = {
+  'clients.list': reads('who is connected', {
+    args: { username: Type.Optional(username), node: Type.Optional(text('the name of a node')), limit },
+    result: Type.Array(client),
+  }),
+  'clients.count': reads(
+    'how many connected clients subscribe to a livestream, or to each; those that read all livestreams apart',
+    {
+      args: { livestream: Type.Optional(livestream), limit },
+      example: { livestream: anId },
+      result: Type.Array(subscribers),
+    },
+  ),
+  'clients.disconnect': changes('close a connection; the client may connect again', {
+    args: { clientId },
+    example: { clientId: 'player-1' },
+    result: Type.Object({ clientId: string, disconnected: boolean }),
+  }),
+  'sessions.list': reads('sessions, connected or waiting for their client', {
+    args: {
+      username: Type.Optional(username),
+      node: Type.Optional(text('the name of a node')),
+      connected: Type.Optional(Type.Boolean({ description: 'true or false' })),
+      limit,
+    },
+    result: Type.Array(session),
+  }),
+  'sessions.show': reads('one session, with what its client would get if it came back now', {
+    args: { clientId },
+    example: { clientId: 'player-1' },
+    result: session,
+  }),
+  'sessions.drop': loses('end a session with everything queued for it, and free its client id', {
+    args: { clientId },
+    example: { clientId: 'player-1' },
+    result: Type.Object({ clientId: string, dropped: boolean }),
+  }),
+  'retained.list': reads('retained messages', {
+    args: { filter: Type.Optional(text('a topic filter; without it, all', 65_535)), limit },
+    result: Type.Array(retained),
+  }),
+  'retained.clear': loses('forget what is retained on a topic', {
+    args: { topic },
+    example: { topic: `radio/${anId}/control` },
+    result: Type.Object({ topic: string, cleared: boolean }),
+  }),
+}

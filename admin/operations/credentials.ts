@@ -1,0 +1,87 @@
+import { eventClasses } from '../../event/kind.ts'
+import { Type } from '../../event/type.ts'
+import { institution, label, limit, listOf, oneOf, radioFilter, username } from './arguments.ts'
+import { anInstitution, aUsername } from './examples.ts'
+import { changes, loses, type Of, reads } from './operation.ts'
+import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
+
+const permissions = {
+  username: string,
+  role: one('publisher', 'subscriber'),
+  institutions: texts,
+  filters: texts,
+  classes: texts,
+  createdAt: instant,
+}
+
+const credential = Type.Object({
+  ...permissions,
+  label: string,
+  revokeAt: Type.Optional(instant),
+  user: Type.Optional(Type.String({ description: 'whose page got this temporary credential' })),
+  sessions: Type.Integer({ description: 'persistent sessions' }),
+  lastUsedAt: Type.Union([instant, Type.Null()], {
+    description: 'null: never, or not within the last 400 days',
+  }),
+})
+
+/** The only answer that carries the password (design.md §4). */
+const issued = {
+  ...permissions,
+  password: Type.String({ description: 'shown once' }),
+  warning: Type.Optional(string),
+}
+
+const issuedCredential = Type.Object(issued)
+
+export type IssuedCredential = Of<typeof issuedCredential>
+export type ShownCredential = Of<typeof credential>
+
+export const credentialOperations = {
+  'credentials.add': changes('make a credential; its password is shown once', {
+    args: {
+      role: oneOf('publisher', 'subscriber'),
+      label,
+      institutions: Type.Optional(
+        listOf('institution URNs (urn:org:institution:<id>) that a publisher may publish for', institution),
+      ),
+      classes: Type.Optional(
+        listOf(`classes that a publisher is limited to: ${eventClasses.join(', ')}`, oneOf(...eventClasses)),
+      ),
+      filters: Type.Optional(listOf('topic filters within radio/# that a subscriber may read', radioFilter)),
+    },
+    example: { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
+    result: issuedCredential,
+  }),
+  'credentials.list': reads('all credentials', {
+    args: {
+      role: Type.Optional(oneOf('publisher', 'subscriber')),
+      institution: Type.Optional(institution),
+      limit,
+    },
+    result: Type.Array(credential),
+  }),
+  'credentials.show': reads('one credential', {
+    args: { username },
+    example: { username: aUsername },
+    result: credential,
+  }),
+  'credentials.rotate': changes(
+    'make a credential with the same permissions; the old one stays until it is revoked',
+    {
+      args: {
+        username,
+        revokeAfter: Type.Optional(
+          Type.Number({ exclusiveMinimum: 0, description: 'a number of seconds, more than 0' }),
+        ),
+      },
+      example: { username: aUsername, revokeAfter: 86_400 },
+      result: Type.Object({ ...issued, replaces: string, revokeAt: instantOrNull }),
+    },
+  ),
+  'credentials.revoke': loses('end a credential and disconnect everybody who uses it', {
+    args: { username },
+    example: { username: aUsername },
+    result: Type.Object({ username: string, revoked: boolean }),
+  }),
+}

@@ -1,0 +1,81 @@
+import { Type } from '../../event/type.ts'
+import { text } from './arguments.ts'
+import { anId } from './examples.ts'
+import { changes, type Of, reads } from './operation.ts'
+import { boolean, instantOrNull, integer, orNull, string, stringOrNull } from './results.ts'
+
+const status = {
+  source: Type.String({ description: 'the configured source, without passwords and tokens' }),
+  loadedFrom: stringOrNull,
+  items: integer,
+  loadedAt: instantOrNull,
+  ok: boolean,
+  checkedAt: instantOrNull,
+  reason: stringOrNull,
+  problem: stringOrNull,
+  ignoredCanaries: Type.Array(string, {
+    description: 'livestreams of `feedCanaries` that the feed in use lacks',
+  }),
+}
+export const feedStatus = Type.Object(status)
+
+const listed = { id: string, title: string, institution: string }
+const owner = Type.Object({ publisher: string, institution: string })
+const part = <Item extends Parameters<typeof Type.Array>[0]>(item: Item) =>
+  Type.Object({ count: integer, items: Type.Array(item) })
+
+const livestream = Type.Object({
+  id: string,
+  type: string,
+  externalId: string,
+  title: string,
+  publisher: Type.Object({ id: string, externalId: string, title: string }),
+  institution: Type.Object({ id: string, title: string, acronym: string }),
+})
+
+const differences = Type.Object({
+  added: part(Type.Object(listed)),
+  removed: part(Type.Object(listed)),
+  owners: part(Type.Object({ ...listed, before: owner, after: owner })),
+  renamed: part(Type.Object({ ...listed, before: string, after: string })),
+  retitled: Type.Object({ count: integer }),
+})
+
+const diff = Type.Object({
+  source: string,
+  loadedFrom: stringOrNull,
+  itemsBefore: integer,
+  items: orNull(integer),
+  reason: stringOrNull,
+  problem: stringOrNull,
+  differences: orNull(differences),
+})
+
+export type FeedStatus = Of<typeof feedStatus>
+export type Livestream = Of<typeof livestream>
+export type FeedDiff = Of<typeof diff>
+export type FeedPart = Of<typeof differences>['added' | 'removed' | 'owners' | 'renamed']
+
+export const feedOperations = {
+  'feed.status': reads('the livestream feed in use', { result: feedStatus }),
+  'feed.refresh': changes('read the livestream feed now', {
+    args: {
+      force: Type.Optional(
+        Type.Boolean({ description: 'true to take it even if a guard holds it back, or false' }),
+      ),
+    },
+    result: Type.Object({ ...status, itemsBefore: integer }),
+  }),
+  'feed.diff': reads(
+    'what would change if the livestream feed were read now, and whether it would be refused',
+    { result: diff },
+  ),
+  'feed.lookup': reads(
+    'livestreams by their id, external id or publisher, or by part of a name, also of the institution; without it, all',
+    {
+      args: { id: Type.Optional(text('an id, or part of a name')) },
+      example: { id: anId },
+      result: Type.Array(livestream),
+    },
+  ),
+}

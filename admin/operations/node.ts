@@ -1,0 +1,73 @@
+import { Type } from '../../event/type.ts'
+import { limit, text } from './arguments.ts'
+import { feedStatus } from './feed.ts'
+import { loses, type Of, reads } from './operation.ts'
+import { boolean, instant, integer, number, one, orNull, recordOf, string, stringOrNull } from './results.ts'
+
+const status = Type.Object({
+  node: string,
+  version: string,
+  stage: one('test', 'prod'),
+  uptime: Type.Integer({ description: 'seconds' }),
+  store: Type.Object({
+    driver: string,
+    ok: boolean,
+    problem: stringOrNull,
+    isReplaced: Type.Boolean({
+      description: 'an empty store has replaced a damaged one, and no operator has accepted that',
+    }),
+  }),
+  feed: feedStatus,
+  connections: integer,
+  budget: Type.Object({ count: integer, p50: number, p99: number }, { description: 'milliseconds' }),
+  certificate: Type.Object({ notAfter: instant, expiryDays: number, ca: stringOrNull }),
+  memory: Type.Object({ rss: Type.Integer({ description: 'bytes' }) }),
+  counters: recordOf(number),
+})
+
+const trendSample = Type.Object({
+  at: instant,
+  seconds: number,
+  events: recordOf(number),
+  deliveries: number,
+  connections: integer,
+  p50: orNull(number),
+  p99: orNull(number),
+  exceeded: number,
+})
+
+const auditEntry = Type.Object({
+  at: instant,
+  who: string,
+  action: string,
+  target: string,
+  detail: Type.Unknown(),
+  node: Type.Optional(string),
+})
+
+export type Status = Of<typeof status>
+export type TrendSample = Of<typeof trendSample>
+export type AuditEntry = Of<typeof auditEntry>
+
+export const nodeOperations = {
+  status: reads('what the node does at the moment', { result: status }),
+  trend: reads('how the last hour of this node was, a sample every ten seconds', {
+    result: Type.Object({ node: string, everySeconds: number, samples: Type.Array(trendSample) }),
+  }),
+  config: reads('the configuration in effect, secrets masked', { result: recordOf(Type.Unknown()) }),
+  audit: reads('who changed what; with a limit, the last changes', {
+    args: {
+      who: Type.Optional(text('a user of the operating system, or an e-mail address')),
+      action: Type.Optional(text('the name of a command')),
+      target: Type.Optional(text('what was changed', 65_535)),
+      limit,
+    },
+    result: Type.Array(auditEntry),
+  }),
+}
+
+export const storeOperations = {
+  'store.accept': loses('a damaged store was replaced by an empty one: go on with that', {
+    result: Type.Object({ accepted: boolean, at: instant, movedTo: string }),
+  }),
+}
