@@ -1,5 +1,6 @@
 /** The library as browsers load it. */
 
+export { ClientError, type ErrorCode, errorCodes } from './errors.ts'
 export type {
   Contributor,
   ControlEvent,
@@ -13,4 +14,7 @@ export type {
 } from './events.ts'
 export { parseInstant } from './instant.ts'
 export type { Kind } from './kind.ts'
+export type { Publisher, PublisherOptions, Restored, Unknown } from './publisher.ts'
+export { connectPublisher } from './publisher-browser.ts'
 export { EventRefused, type Remark } from './refusal.ts'
+export type { Report } from './report.ts'

@@ -1,2 +1,3 @@
 /** The library as Node loads it: all that browsers have, and what needs files. */
 export * from './browser.ts'
+export { connectPublisher } from './publisher-node.ts'

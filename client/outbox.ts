@@ -1,0 +1,230 @@
+import {
+  closeSync,
+  existsSync,
+  fdatasyncSync,
+  fsyncSync,
+  openSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  writeFileSync,
+} from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
+import { basename, dirname, join, resolve } from 'node:path'
+import { newClientId } from './connection.ts'
+import { ClientError } from './errors.ts'
+import { takeLock } from './outbox-lock.ts'
+
+export type Outbox = ReturnType<typeof openOutbox>
+
+/** The file is written anew when it has at least so many characters, and more than twice what is still needed. */
+const compactAt = 1024 * 1024
+
+interface Kept {
+  payload: string
+  /** When it was published, milliseconds since the epoch by the clock of this machine. */
+  at: number
+}
+
+/**
+ * Opens the file that keeps events until they are settled. Throws `ClientError`: `outbox.locked`, `outbox.unusable`.
+ *
+ * The file has a line of JSON each: first the client id, then events with a number, and the numbers of those that are
+ * settled. It grows at its end and is replaced as a whole. A kill can only tear its last line.
+ */
+export function openOutbox(file: string) {
+  const path = absolute(file)
+  const release = guard(path, () => takeLock(path))
+  try {
+    return openLocked(path, release)
+  } catch (error) {
+    release()
+    throw error
+  }
+}
+
+function openLocked(path: string, release: () => void) {
+  const found = guard(path, () => read(path))
+  let { clientId } = found
+  const { kept, damaged } = found
+  let last = Math.max(0, ...kept.keys())
+  /** Characters in the file. */
+  let size = guard(path, () => replace(path, textOf(clientId, kept)))
+  let handle: FileHandle | undefined
+  /** What is not in the file yet, and who waits until it is on the disk. */
+  let lines = ''
+  let waiting: { resolve(): void; reject(error: unknown): void }[] = []
+  let mustReplace = false
+  let writing: Promise<void> | undefined
+  const now = Date.now()
+  // A clock that was set back makes an event older than it can be, never younger.
+  const restored = [...kept].map(([number, { payload, at }]) => ({
+    number,
+    payload,
+    ageMs: Math.abs(now - at),
+  }))
+
+  function write(text: string): void {
+    lines += text
+    // Whatever comes in the same turn goes into the same write.
+    writing ??= Promise.resolve().then(writeAll)
+  }
+
+  async function writeAll(): Promise<void> {
+    do {
+      const text = lines
+      const synced = waiting
+      lines = ''
+      waiting = []
+      try {
+        if (mustReplace || isWasteful()) await replaceNow()
+        else await append(text, synced.length > 0)
+        for (const { resolve } of synced) resolve()
+      } catch (error) {
+        // The last line may be torn: the next write makes the file anew.
+        mustReplace = true
+        for (const { reject } of synced) {
+          reject(new ClientError('outbox.unusable', `${path}: ${reasonOf(error)}`, { cause: error }))
+        }
+      }
+    } while (lines !== '')
+    writing = undefined
+  }
+
+  async function append(text: string, sync: boolean): Promise<void> {
+    handle ??= await open(path, 'a')
+    await handle.appendFile(text)
+    size += text.length
+    if (sync) await handle.datasync()
+  }
+
+  async function replaceNow(): Promise<void> {
+    await handle?.close()
+    handle = undefined
+    size = replace(path, textOf(clientId, kept))
+    mustReplace = false
+  }
+
+  function isWasteful(): boolean {
+    if (size < compactAt) return false
+    let needed = 0
+    for (const { payload } of kept.values()) needed += payload.length
+    return size > 2 * needed
+  }
+
+  return {
+    clientId,
+    /** Events of an earlier process. `ageMs`: since they were published. */
+    restored,
+    /** Number of lines that could not be read. */
+    damaged,
+    /** Keeps an event. `synced` resolves when it is on the disk, and rejects with `outbox.unusable`. */
+    add(payload: string): { number: number; synced: Promise<void> } {
+      last++
+      const event = { payload, at: Date.now() }
+      kept.set(last, event)
+      const synced = new Promise<void>((resolve, reject) => waiting.push({ resolve, reject }))
+      write(eventLine(last, event))
+      return { number: last, synced }
+    },
+    /** The event needs not be kept any more. If this is lost, it is sent again, which does no harm. */
+    settled(number: number): void {
+      if (kept.delete(number)) write(`${JSON.stringify({ settled: number })}\n`)
+    },
+    /** Keeps another client id from now on. */
+    rename(next: string): void {
+      clientId = next
+      mustReplace = true
+      write('')
+    },
+    async close(): Promise<void> {
+      await writing
+      await handle?.close()
+      release()
+    },
+  }
+}
+
+function read(path: string): { clientId: string; kept: Map<number, Kept>; damaged: number } {
+  const kept = new Map<number, Kept>()
+  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  if (text === '') return { clientId: newClientId(), kept, damaged: 0 }
+  // What stands behind the last line end is a torn line.
+  const [head = '', ...lines] = text.split('\n').slice(0, -1)
+  const { outbox, clientId } = parse(head)
+  if (outbox !== 1 || typeof clientId !== 'string') {
+    throw new ClientError('outbox.unusable', `${path} is no outbox: nothing was changed`)
+  }
+  let damaged = 0
+  for (const line of lines) {
+    const { number, at, payload, settled } = parse(line)
+    if (typeof settled === 'number') kept.delete(settled)
+    else if (typeof number === 'number' && typeof at === 'number' && isEvent(payload))
+      kept.set(number, { payload, at })
+    else damaged++
+  }
+  return { clientId, kept, damaged }
+}
+
+/** Puts a new file in the place of the old one, all of it or nothing. Returns its number of characters. */
+function replace(path: string, text: string): number {
+  const next = `${path}.new`
+  const file = openSync(next, 'w', 0o600)
+  try {
+    writeFileSync(file, text)
+    fdatasyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+  renameSync(next, path)
+  // Windows cannot open a directory, and needs no sync of it.
+  if (process.platform === 'win32') return text.length
+  const directory = openSync(dirname(path), 'r')
+  try {
+    fsyncSync(directory)
+  } finally {
+    closeSync(directory)
+  }
+  return text.length
+}
+
+function textOf(clientId: string, kept: ReadonlyMap<number, Kept>): string {
+  const head = `${JSON.stringify({ outbox: 1, clientId })}\n`
+  return head + [...kept].map(([number, event]) => eventLine(number, event)).join('')
+}
+
+const eventLine = (number: number, { payload, at }: Kept) => `${JSON.stringify({ number, at, payload })}\n`
+
+function parse(line: string): Record<string, unknown> {
+  try {
+    return Object(JSON.parse(line))
+  } catch {
+    return {}
+  }
+}
+
+function isEvent(payload: unknown): payload is string {
+  return typeof payload === 'string' && 'event' in parse(payload)
+}
+
+/** Two ways to write a path must not be two locks. */
+function absolute(file: string): string {
+  const path = resolve(file)
+  return guard(path, () =>
+    existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path)),
+  )
+}
+
+/** Calls `act`. Turns an error of the file system into a `ClientError`. */
+function guard<Result>(path: string, act: () => Result): Result {
+  try {
+    return act()
+  } catch (error) {
+    if (error instanceof ClientError) throw error
+    throw new ClientError('outbox.unusable', `${path}: ${reasonOf(error)}`, { cause: error })
+  }
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
+}

@@ -1,0 +1,32 @@
+import { ClientError } from './errors.ts'
+import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
+
+/**
+ * Connects a publisher. It connects, and connects again, by itself; events wait until it has. Throws `ClientError` for a
+ * wrong option, and for `outbox` and `ca`, which need files.
+ */
+export function connectPublisher(options: PublisherOptions): Publisher {
+  return createPublisher(options, {
+    hash: createHash(),
+    readCa: () => unsupported('ca'),
+    openOutbox: () => unsupported('outbox'),
+  })
+}
+
+function createHash(): (text: string) => Promise<string> {
+  let last: Promise<unknown> = Promise.resolve()
+  return (text) => {
+    const digest = crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+    // Digests may end in another order than they began. Events must not.
+    const result = last.then(async () => toHex(await digest))
+    last = result
+    return result
+  }
+}
+
+const toHex = (digest: ArrayBuffer) =>
+  [...new Uint8Array(digest, 0, 8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+
+function unsupported(what: string): never {
+  throw new ClientError('browser.unsupported', `a browser has no files: ${what} is for Node.js`)
+}

@@ -1,0 +1,417 @@
+import type { MqttClient } from 'mqtt'
+import { keepConnected, newClientId } from './connection.ts'
+import { ClientError } from './errors.ts'
+import type { Outbox } from './outbox.ts'
+import { EventRefused } from './refusal.ts'
+import { type Report, readReport } from './report.ts'
+import { longestWaitMs, notWorthSending, type Sendable } from './worth.ts'
+
+export type Publisher = ReturnType<typeof createPublisher>
+
+export interface PublisherOptions {
+  /** `mqtts://host:8883`, or `wss://host:8443/mqtt`. */
+  url: string
+  username: string
+  password: string
+  /** CA to trust instead of those of the system: PEM text or, in Node.js, the path of a PEM file. */
+  ca?: string | undefined
+  /** The institution that the events belong to: `urn:org:institution:…`. */
+  institution: string
+  /** Path of a file that keeps events until the hub has answered, also over the end of the process. Node.js only. */
+  outbox?: string | undefined
+  /** How long a report may take after the acknowledgement, milliseconds. Default: 30,000. */
+  reportTimeout?: number | undefined
+  /** Told whenever there is no connection (`connection.lost`), the hub refuses it, or the outbox was damaged. */
+  onProblem?: ((problem: ClientError) => void) | undefined
+}
+
+/** The hub has the event, and what became of it is not known: no report came, also when the event was sent once more. */
+export interface Unknown {
+  outcome: 'unknown'
+  acknowledged: true
+}
+
+/** An event of an earlier process that was still in the outbox, and what becomes of it now. */
+export interface Restored {
+  event: unknown
+  result: Promise<Report | Unknown>
+}
+
+/** What differs between Node.js and browsers. */
+export interface Platform {
+  /** First 16 hexadecimal digits of the SHA-256 of a text. Promises are kept in order. */
+  hash(text: string): string | Promise<string>
+  /** PEM of a CA. Throws `ClientError`. */
+  readCa(ca: string): string
+  /** Throws `ClientError`. */
+  openOutbox(path: string): Outbox
+}
+
+/** Publishes without a report. More wait. */
+const maxUnreported = 500
+/** What may wait in all: events, and characters of their JSON. */
+const maxWaiting = { events: 20_000, characters: 64 * 1024 * 1024 }
+/** Payload limit of the hub, bytes. It closes the connection at what is much larger. */
+const maxPayload = 409_600
+/** How many settled events are remembered, to swallow further reports about them. */
+const maxSettled = 1_000
+/** How often events are looked for that have waited too long, milliseconds. */
+const sweepMs = 60_000
+/** How long `close` waits for answers of the hub unless told otherwise, milliseconds. */
+const closeMs = 10_000
+
+interface Item extends Sendable {
+  /** Payload hash, and whether it is a dry run: what a report is matched by. */
+  key: string
+  topic: string
+  /** Its number in the outbox. */
+  number?: number
+  /** When it was published, by the monotonic clock. */
+  since: number
+  sends: number
+  reports: number
+  report?: Report | undefined
+  /** It was acknowledged, no report came, and it was sent once more. */
+  isSentAgain: boolean
+  timer?: ReturnType<typeof setTimeout>
+  resolve(result: Report | Unknown): void
+  reject(error: Error): void
+}
+
+/** Publishes events of one institution over MQTT, and tells what the hub decided about each (open.md §1). */
+export function createPublisher(options: PublisherOptions, platform: Platform) {
+  const { institution, reportTimeout = 30_000, onProblem = () => {} } = options
+  checkOptions(options)
+  const ca = options.ca === undefined ? undefined : platform.readCa(options.ca)
+  const outbox = options.outbox === undefined ? undefined : platform.openOutbox(options.outbox)
+  const inbox = `inbox/${institution}`
+  let clientId = outbox?.clientId ?? newClientId()
+  /** All that is not settled, in the order of `publish`. */
+  const items = new Set<Item>()
+  /** Of these, what has not been sent yet. */
+  const queue = new Set<Item>()
+  /** What has been sent, by key: reports settle equal events in their order. */
+  const sent = new Map<string, Item[]>()
+  /** Settled events, by key, with the number of further reports that may come. */
+  const settled = new Map<string, number>()
+  let characters = 0
+  let unreported = 0
+  let client: MqttClient | undefined
+  let refusal: ClientError | undefined
+  let closing: Promise<{ unsettled: unknown[] }> | undefined
+  let onIdle = () => {}
+
+  const restored = (outbox?.restored ?? []).map(restore)
+  if (outbox?.damaged)
+    onProblem(new ClientError('outbox.damaged', `${options.outbox}: ${outbox.damaged} lines`))
+  const sweep = setInterval(dropTooOld, sweepMs)
+  const connection = keepConnected(
+    {
+      url: options.url,
+      username: options.username,
+      password: options.password,
+      ...(ca !== undefined && { ca }),
+      clientId,
+      // Without an outbox the session would outlive the process, and nobody would come back for it.
+      clean: outbox === undefined,
+      filter: `feedback/${institution}`,
+      outlastsRefusals: outbox !== undefined,
+    },
+    {
+      ready(current, isResumed) {
+        client = current
+        refusal = undefined
+        if (outbox) drop(notWorthSending([...items], Date.now()))
+        for (const item of items) {
+          if (item.isAcknowledged) {
+            // A session that the hub did not keep: the report went to nobody.
+            if (!isResumed) reportMissed(item)
+          } else if (item.sends > 0) send(item)
+        }
+        sendWaiting()
+      },
+      message: received,
+      lost(problem) {
+        client = undefined
+        onProblem(problem)
+      },
+      refused(problem) {
+        client = undefined
+        refusal = problem
+        for (const item of items) {
+          item.reject(problem)
+          // What is in the outbox goes out if a later log-in succeeds.
+          if (item.number === undefined) forget(item)
+        }
+        onProblem(problem)
+      },
+      renamed(next) {
+        clientId = next
+        outbox?.rename(next)
+      },
+    },
+  )
+
+  function submit(event: object, dryRun: boolean): Promise<Report | Unknown> {
+    return new Promise((resolve, reject) => {
+      if (closing) throw new ClientError('closed')
+      if (refusal && (dryRun || !outbox)) throw refusal
+      const payload = writeEvent(event)
+      if (items.size >= maxWaiting.events || characters + payload.length > maxWaiting.characters) {
+        throw new ClientError('full')
+      }
+      const item = newItem(payload, inbox + (dryRun ? '/check' : ''), { resolve, reject })
+      add(item)
+      if (outbox && !dryRun) {
+        keep(item, outbox).catch((error: Error) => {
+          forget(item)
+          reject(error)
+        })
+        if (refusal) reject(refusal)
+      } else enqueue(item, platform.hash(payload))
+    })
+  }
+
+  function add(item: Item): void {
+    items.add(item)
+    characters += item.payload.length
+  }
+
+  /** The event is on disk before it is sent. */
+  async function keep(item: Item, outbox: Outbox): Promise<void> {
+    const { number, synced } = outbox.add(item.payload)
+    item.number = number
+    await synced
+    enqueue(item, platform.hash(item.payload))
+  }
+
+  function enqueue(item: Item, hash: string | Promise<string>): void {
+    if (typeof hash !== 'string') return void hash.then((known) => enqueue(item, known), item.reject)
+    // It may have been given up meanwhile.
+    if (!items.has(item)) return
+    item.key = keyOf(hash, item.topic !== inbox)
+    queue.add(item)
+    sendWaiting()
+  }
+
+  function restore({ number, payload, ageMs }: Outbox['restored'][number]): Restored {
+    const result = new Promise<Report | Unknown>((resolve, reject) => {
+      const item = newItem(payload, inbox, { resolve, reject })
+      item.number = number
+      item.since -= ageMs
+      add(item)
+      enqueue(item, platform.hash(payload))
+    })
+    // Who does not look at it must not be ended by it.
+    result.catch(() => {})
+    return { event: JSON.parse(payload), result }
+  }
+
+  function sendWaiting(): void {
+    if (!client) return
+    for (const item of queue) {
+      if (unreported >= maxUnreported) return
+      queue.delete(item)
+      unreported++
+      const equal = sent.get(item.key)
+      if (equal) equal.push(item)
+      else sent.set(item.key, [item])
+      send(item)
+    }
+  }
+
+  function send(item: Item): void {
+    item.sends++
+    item.report = undefined
+    client?.publish(item.topic, item.payload, { qos: 1 }, (error) => {
+      // An error means that the connection is lost. The event is sent again on the next one.
+      if (!error) acknowledged(item)
+    })
+  }
+
+  function acknowledged(item: Item): void {
+    connection.proved()
+    if (!items.has(item) || item.isAcknowledged) return
+    item.isAcknowledged = true
+    if (item.report) settle(item, item.report)
+    else item.timer = setTimeout(reportMissed, reportTimeout, item)
+  }
+
+  function received(payload: Uint8Array, isRepeated: boolean): void {
+    const report = readReport(payload)
+    if (!report || (report.clientId !== undefined && report.clientId !== clientId)) return
+    const key = keyOf(report.payloadHash, report.dryRun === true)
+    const item = sent.get(key)?.find((each) => each.report === undefined)
+    if (isOfSettled(key, isRepeated, item) || !item) return
+    item.report = report
+    item.reports++
+    if (item.isAcknowledged) settle(item, report)
+  }
+
+  /** Whether a report is a further one about an event that is settled, although an equal one waits. */
+  function isOfSettled(key: string, isRepeated: boolean, item: Item | undefined): boolean {
+    const further = settled.get(key)
+    if (further === undefined) return false
+    if (further === 0) return isRepeated && item?.isAcknowledged !== true
+    settled.set(key, further - 1)
+    return true
+  }
+
+  /** Feedback is not retained: the report may have gone to a connection that was lost. The hub keeps the id. */
+  function reportMissed(item: Item): void {
+    clearTimeout(item.timer)
+    if (item.isSentAgain || isTooOld(item)) {
+      forget(item)
+      item.resolve({ outcome: 'unknown', acknowledged: true })
+      return
+    }
+    item.isSentAgain = true
+    item.isAcknowledged = false
+    if (client) send(item)
+  }
+
+  function settle(item: Item, report: Report): void {
+    remember(item)
+    forget(item)
+    if (report.outcome === 'published') item.resolve(report)
+    else item.reject(new EventRefused(report.outcome, report.errors))
+  }
+
+  function remember({ key, sends, reports }: Item): void {
+    const further = (settled.get(key) ?? 0) + sends - reports
+    settled.delete(key)
+    settled.set(key, further)
+    for (const oldest of settled.keys()) {
+      if (settled.size <= maxSettled) break
+      settled.delete(oldest)
+    }
+  }
+
+  function forget(item: Item): void {
+    clearTimeout(item.timer)
+    items.delete(item)
+    queue.delete(item)
+    characters -= item.payload.length
+    if (item.number !== undefined) outbox?.settled(item.number)
+    if (item.sends > 0) {
+      unreported--
+      const equal = (sent.get(item.key) ?? []).filter((each) => each !== item)
+      if (equal.length > 0) sent.set(item.key, equal)
+      else sent.delete(item.key)
+      sendWaiting()
+    }
+    if (items.size === 0) onIdle()
+  }
+
+  function dropTooOld(): void {
+    const tooOld = [...items].filter(isTooOld)
+    drop(tooOld.filter(({ isAcknowledged }) => !isAcknowledged))
+    for (const item of tooOld) if (item.isAcknowledged) reportMissed(item)
+  }
+
+  function drop(items: readonly Item[]): void {
+    for (const item of items) {
+      forget(item)
+      item.reject(new ClientError('superseded'))
+    }
+  }
+
+  async function end(waitMs: number): Promise<{ unsettled: unknown[] }> {
+    if (items.size > 0 && !refusal) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, waitMs)
+        onIdle = () => {
+          clearTimeout(timer)
+          resolve()
+        }
+      })
+    }
+    clearInterval(sweep)
+    const unsettled = [...items]
+    items.clear()
+    queue.clear()
+    for (const item of unsettled) {
+      clearTimeout(item.timer)
+      item.reject(new ClientError('closed'))
+    }
+    await connection.end()
+    await outbox?.close()
+    return { unsettled: unsettled.map(({ payload }) => JSON.parse(payload)) }
+  }
+
+  return {
+    /**
+     * Sends an event. Resolves with its report when the hub has published it; `warnings` says what is probably wrong.
+     * Rejects with `EventRefused`, or with a `ClientError`.
+     */
+    publish: (event: object) => submit(event, false),
+    /** Asks the hub what it would do with an event. Resolves and rejects like `publish`; nothing is published. */
+    check: (event: object) => submit(event, true),
+    /** The events that were in the outbox at the beginning. */
+    restored: restored as readonly Restored[],
+    /**
+     * Takes no more events, waits at most `waitMs` milliseconds (10,000) for the answers of the hub, and disconnects.
+     * What is not settled then is in the answer, and its `publish` rejects with the code `closed`. It stays in the outbox.
+     */
+    close(waitMs = closeMs): Promise<{ unsettled: unknown[] }> {
+      closing ??= end(waitMs)
+      return closing
+    },
+  }
+}
+
+function newItem(payload: string, topic: string, promise: Pick<Item, 'resolve' | 'reject'>): Item {
+  const since = performance.now()
+  return {
+    payload,
+    topic,
+    since,
+    key: '',
+    sends: 0,
+    reports: 0,
+    isAcknowledged: false,
+    isSentAgain: false,
+    ...promise,
+  }
+}
+
+const isTooOld = ({ since }: Item) => performance.now() - since > longestWaitMs
+
+const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : hash)
+
+/** The payload of an event. Throws `ClientError` or, where the hub would, `EventRefused`. */
+function writeEvent(event: object): string {
+  if (typeof event !== 'object' || event === null || Array.isArray(event))
+    throw new ClientError('event.unreadable')
+  let payload: string | undefined
+  try {
+    payload = JSON.stringify(event)
+  } catch (error) {
+    throw new ClientError('event.unreadable', undefined, { cause: error })
+  }
+  if (payload === undefined) throw new ClientError('event.unreadable')
+  // A character has at most three bytes.
+  if (payload.length * 3 > maxPayload && new TextEncoder().encode(payload).length > maxPayload) {
+    const message = `must have at most ${maxPayload} bytes`
+    throw new EventRefused('invalid', [{ path: '.', message, errorCode: 'payload.size' }])
+  }
+  return payload
+}
+
+/** Throws `ClientError` with the name of the option and what is expected. */
+function checkOptions(options: PublisherOptions): void {
+  const { url, institution, reportTimeout = 1 } = options
+  for (const name of ['url', 'username', 'password', 'institution'] as const) {
+    if (typeof options[name] !== 'string' || options[name] === '') wrong(name, 'must be a text')
+  }
+  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  if (!parsed || !['mqtts:', 'wss:'].includes(parsed.protocol))
+    wrong('url', 'must begin with mqtts:// or wss://')
+  if (parsed?.username || parsed?.password) wrong('url', 'must not hold user or password')
+  if (/[/+#\s]/.test(institution)) wrong('institution', 'must be urn:org:institution:…')
+  if (!(reportTimeout > 0 && reportTimeout < 2 ** 31)) wrong('reportTimeout', 'must be milliseconds above 0')
+}
+
+function wrong(name: string, expected: string): never {
+  throw new ClientError('option.invalid', `${name} ${expected}`)
+}

@@ -1,0 +1,54 @@
+import type { Remark } from './refusal.ts'
+
+/** What the hub says about one event (docs/publishers.md, "Feedback"). */
+export interface Report {
+  outcome: 'published' | 'blocked' | 'invalid' | 'failed'
+  /** Numbers of services by outcome. */
+  statuses: { published: number; blocked: number; failed: number }
+  event: string | null
+  /** The id that the hub gave the event. An event that is repeated unchanged within an hour keeps it. */
+  id: string | null
+  playlistItemId: string | null
+  name: string | null
+  eventTime: string | null
+  services: string[]
+  errors: Remark[]
+  /** Accepted, but probably not what was meant. Absent when there is nothing to say. */
+  warnings?: Remark[]
+  receivedAt: string
+  /** The MQTT client that published. Null: over HTTPS. Absent: the hub is older than this field. */
+  clientId?: string | null
+  /** First 16 hexadecimal digits of the SHA-256 of the payload. */
+  payloadHash: string
+  dryRun?: true
+  trace: null
+}
+
+/** Reads a report. Undefined: it is none, or lacks what it is matched and judged by. */
+export function readReport(payload: Uint8Array): Report | undefined {
+  let value: unknown
+  try {
+    value = JSON.parse(decoder.decode(payload))
+  } catch {
+    return undefined
+  }
+  return isReport(value) ? value : undefined
+}
+
+const decoder = new TextDecoder()
+const outcomes: readonly unknown[] = ['published', 'blocked', 'invalid', 'failed']
+
+function isReport(value: unknown): value is Report {
+  if (typeof value !== 'object' || value === null) return false
+  const { outcome, payloadHash, errors, warnings = [] } = value as Partial<Report>
+  return (
+    outcomes.includes(outcome) &&
+    typeof payloadHash === 'string' &&
+    areRemarks(errors) &&
+    areRemarks(warnings)
+  )
+}
+
+function areRemarks(value: unknown): value is Remark[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
+}

@@ -1,0 +1,181 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmdirSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { openOutbox } from '../../client/outbox.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+
+const event = (number: number) => JSON.stringify({ event: 'de.org.hub.v1.radio.data', number })
+
+t.test('what was kept and not settled is there again, with its number, client id and age', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const first = openOutbox(path)
+  const [one, two, three] = [1, 2, 3].map((number) => first.add(event(number)))
+  await three?.synced
+  first.settled(two?.number ?? 0)
+  await first.close()
+  const second = openOutbox(path)
+  t.teardown(() => second.close())
+  t.equal(second.clientId, first.clientId)
+  t.match(second.restored, [
+    { number: one?.number, payload: event(1) },
+    { number: three?.number, payload: event(3) },
+  ])
+  t.ok(second.restored.every(({ ageMs }) => ageMs >= 0 && ageMs < 60_000))
+  t.equal(second.damaged, 0)
+})
+
+t.test('only its owner may read the file', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  t.teardown(() => outbox.close())
+  await outbox.add(event(1)).synced
+  t.equal(statSync(path).mode & 0o777, 0o600)
+})
+
+t.test('a file that was cut at any byte opens, without the events of torn lines only', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  const { clientId } = outbox
+  await Promise.all([1, 2, 3].map((number) => outbox.add(event(number)).synced))
+  outbox.settled(2)
+  await outbox.close()
+  const text = readFileSync(path, 'utf8')
+  // The lines of the events are alike: the last one stands for all.
+  for (let bytes = text.indexOf('{"number":3'); bytes <= text.length; bytes++) {
+    const cut = text.slice(0, bytes)
+    writeFileSync(path, cut)
+    const opened = openOutbox(path)
+    const lines = cut.split('\n').slice(1, -1)
+    const wanted = lines.length === 4 ? [1, 3] : lines.map((_, index) => index + 1)
+    t.match(opened, { clientId, damaged: 0 })
+    t.same(
+      opened.restored.map(({ number }) => number),
+      wanted,
+      `${bytes} bytes`,
+    )
+    await opened.close()
+  }
+})
+
+t.test('after a torn line further events are kept', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  await outbox.add(event(1)).synced
+  await outbox.close()
+  writeFileSync(path, readFileSync(path, 'utf8').slice(0, -3))
+  const torn = openOutbox(path)
+  await torn.add(event(2)).synced
+  await torn.close()
+  const again = openOutbox(path)
+  t.teardown(() => again.close())
+  t.match(again.restored, [{ payload: event(2) }])
+  t.equal(again.restored.length, 1)
+})
+
+t.test('lines that cannot be read are left out and counted', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  await outbox.add(event(1)).synced
+  await outbox.close()
+  writeFileSync(path, `${readFileSync(path, 'utf8')}\0\0\0\n{"number":2,"at":1,"payload":"no event"}\n`)
+  const damaged = openOutbox(path)
+  t.teardown(() => damaged.close())
+  t.match(damaged.restored, [{ payload: event(1) }])
+  t.equal(damaged.damaged, 2)
+})
+
+t.test('a file of another kind is refused, and nothing is changed', async (t) => {
+  const directory = await temporaryDirectory(t)
+  const path = join(directory, 'studio.json')
+  writeFileSync(path, '{"studio":1}\n')
+  t.throws(() => openOutbox(path), { code: 'outbox.unusable', message: /studio\.json is no outbox/ })
+  t.equal(readFileSync(path, 'utf8'), '{"studio":1}\n')
+  t.same(readdirSync(directory), ['studio.json'])
+  t.throws(() => openOutbox(directory), { code: 'outbox.unusable' })
+  t.throws(() => openOutbox(join(directory, 'no', 'outbox')), { code: 'outbox.unusable' })
+})
+
+t.test('a second client of this process is refused, also by another name of the file', async (t) => {
+  const directory = await temporaryDirectory(t)
+  const path = join(directory, 'outbox')
+  const outbox = openOutbox(path)
+  t.throws(() => openOutbox(path), { code: 'outbox.locked' })
+  symlinkSync(path, join(directory, 'link'))
+  t.throws(() => openOutbox(join(directory, 'link')), { code: 'outbox.locked' })
+  await outbox.close()
+  await openOutbox(path).close()
+})
+
+t.test('a second process is refused, and the lock of a killed one is taken over', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const other = await holdElsewhere(t, path)
+  t.throws(() => openOutbox(path), { code: 'outbox.locked', message: new RegExp(`process ${other.pid}`) })
+  other.kill('SIGKILL')
+  await once(other, 'exit')
+  const outbox = openOutbox(path)
+  t.match(outbox.restored, [{ payload: '{"event":"kept"}' }])
+  await outbox.close()
+  t.notOk(existsSync(`${path}.lock-${process.pid}`))
+})
+
+t.test('a lock counts for its process only, not for a later one with the same id', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  writeFileSync(`${path}.lock-1`, 'another-boot 1')
+  writeFileSync(`${path}.lock-${process.pid}`, 'another-boot 1')
+  await openOutbox(path).close()
+  writeFileSync(`${path}.lock-1`, '')
+  t.throws(() => openOutbox(path), { code: 'outbox.locked' }, 'a file that is being made counts')
+})
+
+t.test('the file does not grow for ever', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  t.teardown(() => outbox.close())
+  const large = JSON.stringify({ event: 'large', text: 'x'.repeat(100_000) })
+  for (let count = 0; count < 50; count++) {
+    const { number, synced } = outbox.add(large)
+    await synced
+    outbox.settled(number)
+  }
+  t.ok(statSync(path).size < 2_500_000, `${statSync(path).size} bytes of 5,000,000`)
+})
+
+t.test('a file that cannot be written refuses the event, and takes later ones', async (t) => {
+  const directory = await temporaryDirectory(t)
+  const path = join(directory, 'outbox')
+  const outbox = openOutbox(path)
+  t.teardown(() => outbox.close())
+  mkdirSync(`${path}.new`)
+  outbox.rename('another-id')
+  await t.rejects(outbox.add(event(1)).synced, { code: 'outbox.unusable', message: new RegExp(path) })
+  rmdirSync(`${path}.new`)
+  await outbox.add(event(2)).synced
+  t.match(readFileSync(path, 'utf8'), /another-id/)
+})
+
+/** Another process that has the outbox, with one event in it. */
+async function holdElsewhere(t: Test, path: string) {
+  const program = `
+    import { openOutbox } from ${JSON.stringify(new URL('../../client/outbox.ts', import.meta.url).href)}
+    const outbox = openOutbox(${JSON.stringify(path)})
+    await outbox.add('{"event":"kept"}').synced
+    console.log('held')
+    setInterval(() => {}, 1000)`
+  const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  t.teardown(() => child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  return child
+}
