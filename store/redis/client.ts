@@ -123,6 +123,9 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
       keepAlive: 5_000,
       enableReadyCheck: false,
       disableClientInfo: true,
+      // `watchSentinels` subscribes itself. When ioredis does, nobody hears that the connection broke meanwhile, and the
+      // rejection ends the process.
+      autoResubscribe: false,
       retryStrategy: (attempt) => Math.min(firstPauseMs * attempt, maxPauseMs),
     }
   }

@@ -110,7 +110,10 @@ export async function check(
   const findings = [
     {
       claim: 'no node ended by itself',
-      problems: nodes.flatMap((node) => (node.hasEnded() ? [`node ${node.index}`] : [])),
+      problems: nodes.flatMap((node) => {
+        const ending = node.ending()
+        return ending === undefined ? [] : [`node ${node.index}: ${ending}`]
+      }),
     },
     {
       claim: 'every event was acknowledged in the end',

@@ -71,7 +71,7 @@ export async function startCluster<B extends Backend>(
     }
     let hub = await spawnHub(t, directory, variables)
     const earlier: string[] = []
-    let hasEnded = false
+    let ending: string | undefined
 
     return {
       index,
@@ -84,10 +84,13 @@ export async function startCluster<B extends Backend>(
       /** Messages in the log of this node since its first start. */
       messages: () => [...earlier, ...hub.messages],
 
-      /** Whether the process of this node has ever ended by itself, without `kill`. */
-      hasEnded: () => hasEnded || !isThere(hub.pid),
+      /** How the process of this node first ended by itself, without `kill`. Undefined if it never did. */
+      ending(): string | undefined {
+        noteEnding()
+        return ending
+      },
       async kill(): Promise<void> {
-        if (!isThere(hub.pid)) hasEnded = true
+        noteEnding()
         await hub.stop('SIGKILL')
       },
       /** Starts the node again. Tries for at most 60 s. */
@@ -105,8 +108,17 @@ export async function startCluster<B extends Backend>(
         }
       },
       /** Stops the process (SIGSTOP). Its connections stay open. */
-      pause: () => process.kill(hub.pid, 'SIGSTOP'),
-      resume: () => process.kill(hub.pid, 'SIGCONT'),
+      pause: () => signal('SIGSTOP'),
+      resume: () => signal('SIGCONT'),
+    }
+
+    function signal(name: 'SIGSTOP' | 'SIGCONT'): void {
+      noteEnding()
+      if (isThere(hub.pid)) process.kill(hub.pid, name)
+    }
+
+    function noteEnding(): void {
+      if (!isThere(hub.pid)) ending ??= `${hub.messages.at(-1)} ${hub.errors()}`
     }
 
     /** Runs a `hubctl` command. Rejects if the node refuses it, or does not answer in time. */

@@ -5,6 +5,7 @@ import t from 'tap'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { startRedis, withoutRedis } from '../../../redis-server.ts'
 import { openRedis, text } from '../../../store/open-redis.ts'
+import { startNetwork } from '../../fence/network.ts'
 
 /** New Sentinels count failovers from the beginning. The old ones had reached this number. */
 const lastEpoch = 7
@@ -51,6 +52,30 @@ t.test('a node follows new Sentinels after all old ones are gone', { skip: witho
   const promoted = await openRedis(t, next.url)
   t.equal(await text(promoted, 'n/2'), 'x')
 })
+
+// A rejection that nobody hears ends a node, and fails this test.
+t.test(
+  'the connection to a Sentinel breaks while the node subscribes again',
+  { skip: withoutRedis },
+  async (t) => {
+    const master = await startRedis(t)
+    const sentinel = await startRedis(t, [`sentinel monitor hub 127.0.0.1 ${master.port} 1`], 'sentinel')
+    let subscriptions = 0
+    const network = await startNetwork(t, sentinel.port, (chunk) => {
+      const isAnswer = chunk.toString('latin1').startsWith('*3')
+      if (chunk.includes('psubscribe') && !isAnswer && ++subscriptions === 2) network.drop()
+      return chunk
+    })
+    const server = { sentinels: [{ host: '127.0.0.1', port: network.port }], name: 'hub' }
+    const store = await openRedisStore({ server, project: 'hub', stage: 'test' })
+    t.teardown(() => store.close())
+    await until(async () => subscriptions === 1)
+    network.drop()
+    await until(async () => subscriptions === 3)
+    await store.commit([{ put: 'n/1', value: 'x' }])
+    t.equal(await text(store, 'n/1'), 'x')
+  },
+)
 
 async function until(isReached: () => Promise<boolean>): Promise<void> {
   while (!(await isReached())) await delay(20)
