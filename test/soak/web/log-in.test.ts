@@ -1,8 +1,8 @@
 import t from 'tap'
-import { addUser, openApi, password } from '../bridge-https/api.ts'
-import { institutions, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { createBrowser, logIn, skip } from './browser.ts'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { institutions, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)

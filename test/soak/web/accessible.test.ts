@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import type { Page } from 'playwright-core'
 import t from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connectPublisher } from '../clients.ts'
-import { control, data, institutions, playing, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
-import { createBrowser, logIn, skip } from './browser.ts'
-import { openConsole } from './operator.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { control, data, institutions, playing, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
+import { openConsole } from '../../web/operator.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
