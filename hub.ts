@@ -223,6 +223,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     former: feed.former,
     ...{ store, fanout },
     work: deliveries.planner,
+    payloadAt: async (position) => (await fanout.journal.get(position))?.payload,
+    dialects: config.dialects,
     nextEventId: createEventIds(clock, fanout.journal.timeOf),
     clock,
     log,

@@ -147,6 +147,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
       published: event ?? null,
       report: said,
       refused: report?.refused ? excerpt(report.refused) : null,
+      creator: report?.creator ?? null,
       topics: messages.map(({ topic, position, retained }, nth) => ({
         ...{ topic, position },
         validUntil: retained?.expires === undefined ? null : new Date(retained.expires).toISOString(),

@@ -182,6 +182,7 @@ function printEvent(result: unknown, printer: Printer): string {
     'title',
     'artist',
     'eventTime',
+    ...(valueAt(result, 'creator') === null ? [] : ['creator']),
   ]
   const known = withResult(result)
   const stages = valueAt(result, 'stages')

@@ -34,6 +34,7 @@ const defaults = {
   pushAllowPrivate: false,
   serviceAccount: 'publisher@hub.example',
   keyLead: 600, // seconds
+  dialects: 'all',
   maxConnections: 20_000,
   maxConnectionsPerAddress: 2_000, // 0: no limit
   connectTimeout: 10, // seconds
@@ -116,6 +117,7 @@ const settings = {
   pushCa: text(),
   serviceAccount: formatted('account', 'an account in the form of an e-mail address'),
   keyLead: whole(keySetMaxAge, 604_800), // a week at most
+  dialects: oneOf(['all', 'document']),
   maxConnections: whole(1),
   maxConnectionsPerAddress: whole(0),
   connectTimeout: whole(1, 3_600),

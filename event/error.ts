@@ -109,9 +109,9 @@ export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
  * Lists the errors of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could be much
- * larger than its event. If errors are left out, one more item tells how many.
+ * larger than its event. If errors are left out, one more item tells how many. `noun`: what the items are, for that item.
  */
-export function createErrorList() {
+export function createErrorList(noun = 'errors') {
   const listed: ErrorItem[] = []
   /** Code of the first error for which the list had no room. */
   let omittedCode: string | undefined
@@ -134,7 +134,7 @@ export function createErrorList() {
     },
     items(): ErrorItem[] {
       if (omittedCode === undefined) return listed
-      const message = `Not listed: at least ${count - listed.length} more errors`
+      const message = `Not listed: at least ${count - listed.length} more ${noun}`
       return [...listed, { path: '.', message, errorCode: omittedCode }]
     },
   }

@@ -23,6 +23,8 @@ export interface Message {
   hasErrors?: true | undefined
   /** For the history: part of the reported event, if the event was not fully published. No client gets this part. */
   refused?: Excerpt | undefined
+  /** For the history: who made the reported event, as its publisher says. No client gets this. */
+  creator?: string | undefined
 }
 
 /** The part of an event that is stored with its report. `head`: the first bytes. */

@@ -138,7 +138,8 @@ export function padded(position: number): string {
 
 /** Names each field, as `indexOf` does: copies of whole objects took most of the time. */
 function headerOf(message: Message, at: number, sharedWith: number | undefined): Written<Header> {
-  const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors } = message
+  const { topic, stream, institutionId, qos, retained, queue, isReport, isRepetition, hasErrors, creator } =
+    message
   const refused = sharedWith === undefined && message.refused ? withoutHead(message.refused) : undefined
   return {
     topic,
@@ -153,6 +154,7 @@ function headerOf(message: Message, at: number, sharedWith: number | undefined):
     at,
     sharedWith,
     refused,
+    creator,
   }
 }
 

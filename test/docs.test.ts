@@ -9,8 +9,8 @@ import { loadConfig, sampleFeedPath, variableNames } from '../config/config.ts'
 import { errorItem, errorTable } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { eventSchemas } from '../event/schema.ts'
-import { checkShape } from '../event/shape.ts'
 import { decide } from '../validator/decide.ts'
+import { differences } from '../validator/dialect.ts'
 import { parseFeed } from '../validator/feed/feed.ts'
 import { feedRefusals } from '../validator/feed/refusals.ts'
 import { anchorsOf } from './documentation.ts'
@@ -84,6 +84,14 @@ test('error codes', async (t) => {
   )
   // Fields of `hubctl status` (`feed.items`) look like error codes, but are none.
   for (const code of codes) if (!isStatusField(code)) t.ok(rows.has(code), `${code} exists`)
+})
+
+test('the newer form of an event', async (t) => {
+  const rows = [...publishers.matchAll(/^\| `(dialect\.[A-Za-z.]+)` \| (.+) \| (.+) \|$/gm)]
+  t.same(
+    rows.map(([, ...row]) => row),
+    differences.map(({ code, newer, becomes }) => [code, newer, becomes]),
+  )
 })
 
 test('reasons to refuse a feed', async (t) => {
@@ -165,15 +173,22 @@ test('events of the examples would be published', async (t) => {
   const parsed = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)
   const seen = new Set<string>()
-  for (const [, block = ''] of publishers.matchAll(/^```json\n(.*?)^```/gms)) {
+  const newer = publishers.indexOf('\n### The newer form\n')
+  for (const { 1: block = '', index } of publishers.matchAll(/^```json\n(.*?)^```/gms)) {
     const event = JSON.parse(block)
     seen.add(event.event)
     // A time at which the examples, which have fixed times, are valid.
     const now = Date.parse('2026-01-31T12:02:00+01:00')
-    t.notOk('errors' in checkShape(event, { protocol: 'mqtt', now }), `${event.event} has the right shape`)
     const institutionId = event.services[0].institutionId
     const submission = { payload: Buffer.from(block), institutionId, allowedClasses: [] }
-    t.equal(decide(submission, parsed.feed, now).outcome, 'published', event.event)
+    const decision = decide(submission, parsed.feed, now)
+    const warnings = 'warnings' in decision ? decision.warnings.map(({ errorCode }) => errorCode) : []
+    t.equal(decision.outcome, 'published', event.event)
+    t.equal(
+      warnings.some((code) => code.startsWith('dialect.')),
+      index > newer,
+      `${event.event}: ${warnings}`,
+    )
   }
   t.same(sorted(seen), sorted(eventKinds.map(({ name }) => name)), 'one of each kind')
 })

@@ -4,6 +4,7 @@ import type { EventClass, EventKind } from '../event/kind.ts'
 import { type HubEvent, maxLivestreams, type Service } from '../event/schema.ts'
 import { checkShape, tooManyLivestreams } from '../event/shape.ts'
 import type { Change } from '../store/store.ts'
+import { type Dialects, type Read, readDialect } from './dialect.ts'
 import type { Feed, Livestream } from './feed/feed.ts'
 
 /** An event with the permissions of its publisher. The rules for MQTT apply to it. */
@@ -42,12 +43,17 @@ export type Decision =
       livestreams: Livestream[]
       /** What the publisher should know of an event that is published all the same (open.md §2, §3). */
       warnings: readonly ErrorItem[]
+      /** Who made the event, as its publisher says (`validator/dialect.ts`). */
+      creator: string | undefined
+      /** The event has values of the livestream feed, so it would differ after a change of the feed. */
+      isCompletedFromFeed: boolean
     }
   | {
       outcome: 'invalid' | 'blocked'
       errors: ErrorItem[]
       /** The readable part of the payload, for the report. */
       value: unknown
+      creator: string | undefined
     }
 
 /** Largest payload in bytes (service.md §8: 400 kb). */
@@ -69,33 +75,46 @@ export function checkTotalSize(payload: Buffer, livestreamIds: readonly string[]
  * Decides about one event. Pure, so that a dry run gets the same decision. Checks the ownership only if the shape is
  * valid. Each check reports all its errors (design.md §7).
  */
-export function decide(submission: Submission, feed: Feed | undefined, now: number): Decision {
-  const { payload } = submission
+export function decide(
+  submission: Submission,
+  feed: Feed | undefined,
+  now: number,
+  dialects: Dialects = 'all',
+): Decision {
+  const { payload, institutionId } = submission
   if (payload.length > maxPayloadBytes) {
     const detail = `${payload.length} bytes, expected at most ${maxPayloadBytes}`
-    return refused([errorItem('payload.size', '.', detail)], undefined)
+    return refused([errorItem('payload.size', '.', detail)])
   }
   const parsed = parseJson(payload)
-  if ('errors' in parsed) return refused(parsed.errors, undefined)
-  const shape = checkShape(parsed.value, { protocol: 'mqtt', now })
-  if ('errors' in shape) return refused(shape.errors, parsed.value)
+  if ('errors' in parsed) return refused(parsed.errors)
+  const read = readDialect(parsed.value, { dialects, feed, institutionId })
+  if (read.errors.length > 0) return refused([...read.errors], read)
+  const shape = checkShape(read.event, { protocol: 'mqtt', now })
+  if ('errors' in shape) return refused(shape.errors, read)
 
   const errors = checkClass(shape.kind, submission)
   if (!feed) {
     errors.push(errorItem('feed.unavailable', '.', 'try again later'))
-    return refused(errors, parsed.value)
+    return refused(errors, read)
   }
-  const ownership = checkOwnership(shape.event.services, submission.institutionId, feed)
-  if ('errors' in ownership) return refused([...errors, ...ownership.errors], parsed.value)
+  const ownership = checkOwnership(shape.event.services, institutionId, feed)
+  if ('errors' in ownership) return refused([...errors, ...ownership.errors], read)
   const ids = ownership.livestreams.map(({ id }) => id)
   errors.push(...checkTotalSize(payload, ids))
-  if (errors.length > 0) return refused(errors, parsed.value)
-  return { ...shape, outcome: 'published', livestreams: ownership.livestreams, warnings: [] }
+  if (errors.length > 0) return refused(errors, read)
+  const { warnings, creator, isCompletedFromFeed } = read
+  return {
+    ...shape,
+    outcome: 'published',
+    livestreams: ownership.livestreams,
+    ...{ warnings, creator, isCompletedFromFeed },
+  }
 }
 
-function refused(errors: ErrorItem[], value: unknown): Decision {
+function refused(errors: ErrorItem[], read?: Pick<Read, 'event' | 'creator'>): Decision {
   const blocked = errors.some((error) => outcomeOf(error.errorCode) === 'blocked')
-  return { outcome: blocked ? 'blocked' : 'invalid', errors, value }
+  return { outcome: blocked ? 'blocked' : 'invalid', errors, value: read?.event, creator: read?.creator }
 }
 
 /** Checks the event's class against the topic and the credential (service.md §6.3). */

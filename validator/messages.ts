@@ -137,6 +137,8 @@ export interface Source {
   payload: Buffer
   /** The readable part of the payload. */
   value: unknown
+  /** Who made the event: only the history gets this. */
+  creator?: string | undefined
   /** Services for which the event is not published, although it is published for others. */
   refusedServices?: readonly Service[]
 }
@@ -147,11 +149,11 @@ export function feedbackMessages(
   report: Report,
   source?: Source,
 ): Message[] {
-  const { payload, queue, hasErrors, refused } = keptReport(report, source)
+  const { payload, queue, hasErrors, refused, creator } = keptReport(report, source)
   // List each field: spreading would make objects three times as large.
   return institutions.map((institutionId) => {
     const topic = feedbackTopic(institutionId)
-    return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused }
+    return { topic, qos: 1, payload, queue, isReport: true, hasErrors, refused, creator }
   })
 }
 
@@ -168,12 +170,20 @@ export function answeredMessage(institutionId: string, report: Report, source: S
 function keptReport(
   report: Report,
   source: Source | undefined,
-): Pick<Message, 'payload' | 'queue' | 'isReport' | 'hasErrors' | 'refused'> {
+): Pick<Message, 'payload' | 'queue' | 'isReport' | 'hasErrors' | 'refused' | 'creator'> {
   const payload = Buffer.from(JSON.stringify(report))
   const hasErrors = report.errors.length > 0
   const isElsewhere = !hasErrors && !report.dryRun
   const refused = source && !isElsewhere ? excerptOf(source) : undefined
-  return { payload, queue: { keep: 'every' }, isReport: true, hasErrors: hasErrors || undefined, refused }
+  const { creator } = source ?? {}
+  return {
+    payload,
+    queue: { keep: 'every' },
+    isReport: true,
+    hasErrors: hasErrors || undefined,
+    refused,
+    creator,
+  }
 }
 
 /**

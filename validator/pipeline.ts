@@ -1,11 +1,13 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
+import type { HubEvent } from '../event/schema.ts'
 import type { Store } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
+import type { Dialects } from './dialect.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
@@ -32,12 +34,16 @@ export function createPipeline<Prepared extends Batch>(parts: {
     announce(messages: readonly Message[]): void
   }
   work: WorkPlanner
+  /** The payload of a message in the journal. Undefined: the journal does not have it any more. */
+  payloadAt: (position: number) => Promise<Buffer | undefined>
+  /** Which forms of an event are read over MQTT (`HUB_DIALECTS`). */
+  dialects: Dialects
   nextEventId: () => string
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, fanout, work, clock, log, metrics } = parts
+  const { feed, topics, fanout, work, payloadAt, dialects, clock, log, metrics } = parts
   const store = createStoring(parts)
   const legacy = createLegacy({ ...parts, store })
 
@@ -45,7 +51,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
     /** Decides about one event. */
     decide(submission: Submission, arrival: Arrival): Decided {
       const way = metrics.latency.begin(arrival.started)
-      const decision = decide(submission, feed.inUse?.feed, clock())
+      const decision = decide(submission, feed.inUse?.feed, clock(), dialects)
       way.decided = performance.now()
       const livestreams = decision.outcome === 'published' ? livestreamsOf(decision).length : 0
       const institutions = [submission.institutionId]
@@ -99,7 +105,7 @@ export function createPipeline<Prepared extends Batch>(parts: {
 
   /** The report and the messages that a real publish would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
-    const decision = decide(submission, feed.inUse?.feed, clock())
+    const decision = decide(submission, feed.inUse?.feed, clock(), dialects)
     const { report, messages, source } = complete(work, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
@@ -109,12 +115,15 @@ export function createPipeline<Prepared extends Batch>(parts: {
     const { alongside } = arrival
     let settled = settlementOf(decided, parts)
     try {
-      await decideWithRetries((isAgain) => {
+      await decideWithRetries(async (isAgain) => {
         if (isAgain) settled = settlementOf(decided, parts)
+        const first = settled.repetition?.first
+        if (first)
+          settled = asStored(settled, 'payload' in first ? first.payload : await payloadAt(first.position))
         const { accepted, messages, repetition } = settled
         const haveTopics = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
         const missing = haveTopics ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-        return store({ messages, topics: missing, accepted, repetition, alongside, way })
+        await store({ messages, topics: missing, accepted, repetition, alongside, way })
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -184,7 +193,30 @@ function settlementOf(
   const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
   const feedback = feedbackMessages(institutions, completed.report, completed.source)
   const { report, accepted, messages } = completed
+  if (accepted && decision.outcome === 'published' && decision.isCompletedFromFeed && !repetition?.isRepeated)
+    repetition?.keepAsStored(accepted.payload)
   return { report, accepted, messages: messages.concat(feedback), repetition }
+}
+
+/**
+ * Sends a repetition as the first was stored, if that was for the same livestreams. `payload`: that of the first.
+ * Undefined: the journal does not have it any more.
+ */
+function asStored(settled: Settled, payload: Buffer | undefined): Settled {
+  const { accepted, messages } = settled
+  if (!accepted || !payload) return settled
+  const event: HubEvent = JSON.parse(payload.toString())
+  const named = new Set(event.services.map(({ id }) => id))
+  const { livestreamIds } = accepted
+  if (event.id !== accepted.id || named.size !== livestreamIds.length) return settled
+  if (!livestreamIds.every((id) => named.has(id))) return settled
+  return {
+    ...settled,
+    accepted: { ...accepted, event, payload },
+    messages: messages.map((message) =>
+      message.payload === accepted.payload ? { ...message, payload } : message,
+    ),
+  }
 }
 
 /** Makes the report and the messages for the radio tree from a decision. */
@@ -196,9 +228,9 @@ function complete(
   id: string,
 ): Completed {
   if (decision.outcome !== 'published') {
-    const { outcome, errors, value } = decision
+    const { outcome, errors, value, creator } = decision
     const report = describeOutcome(outcome, value, { errors, arrival, payload: received })
-    return { report, messages: [], source: { payload: received, value } }
+    return { report, messages: [], source: { payload: received, value, creator } }
   }
   const event = {
     ...decision.event,
@@ -216,7 +248,7 @@ function complete(
       ...{ id, livestreams: livestreamIds, warnings, arrival, payload: received },
     }),
     messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: arrival.at }),
-    source: { payload: received, value: event },
+    source: { payload: received, value: event, creator: decision.creator },
     accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
   }
 }

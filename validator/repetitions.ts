@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto'
+import { digits } from '../store/commit.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 
 export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
@@ -17,6 +18,8 @@ const prefix = 'work-seen/'
  * part`. The key of a mark for work ends in a livestream id or a queue name, and none of these is called `in part`.
  */
 const inPart = 'in part'
+/** The key of a third mark ends in this: where the journal has an event with values of the livestream feed. */
+const asStored = 'as stored'
 
 /** Changes to store, and a function to call when they are stored. */
 export interface Work {
@@ -38,6 +41,13 @@ export interface Repetition {
   isRepeatedWhole: boolean
   /** Notes that the event is not published for at least one of its services (see `isRepeatedWhole`). */
   markPublishedInPart(): void
+  /**
+   * An event that was completed from the livestream feed, as the first was stored: its payload, or the position of its
+   * first message. So a repetition is sent the same, also after the feed changed (open.md §2). Undefined for others.
+   */
+  first: { payload: Buffer } | { position: number } | undefined
+  /** Notes how the event is stored. Call it for the first event, if it was completed from the livestream feed. */
+  keepAsStored(payload: Buffer): void
   /**
    * Returns the changes of one piece of work. Returns none if this work is stored, or being stored, for an equal event.
    * `scope` names the work, such as a livestream id.
@@ -65,6 +75,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   const { store, clock } = parts
   /** Marks that are being stored, by their keys. */
   const pending = new Map<string, Mark>()
+  /** Payloads of events that are being stored, by the keys of their marks (`asStored`). */
+  const underway = new Map<string, Buffer>()
   /** Stored marks. The key is `{fingerprint}` for an event, and `{fingerprint}/{scope}` for work. */
   const marks = createMarks({
     limit: maxRemembered,
@@ -98,6 +110,12 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
       isRepeated: earlier !== undefined,
       isRepeatedWhole: earlier !== undefined && !isKnown(`${fingerprint}/${inPart}`, id),
       markPublishedInPart: () => void mark(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
+      first: earlier === undefined ? undefined : firstOf(`${fingerprint}/${asStored}`, id),
+      keepAsStored(payload) {
+        const key = `${fingerprint}/${asStored}`
+        mark(key, () => ({ changes: [], show() {} }))
+        underway.set(key, payload)
+      },
       once: (scope, make) => mark(`${fingerprint}/${scope}`, make),
       marks() {
         forgotten = forget(own.length * forgottenAtOnce, fingerprint)
@@ -113,6 +131,8 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
         for (const each of own) {
           release(each)
+          // The first message of the event is the first of its commit.
+          if (isAsStored(each.mark)) each.mark.position = first
           marks.add(each.mark)
           each.show(first)
         }
@@ -131,7 +151,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return []
       }
       const { changes, show } = make()
-      const made = { key, at, id }
+      const made: Mark = { key, at, id }
       pending.set(key, made)
       own.push({ mark: made, show })
       return changes
@@ -143,11 +163,24 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
   }
 
   function release({ mark }: Pending): void {
-    if (pending.get(mark.key) === mark) pending.delete(mark.key)
+    if (pending.get(mark.key) !== mark) return
+    pending.delete(mark.key)
+    underway.delete(mark.key)
+  }
+
+  function firstOf(key: string, id: string): Repetition['first'] {
+    const mark = remembered(key)
+    if (mark?.id === id && mark.position !== undefined) return { position: mark.position }
+    const payload = pending.get(key)?.id === id ? underway.get(key) : undefined
+    return payload && { payload }
   }
 
   /** The change that stores a mark. The whole commit fails if another node has changed the mark meanwhile. */
   function markChange(mark: Mark): Change {
+    if (isAsStored(mark)) {
+      // The store writes the position in front. The mark of the event itself has the condition.
+      return { put: prefix + mark.key, value: textOf(mark), numbered: { nth: 0, at: 'value' } }
+    }
     const before = marks.get(mark.key)
     const when = before ? { value: textOf(before) } : 'absent'
     return { put: prefix + mark.key, value: textOf(mark), when, onlyOthers: true }
@@ -220,8 +253,15 @@ function textOf({ at, id }: Mark): string {
 }
 
 function readMark(key: string, value: Buffer): Mark {
-  const [at, ...id] = value.toString().split(' ')
-  return { key, at: Number(at), id: id.join(' ') }
+  const text = value.toString()
+  const start = isAsStored({ key }) ? digits : 0
+  const [at, ...id] = text.slice(start).split(' ')
+  const mark = { key, at: Number(at), id: id.join(' ') }
+  return start === 0 ? mark : { ...mark, position: Number(text.slice(0, start)) }
+}
+
+function isAsStored({ key }: Pick<Mark, 'key'>): boolean {
+  return key.endsWith(`/${asStored}`)
 }
 
 /** A record that the hub got an event, or did some work for the event. */
@@ -231,6 +271,8 @@ interface Mark {
   /** When the hub got the event first, milliseconds since the epoch. */
   at: number
   id: string
+  /** Only of a mark `asStored`: the position of the event's first message in the journal. */
+  position?: number
 }
 
 /**

@@ -78,6 +78,7 @@ const shown = Type.Object({
       base64: Type.Optional(string),
     }),
   ),
+  creator: orNull(Type.String({ description: 'who made the event, as its publisher said' })),
   topics: Type.Array(
     Type.Object({
       topic: string,

@@ -87,6 +87,8 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   })
   const pipeline = createPipeline({
     ...{ repetitions, clock, log, metrics, topics: await createTopics(store) },
+    payloadAt: async (position) => (await journal.get(position))?.payload,
+    dialects: 'all',
     feed: feed.state,
     former: feed.former,
     ...{ store, fanout },

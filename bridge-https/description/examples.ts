@@ -117,6 +117,7 @@ export const keptEvent = {
   decidedAt: '2026-01-31T11:00:00.071Z',
   report,
   event: keptBody,
+  creator: null,
   trace: null,
 }
 

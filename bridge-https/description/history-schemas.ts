@@ -22,7 +22,8 @@ export const Feedback = Type.Object(
     warnings: Type.Optional(
       Type.Array(problem, {
         minItems: 1,
-        description: 'What of a published event could not be done; absent when there is nothing to say',
+        description:
+          'What of a published event could not be done, or was completed, replaced or dropped; absent when there is nothing to say',
       }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),
@@ -80,6 +81,7 @@ export const KeptEvent = Type.Object(
       type: ['object', 'null'],
       description: `${livestreamEvent.description} Null where it was refused, or is not kept any more.`,
     }),
+    creator: textOrNull('Who made the event, as its publisher said; it is not in the event'),
     trace,
   },
   { $id: 'KeptEvent', title: 'KeptEvent', examples: [keptEvent] },

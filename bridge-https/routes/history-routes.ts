@@ -124,6 +124,7 @@ function shown({ report, messages: [message] }: Found) {
     decidedAt: new Date(at).toISOString(),
     report: report ? readObject(report.payload) : null,
     event: message ? readObject(message.payload) : null,
+    creator: report?.creator ?? null,
     trace: null,
   }
 }

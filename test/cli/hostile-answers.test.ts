@@ -34,6 +34,7 @@ const names = [
     'outcome',
     'institutionId',
     'eventTime',
+    'creator',
     'queue',
     'url',
     'contact',

@@ -19,6 +19,7 @@ t.test('without any setting the defaults of design.md §3 hold', async (t) => {
     pushAllowPrivate: false,
     serviceAccount: 'publisher@hub.example',
     keyLead: 600,
+    dialects: 'all',
     maxConnections: 20000,
     maxConnectionsPerAddress: 2000,
     connectTimeout: 10,
@@ -81,6 +82,7 @@ t.test('every variable of design.md §3 is read', async (t) => {
     ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
     ['HUB_LIVESTREAM_METRICS', 'true', 'livestreamMetrics', true],
     ['HUB_PUBLIC_PAGE', 'false', 'publicPage', false],
+    ['HUB_DIALECTS', 'document', 'dialects', 'document'],
     ['HUB_METRICS_TOKEN', '0123456789abcdef', 'metricsToken', '0123456789abcdef'],
     ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
   ]

@@ -33,6 +33,8 @@ t.test('an acceptable event comes out with everything that follows from it', asy
     time: now - 60_000 + 250,
     livestreams: [station],
     warnings: [],
+    creator: undefined,
+    isCompletedFromFeed: false,
   })
   t.match(decided(playing(station, { event: 'de.org.hub.v1.radio.track.next' })), {
     outcome: 'published',

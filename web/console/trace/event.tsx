@@ -61,6 +61,7 @@ function Shown({ event }: { event: ShownEvent }) {
               'Refused for',
               (event.refusedServices ?? []).length > 0 && <Livestreams ids={event.refusedServices ?? []} />,
             ],
+            ['Creator', event.creator !== null && <span dir="auto">{event.creator}</span>],
           ]}
         />
       </section>
