@@ -186,11 +186,16 @@ function sessionCommands(parts: CommandParts): CommandsOf<'clients' | 'sessions'
     'clients.list': async ({ limit, ...wanted }) => choose(await clients.list(), wanted, limit),
     'clients.count': async ({ livestream: name, limit }) => {
       const inFeed = feed.current()
-      const wanted = name === undefined ? [...(inFeed?.all() ?? [])] : events.livestreams(name)
-      if (name !== undefined && wanted.length === 0) throw unknownName('livestream', name)
+      const wanted: { id: string; title: string | null }[] = []
+      if (name === undefined) {
+        for await (const { id, title } of inFeed?.all() ?? []) wanted.push({ id, title })
+      } else {
+        const named = await events.livestreams(name)
+        if (named.length === 0) throw unknownName('livestream', name)
+        wanted.push(...named.map(({ id }) => ({ id, title: inFeed?.byId.get(id)?.title ?? null })))
+      }
       const { ofAll, byLivestream } = await clients.count(wanted.map(({ id }) => id))
-      const rows = wanted.map(({ id }) => {
-        const title = inFeed?.byId.get(id)?.title ?? null
+      const rows = wanted.map(({ id, title }) => {
         return { livestreamId: id, title, subscribers: byLivestream[id] ?? 0, ofAll }
       })
       return choose(

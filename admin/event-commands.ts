@@ -25,23 +25,26 @@ export interface EventCommandParts {
     history: History
     trace: ReturnType<typeof createEventTrace>
     /** The livestreams with this id, external id or title, and their institutions (`owner`). */
-    livestreams(name: string): readonly { id: string; externalId?: string; owner?: string }[]
+    livestreams(name: string): Promise<readonly { id: string; externalId?: string; owner?: string }[]>
     /**
      * All livestreams of the feed, and others with retained events. Of each, the retained event that was accepted last.
      * Null: no event is retained, or the feed does not say.
      */
-    newest(): readonly {
-      at: string | null
-      eventTime: string | null
-      livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
-      institution: { id: string | null; title: string | null }
-    }[]
+    newest(): Promise<readonly NewestEvent[]>
     /** All institutions of the livestream feed. */
     institutions(): readonly string[]
     deliveries(event: AcceptedEvent): Promise<EventDelivery[]>
     /** Whether a message is the retained value of its topic. */
     isRetained(topic: string, position: number): boolean
   }
+}
+
+/** A livestream, and when an event of it was accepted last. */
+export interface NewestEvent {
+  at: string | null
+  eventTime: string | null
+  livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
+  institution: { id: string | null; title: string | null }
 }
 
 /** The arguments that select events. */
@@ -58,7 +61,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 
   return {
     'events.list': async (args) => {
-      const { institutionId, livestream } = scopeOf(args)
+      const { institutionId, livestream } = await scopeOf(args)
       const { limit = defaultLimit } = args
       const everybody = livestream ? [] : events.institutions()
       return history.list({
@@ -87,7 +90,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
     },
 
     'events.tail': async ({ after, ...args }) => {
-      const { institutionId, livestream } = scopeOf(args)
+      const { institutionId, livestream } = await scopeOf(args)
       const filter = filterOf(args)
       const isMeant = (row: EventRow) =>
         isAsked(row, filter) &&
@@ -100,7 +103,7 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
 
     'events.newest': async ({ institution, limit }) => {
       const isAsked = ({ id }: { id: string | null }) => institution === undefined || id === institution
-      const asked = events.newest().filter((row) => isAsked(row.institution))
+      const asked = (await events.newest()).filter((row) => isAsked(row.institution))
       return asked.sort((a, b) => order(a.at) - order(b.at)).slice(0, limit)
     },
 
@@ -109,11 +112,11 @@ export function createEventCommands({ events }: EventCommandParts): CommandsOf<'
   }
 
   /** The livestream or institution whose events are asked for. Empty: all institutions. */
-  function scopeOf({ livestream: name, institution: institutionId }: Asked) {
+  async function scopeOf({ livestream: name, institution: institutionId }: Asked) {
     if (name !== undefined && institutionId !== undefined)
       throw refusal('livestream and institution cannot be given together')
     if (name !== undefined) {
-      const [found, ...others] = events.livestreams(name)
+      const [found, ...others] = await events.livestreams(name)
       if (!found) throw unknownName('livestream', name)
       const isTitle = found.id !== name && found.externalId !== name
       if (isTitle && others.length > 0)

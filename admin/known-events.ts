@@ -7,7 +7,7 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import type { Livestream } from '../validator/feed/feed.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 import type { Topics } from '../validator/topics.ts'
-import type { EventCommandParts } from './event-commands.ts'
+import type { EventCommandParts, NewestEvent } from './event-commands.ts'
 import { createEventTrace } from './event-trace.ts'
 
 /** The parts of a node that the commands about events use. */
@@ -27,22 +27,21 @@ export function createKnownEvents(parts: {
     trace: createEventTrace({ latency: metrics.latency, node, calls }),
     deliveries: deliveries.ofEvent,
     isRetained: (topic, position) => broker.retained.current(topic)?.position === position,
-    institutions: () => [
-      ...new Set([...(feed.current()?.all() ?? [])].map(({ institution }) => institution.id)),
-    ],
-    newest: () => {
+    institutions: () => feed.current()?.institutions() ?? [],
+    async newest() {
       const last = lastRetained(broker.retained)
       const titles = new Map<string | null, string>()
-      const listed = [...(feed.current()?.all() ?? [])].map(({ id, externalId, title, institution }) => {
+      const listed: NewestEvent[] = []
+      for await (const { id, externalId, title, institution } of feed.current()?.all() ?? []) {
         const value = last.get(id)
         last.delete(id)
         titles.set(institution.id, institution.title)
-        return {
+        listed.push({
           ...timesOf(value),
           livestream: { id, externalId, title, isListed: true },
           institution: { id: institution.id, title: institution.title },
-        }
-      })
+        })
+      }
       // The feed does not list the others, or lists them no more.
       const others = [...last].map(([id, value]) => {
         const former = feed.former?.byId.get(id)
@@ -58,7 +57,7 @@ export function createKnownEvents(parts: {
       })
       return [...listed, ...others]
     },
-    livestreams(name) {
+    async livestreams(name) {
       const known = [feed.current(), feed.former]
       const direct = known.map((livestreams) => livestreams?.byId.get(name)).find((one) => one !== undefined)
       if (direct) return [shown(direct)]
@@ -67,7 +66,7 @@ export function createKnownEvents(parts: {
       if (found) return found.map(shown)
       const topic = topics.stored.get(name)
       if (topic) return [{ id: topic.id, ...(topic.institutionId && { owner: topic.institutionId }) }]
-      return feed.titled(name).map(shown)
+      return (await feed.titled(name)).map(shown)
     },
   }
 }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { Gauge } from 'prom-client'
 import type { Broker } from '../broker/broker.ts'
 import type { Certificates } from '../certs/certificates.ts'
@@ -11,6 +12,9 @@ import type { Store } from '../store/store.ts'
 import { daysUntil, type Metrics } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
+
+/** Number of livestreams whose gauge is set in one turn of the event loop: some two milliseconds. */
+const setsPerTurn = 1_000
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
@@ -135,9 +139,14 @@ export function registerGauges(
     gauge('hub_livestream_subscribers', 'The other clients, by livestream of the feed', {
       labels: ['livestream'],
       async read(set) {
-        const ids = [...(feed.current()?.all() ?? [])].map(({ id }) => id)
+        const ids: string[] = []
+        for await (const { id } of feed.current()?.all() ?? []) ids.push(id)
         const { byLivestream: counts } = await broker.subscribersHere(ids)
-        for (const id of ids) set(counts[id] ?? 0, { livestream: id })
+        for (const [index, id] of ids.entries()) {
+          // In several turns of the event loop, so that no event waits for a large feed.
+          if (index % setsPerTurn === setsPerTurn - 1) await nextTurn()
+          set(counts[id] ?? 0, { livestream: id })
+        }
       },
     })
   }

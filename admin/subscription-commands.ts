@@ -22,7 +22,10 @@ export interface SubscriptionCommandParts {
   feed: {
     /** The livestream feed in use. */
     current():
-      | { byId: { get(id: string): { title: string } | undefined }; all(): Iterable<{ id: string }> }
+      | {
+          byId: { get(id: string): { title: string } | undefined }
+          all(): AsyncIterable<{ id: string; title: string }>
+        }
       | undefined
   }
 }
@@ -39,7 +42,7 @@ export function createSubscriptionCommands(
   const test = createTest(parts)
   return {
     'subscriptions.list': async (args) => {
-      const named = livestreamsNamed(args.livestream)
+      const named = await livestreamsNamed(args.livestream)
       const selection = unlessError(readSelection(named ? { ...args, livestream: undefined } : args))
       const byName = new Map((await queues.list()).map((queue) => [queue.name, queue]))
       const rows = subscriptions.list().flatMap((subscription) => {
@@ -100,9 +103,9 @@ export function createSubscriptionCommands(
   }
 
   /** The ids of the livestreams with this external id or title. Undefined: `name` is missing, or is itself an id. */
-  function livestreamsNamed(name: unknown): string[] | undefined {
+  async function livestreamsNamed(name: unknown): Promise<string[] | undefined> {
     if (typeof name !== 'string' || !isLivestreamName(name)) return undefined
-    const found = events.livestreams(name)
+    const found = await events.livestreams(name)
     if (found.length === 0) throw unknownName('livestream', name)
     return found.map(({ id }) => id)
   }

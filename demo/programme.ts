@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/config.ts'
-import { type Feed, type Livestream, parseFeed } from '../validator/feed/feed.ts'
+import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
 
 /** One element of a running order. */
 export interface Element {
@@ -84,7 +84,7 @@ export function readAllStations(coverOf: (title: string) => string): Station[] {
   const elements = readStations(coverOf).flatMap(({ playlist }) => playlist)
   // A browser might lack fonts for scripts other than Latin. A short element would be over at once.
   const shown = elements.filter(({ title, length }) => isLatin(title) && length > 60)
-  return [...readFeed().all()].map((livestream, index) => ({
+  return readFeed().livestreams.map((livestream, index) => ({
     livestreams: [livestream],
     playlist: [nth(shown, index), nth(shown, index + 5)],
   }))
@@ -92,7 +92,7 @@ export function readAllStations(coverOf: (title: string) => string): Station[] {
 
 /** The stations of the demonstration. Their livestreams come from the sample feed. */
 export function readStations(coverOf: (title: string) => string): [Station, Station, ...Station[]] {
-  const feed = readFeed()
+  const { feed } = readFeed()
   const titles = livestreamsByTitle()
   const stations = lineUp.map(({ livestreams, playlist }): Station => {
     const [first, ...others] = livestreams.map((title) => {
@@ -110,10 +110,10 @@ export function readStations(coverOf: (title: string) => string): [Station, Stat
   return [one, two, ...more]
 }
 
-function readFeed(): Feed {
+function readFeed() {
   const read = parseFeed(readFileSync(sampleFeedPath, 'utf8'))
   if ('problem' in read) throw new Error(`the sample feed cannot be used: ${read.problem}`)
-  return read.feed
+  return read
 }
 
 function livestreamsByTitle(): Map<string, string> {

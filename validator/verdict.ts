@@ -39,7 +39,7 @@ export function judgeService(service: Service, path: string, institutionId: stri
   const publisherId = isPublisherUrn(given) ? given : derivePublisherId(given)
   const isOwn = ({ institution }: Livestream) => institution.id === institutionId
   const isOfPublisher = ({ publisher }: Livestream) => publisher.id === publisherId
-  const isOwnPublisher = by.feed.byPublisher(publisherId).some(isOwn)
+  const isOwnPublisher = by.feed.isPublisherOf(publisherId, institutionId)
   if (service.institutionId !== undefined && service.institutionId !== institutionId) {
     const detail = `${service.institutionId}, expected ${institutionId}`
     return { blocked: errorItem('service.institution.claim', `${path}.institutionId`, detail) }

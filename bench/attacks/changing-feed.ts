@@ -12,7 +12,7 @@ const everyMs = 1000
 export const changingFeed: Attack = async ({ feedPath, livestreams }, force) => {
   const assault = createAssault({ ...force, connections: 1 })
   const own = new Set(livestreams.map(({ id }) => id))
-  const items = [...readFeed(feedPath).all()].map(({ institution, publisher, ...livestream }) => {
+  const items = readFeed(feedPath).livestreams.map(({ institution, publisher, ...livestream }) => {
     return { ...livestream, publisher: { ...publisher, institution } }
   })
   return assault.everywhere(async () => {

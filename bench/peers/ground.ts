@@ -30,7 +30,7 @@ export async function prepareGround(livestreams = 60, hosts: readonly string[] =
 export function readFeed(path: string) {
   const parsed = parseFeed(readFileSync(path, 'utf8'))
   if ('problem' in parsed) throw new Error(parsed.problem)
-  return parsed.feed
+  return parsed
 }
 
 /** A port that is free now, for a server that cannot choose one itself. */
@@ -44,7 +44,7 @@ export async function freePort(): Promise<number> {
 }
 
 function institutionsOf(path: string): { id: string; livestreams: Livestream[] }[] {
-  const feed = readFeed(path)
+  const { feed } = readFeed(path)
   const institutions = new Map<string, Livestream[]>()
   for (const { id } of JSON.parse(readFileSync(path, 'utf8')).items) {
     const livestream = feed.byId.get(id)

@@ -10,7 +10,7 @@ import { readFeed } from './ground.ts'
  * event was not published.
  */
 export function createValidation(feedPath: string, publish: (message: Message) => Promise<void>) {
-  const feed = readFeed(feedPath)
+  const { feed } = readFeed(feedPath)
   const pipeline = createPipeline({
     topics: {
       list: () => [],

@@ -136,7 +136,7 @@ function living(): Hub {
 }
 
 function livestreamsOf(feedPath: string) {
-  return [...readFeed(feedPath).all()]
+  return readFeed(feedPath).livestreams
 }
 
 function at<Of>(list: readonly Of[], index: number): Of {

@@ -1,5 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Feed, Livestream } from '../../validator/feed/feed.ts'
+import type { Feed } from '../../validator/feed/feed.ts'
 import { refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
 import { PlainError } from '../description/schemas.ts'
@@ -8,7 +7,7 @@ import type { Route } from './route.ts'
 
 /** Seconds a client is asked to wait while there is no feed. */
 const retrySeconds = 30
-/** Number of livestreams that are written into a list in one turn of the event loop: about a millisecond of work. */
+/** Number of entries that are written into a list in one turn of the event loop: about a millisecond of work. */
 const perTurn = 1_000
 
 /**
@@ -56,17 +55,21 @@ function keptLists(): (feed: Feed) => Promise<Kept> {
 
 /** Makes the list in several turns of the event loop, so that no event waits for a long list. */
 async function makeList(feed: Feed): Promise<Kept> {
-  const institutions = new Map<string, Livestream['institution']>()
+  const institutions = new Map<string, string>()
   const livestreams: string[] = []
-  for (const { id, title, institution } of feed.all()) {
-    institutions.set(institution.id, institution)
+  for await (const { id, title, institution } of feed.all()) {
+    institutions.set(institution.id, JSON.stringify(institution))
     livestreams.push(JSON.stringify({ id, title, institutionId: institution.id }))
-    if (livestreams.length % perTurn === 0) await nextTurn()
   }
-  const parts = [`{"institutions":${JSON.stringify([...institutions.values()])},"livestreams":[`]
-  for (let start = 0; start < livestreams.length; start += perTurn) {
-    parts.push(start > 0 ? ',' : '', livestreams.slice(start, start + perTurn).join())
+  const parts = ['{"institutions":[', ...inParts([...institutions.values()]), '],"livestreams":[']
+  return keepParts([...parts, ...inParts(livestreams), '],"trace":null}'])
+}
+
+/** The entries of a list, with commas. */
+function inParts(entries: readonly string[]): string[] {
+  const parts: string[] = []
+  for (let start = 0; start < entries.length; start += perTurn) {
+    parts.push((start > 0 ? ',' : '') + entries.slice(start, start + perTurn).join())
   }
-  parts.push('],"trace":null}')
-  return keepParts(parts)
+  return parts
 }

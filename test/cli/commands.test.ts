@@ -318,7 +318,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
       diff: () => shortened({ reason: null }),
       takenOver: async () => undefined,
       lookup: () => [],
-      current: () => (hasFeed ? { byId: new Map(), all: () => [] } : undefined),
+      current: () => (hasFeed ? { byId: new Map(), async *all() {} } : undefined),
     },
     clients: {
       list: () => [],
@@ -362,11 +362,11 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     events: {
       history: createHistory({ store, journal: await openJournal(store) }),
       trace: { of: async () => [], slowest: async () => [] },
-      livestreams: () => [],
+      livestreams: async () => [],
       institutions: () => [],
       deliveries: async () => [],
       isRetained: () => false,
-      newest: () => [],
+      newest: async () => [],
     },
     // Without a feed, the hub refuses an import.
     aedesImport: {

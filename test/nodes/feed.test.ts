@@ -63,7 +63,7 @@ t.test('one node decides for all, about good feeds and others', async (t) => {
   await caughtUp(b)
   t.match(b.feed.status(), { ok: false, items: 10, reason: 'shrink', problem: /from 10 to 5/ })
   t.match(await b.feed.refresh({ force: true }), { ok: true, items: 5, itemsBefore: 10 }, 'by the other node')
-  t.equal(b.feed.lookup('urn:org:permanent-livestream:6').length, 0)
+  t.same(await b.feed.lookup('urn:org:permanent-livestream:6'), [])
   t.ok(b.feed.former.byId.get('urn:org:permanent-livestream:6'), 'it knows what fell out')
   t.equal(a.feed.status().items, 5)
   t.equal(b.feed.confirmedAt(), a.feed.confirmedAt())

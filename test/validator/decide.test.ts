@@ -394,7 +394,7 @@ t.test(
     const many = feedOf(...Array.from({ length: 10_001 }, (_, n) => item(n + 1)))
     const outcome = () => checkOwnership([service({ id: id(1), externalId: crid(1) })], A, many)
     t.match(outcome(), { livestreams: [{ id: id(1) }] })
-    for (const { id } of many.all()) many.byId.get(id)
+    for await (const { id } of many.all()) many.byId.get(id)
     t.match(outcome(), { livestreams: [{ id: id(1) }] })
   },
 )

@@ -28,7 +28,12 @@ export function textOf(items: unknown): string {
 }
 
 export function feedOf(...items: unknown[]): Feed {
+  return listedIn(...items).feed
+}
+
+/** A feed of these items, with all its livestreams. */
+export function listedIn(...items: unknown[]) {
   const parsed = parseFeed(textOf(items))
   if ('problem' in parsed) throw new Error(parsed.problem)
-  return parsed.feed
+  return parsed
 }

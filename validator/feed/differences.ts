@@ -1,4 +1,6 @@
-import type { Feed, Livestream } from './feed.ts'
+import { isDeepStrictEqual } from 'node:util'
+import { type Livestream, openFeed } from './feed.ts'
+import { type Packed, unpackAll } from './packed.ts'
 
 /** What would change. `count` counts all, `items` are the first of them. */
 export interface FeedDifferences {
@@ -32,28 +34,29 @@ interface Owner {
 const mostListed = 100
 
 /** Compares a feed with the one in use. Without one, every livestream is added. */
-export function differences(inUse: Feed | undefined, next: Feed): FeedDifferences {
+export function differences(inUse: Packed | undefined, next: Packed): FeedDifferences {
+  const [before, after] = [inUse && openFeed(inUse), openFeed(next)]
   const [added, removed] = [createPart<Listed>(), createPart<Listed>()]
   const owners = createPart<Listed & { before: Owner; after: Owner }>()
   const renamed = createPart<Listed & { before: string; after: string }>()
   let retitled = 0
-  for (const livestream of next.all()) {
-    const former = inUse?.byId.get(livestream.id)
+  for (const livestream of unpackAll<Livestream>(next)) {
+    const former = before?.byId.get(livestream.id)
     if (!former) {
       added.add(listed(livestream))
       continue
     }
-    const [before, after] = [ownerOf(former), ownerOf(livestream)]
-    const hasOtherOwner = before.publisher !== after.publisher || before.institution !== after.institution
+    const owner = { before: ownerOf(former), after: ownerOf(livestream) }
+    const hasOtherOwner = !isDeepStrictEqual(owner.before, owner.after)
     const hasOtherName = former.externalId !== livestream.externalId
-    if (hasOtherOwner) owners.add({ ...listed(livestream), before, after })
+    if (hasOtherOwner) owners.add({ ...listed(livestream), ...owner })
     if (hasOtherName) {
       renamed.add({ ...listed(livestream), before: former.externalId, after: livestream.externalId })
     }
     if (!hasOtherOwner && !hasOtherName && JSON.stringify(former) !== JSON.stringify(livestream)) retitled++
   }
-  for (const livestream of inUse?.all() ?? []) {
-    if (!next.byId.get(livestream.id)) removed.add(listed(livestream))
+  for (const livestream of inUse ? unpackAll<Livestream>(inUse) : []) {
+    if (!after.byId.get(livestream.id)) removed.add(listed(livestream))
   }
   return {
     added: added.part,

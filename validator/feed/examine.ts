@@ -5,7 +5,7 @@ import { differences, type FeedDifferences } from './differences.ts'
 import { type Feed, type Livestream, openFeed, readItems, readLivestreams } from './feed.ts'
 import { type Former, nextFormer } from './former.ts'
 import { type GuardedBy, whyGuarded } from './guards.ts'
-import { openPacked, type Packed, pack } from './packed.ts'
+import { type Packed, pack, unpackAll } from './packed.ts'
 import { type FeedReason, type Refused, refuse } from './refusals.ts'
 
 /*
@@ -67,8 +67,8 @@ export function examine(of: Examination): { good: GoodFeed } | Refused {
   if (guarded) return guarded
   const { digest, etag } = of.read
   const about = { source: of.source, etag, digest, loadedAt: new Date(of.now).toISOString() }
-  const kept = openPacked<Former>(of.former).all()
-  const former = nextFormer(kept, of.inUse && openFeed(of.inUse), next, of.now)
+  const before = of.inUse ? unpackAll<Livestream>(of.inUse) : []
+  const former = nextFormer(unpackAll(of.former), before, next, of.now)
   return {
     good: {
       ...{ about, packed, former: pack(former) },
@@ -89,14 +89,13 @@ export interface FeedComparison {
 export function compare(of: Omit<Examination, 'former' | 'force' | 'now'>): FeedComparison {
   const read = readDocument(of.read)
   if ('reason' in read) return { items: null, ...read, differences: null }
-  const next = openFeed(pack(read.livestreams))
-  const { inUse, lastGood } = opened(of)
-  const guarded = whyGuarded(next, { inUse, lastGood }, of.guards)
+  const packed = pack(read.livestreams)
+  const guarded = whyGuarded(openFeed(packed), opened(of), of.guards)
   return {
-    items: next.size,
+    items: packed.size,
     reason: guarded?.reason ?? null,
     problem: guarded?.problem ?? null,
-    differences: differences(inUse, next),
+    differences: differences(of.inUse, packed),
   }
 }
 
@@ -152,7 +151,7 @@ function readEarlier(of: Earlier): EarlierFeed {
     const livestream: Former = JSON.parse(Buffer.from(value).toString(), withWholeCharacters)
     return key === livestream.id ? livestream : { ...livestream, isName: true }
   })
-  const bounded = nextFormer(former, undefined, openFeed(pack(read.livestreams)), of.now)
+  const bounded = nextFormer(former, [], openFeed(pack(read.livestreams)), of.now)
   return {
     about,
     confirmedAt: Math.max(Date.parse(loadedAt), confirmed?.source === source ? confirmed.at : 0),

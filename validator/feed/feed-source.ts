@@ -7,6 +7,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { beside } from './beside.ts'
 import type { Damaged, FeedComparison, GoodFeed } from './examine.ts'
 import {
+  chosen,
   type Feed,
   type FeedInUse,
   type Livestream,
@@ -425,18 +426,19 @@ function packedOf(
 /** Look-ups in the feed in use, for operators. */
 function createLookUp(current: () => Feed | undefined) {
   return {
-    /** The livestreams with this id, external id or publisher id, else those of `namedLike`. Without `text`: all. */
-    lookup(text: string | undefined): Livestream[] {
+    /** The livestreams with this id or external id, else those of `namedLike`. Without `text`: all. */
+    async lookup(text: string | undefined): Promise<readonly Livestream[]> {
       const feed = current()
       if (!feed) return []
-      if (text === undefined) return [...feed.all()]
+      if (text === undefined) return chosen(feed, () => true)
       const direct = feed.byId.get(text)
-      if (direct) return [direct]
-      const meant = [...(feed.byExternalId.get(text) ?? []), ...feed.byPublisher(text)]
-      return meant.length > 0 ? meant : namedLike(feed.all(), text)
+      return direct ? [direct] : (feed.byExternalId.get(text) ?? namedLike(feed, text))
     },
     /** The livestreams with this title. */
-    titled: (title: string): Livestream[] => titled(current()?.all() ?? [], title),
+    async titled(title: string): Promise<readonly Livestream[]> {
+      const feed = current()
+      return feed ? titled(feed, title) : []
+    },
   }
 }
 

@@ -26,9 +26,13 @@ export interface Feed extends Livestreams {
   readonly size: number
   /** The first livestream in the feed, for examples. */
   readonly sample: Livestream | undefined
-  all(): Iterable<Livestream>
-  byPublisher(publisherId: string): readonly Livestream[]
+  /** All livestreams, in several turns of the event loop. */
+  all(): AsyncIterable<Livestream>
   hasInstitution(institutionId: string): boolean
+  /** The ids of all institutions. */
+  institutions(): string[]
+  /** Whether a livestream of the institution has this publisher. */
+  isPublisherOf(publisherId: string, institutionId: string): boolean
 }
 
 /** Holds the feed in use. */
@@ -41,22 +45,15 @@ export interface FeedInUse {
 export const maxLivestreams = 50_000
 
 /** Reads and indexes a feed in this thread, for programs that serve no events. */
-export function parseFeed(text: string): { feed: Feed } | Refused {
+export function parseFeed(text: string): { feed: Feed; livestreams: Livestream[] } | Refused {
   const read = readLivestreams(text)
-  return 'reason' in read ? read : { feed: openFeed(pack(read.livestreams)) }
+  return 'reason' in read ? read : { ...read, feed: openFeed(pack(read.livestreams)) }
 }
 
 /** Opens a feed that another thread has packed. Takes no time. */
 export function openFeed(packed: Packed): Feed {
-  const { size, at, all, byPublisher, hasInstitution, ...rest } = openPacked<Livestream>(packed)
-  return {
-    size,
-    sample: size > 0 ? at(0) : undefined,
-    all,
-    byPublisher,
-    hasInstitution,
-    ...livestreamsOf(rest),
-  }
+  const { at, ...found } = openPacked<Livestream>(packed)
+  return { ...found, sample: found.size > 0 ? at(0) : undefined, ...livestreamsOf(found) }
 }
 
 /** Look-ups as events need them. */
@@ -168,21 +165,32 @@ function textOf(value: unknown): string {
 }
 
 /**
- * The livestreams whose institution has the id `text`, and those with `text` in the name of the livestream, its
- * publisher or its institution.
+ * The livestreams whose publisher or institution has the id `text`, and those with `text` in the name of the livestream,
+ * its publisher or its institution.
  */
-export function namedLike(livestreams: Iterable<Livestream>, text: string): Livestream[] {
+export function namedLike(feed: Feed, text: string): Promise<Livestream[]> {
   const sought = foldName(text)
-  if (sought === '') return []
-  return [...livestreams].filter(({ title, publisher, institution }) => {
+  return chosen(feed, ({ title, publisher, institution }) => {
     const names = [title, publisher.title, institution.title, institution.acronym]
-    return institution.id === text || names.some((name) => foldName(name).includes(sought))
+    const isId = publisher.id === text || institution.id === text
+    return isId || (sought !== '' && names.some((name) => foldName(name).includes(sought)))
   })
 }
 
 /** The livestreams with this title. */
-export function titled(livestreams: Iterable<Livestream>, name: string): Livestream[] {
-  return [...livestreams].filter(({ title }) => foldName(title) === foldName(name))
+export function titled(feed: Feed, name: string): Promise<Livestream[]> {
+  const sought = foldName(name)
+  return chosen(feed, ({ title }) => foldName(title) === sought)
+}
+
+/** The livestreams that are meant, looked for in several turns of the event loop. */
+export async function chosen(
+  feed: Feed,
+  isMeant: (livestream: Livestream) => boolean,
+): Promise<Livestream[]> {
+  const found: Livestream[] = []
+  for await (const livestream of feed.all()) if (isMeant(livestream)) found.push(livestream)
+  return found
 }
 
 function foldName(name: string): string {

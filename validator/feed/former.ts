@@ -32,14 +32,14 @@ export function openFormer(packed: Packed): Livestreams<Former> {
  */
 export function nextFormer(
   kept: Iterable<Former>,
-  before: Pick<Feed, 'all'> | undefined,
+  before: Iterable<Livestream>,
   next: Pick<Feed, 'byId'>,
   now: number,
   most = maxFormer,
 ): Former[] {
   const formers = new Map([...kept].map((former) => [keyOf(former), former]))
   const add = (former: Former) => formers.has(keyOf(former)) || formers.set(keyOf(former), former)
-  for (const livestream of before?.all() ?? []) {
+  for (const livestream of before) {
     const listed = next.byId.get(livestream.id)
     if (!listed) add({ ...livestream, droppedAt: now })
     else if (listed.externalId !== livestream.externalId) {

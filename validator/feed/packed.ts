@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { foldExternalId } from './external-id.ts'
 import type { Livestream } from './livestream.ts'
 
@@ -12,8 +13,9 @@ export interface Packed {
   id: PackedIndex
   externalId: PackedIndex
   folded: PackedIndex
-  publisher: PackedIndex
+  /** Which institutions have livestreams, and which publishers of theirs (`ownerKey`). Each key stands there once. */
   institution: PackedIndex
+  owner: PackedIndex
 }
 
 /** Texts in UTF-8, one after the other. `ends[n]`: where text `n` ends. */
@@ -36,20 +38,47 @@ export function pack(livestreams: readonly Packable[]): Packed {
   return {
     size: livestreams.length,
     texts: packTexts(livestreams.map((livestream) => Buffer.from(JSON.stringify(livestream)))),
-    id: packIndex(livestreams, ({ id, isName }) => (isName ? undefined : id)),
-    externalId: packIndex(livestreams, ({ externalId }) => externalId),
-    folded: packIndex(livestreams, ({ externalId }) => foldExternalId(externalId)),
-    publisher: packIndex(livestreams, ({ publisher }) => publisher.id),
-    institution: packIndex(livestreams, ({ institution }) => institution.id),
+    id: packIndex(eachOf(livestreams, ({ id, isName }) => (isName ? undefined : id))),
+    externalId: packIndex(eachOf(livestreams, ({ externalId }) => externalId)),
+    folded: packIndex(eachOf(livestreams, ({ externalId }) => foldExternalId(externalId))),
+    institution: packIndex(eachFirst(livestreams, ({ institution }) => institution.id)),
+    owner: packIndex(
+      eachFirst(livestreams, ({ publisher, institution }) => ownerKey(publisher.id, institution.id)),
+    ),
   }
 }
 
-function packIndex(
-  livestreams: readonly Packable[],
-  keyOf: (livestream: Packable) => string | undefined,
-): PackedIndex {
-  const entries = livestreams.flatMap((livestream, number) => {
+/** Unpacks all livestreams at once: not for the thread of events. */
+export function* unpackAll<One extends Livestream>(packed: Packed): Generator<One> {
+  const unpack = createUnpack<One>(packed)
+  for (let number = 0; number < packed.size; number++) yield unpack(number)
+}
+
+function ownerKey(publisherId: string, institutionId: string): string {
+  return `${publisherId} ${institutionId}`
+}
+
+interface Entry {
+  key: string | undefined
+  number: number
+}
+
+function eachOf(livestreams: readonly Packable[], keyOf: (one: Packable) => string | undefined): Entry[] {
+  return livestreams.map((livestream, number) => ({ key: keyOf(livestream), number }))
+}
+
+/** For each key, the first livestream that has it. */
+function eachFirst(livestreams: readonly Packable[], keyOf: (one: Packable) => string): Entry[] {
+  const firsts = new Map<string, number>()
+  for (const [number, livestream] of livestreams.entries()) {
     const key = keyOf(livestream)
+    if (!firsts.has(key)) firsts.set(key, number)
+  }
+  return [...firsts].map(([key, number]) => ({ key, number }))
+}
+
+function packIndex(keyed: readonly Entry[]): PackedIndex {
+  const entries = keyed.flatMap(({ key, number }) => {
     return key === undefined ? [] : [{ key: Buffer.from(key), number }]
   })
   entries.sort((a, b) => Buffer.compare(a.key, b.key) || a.number - b.number)
@@ -73,22 +102,33 @@ function packTexts(parts: readonly Buffer[]): Texts {
 /** Maximum number of livestreams, and of lists of them, that are kept unpacked. */
 const maxUnpacked = 10_000
 
+/** Number of livestreams that are unpacked in one turn of the event loop: some two milliseconds. */
+export const perTurn = 500
+
 /** Opens packed livestreams. Each is unpacked when it is first asked for. */
 export function openPacked<One extends Livestream>(packed: Packed) {
-  const texts = bufferOf(packed.texts)
+  const unpack = createUnpack<One>(packed)
+  const institution = createSearch(packed.institution)
+  const owner = createSearch(packed.owner)
   const unpacked = new Map<number, One>()
   return {
     size: packed.size,
     at,
-    *all(): Generator<One> {
+    /** All livestreams, in several turns of the event loop, so that no event waits for them. */
+    async *all(): AsyncGenerator<One> {
       // Without keeping what is unpacked: nobody asks for all livestreams often.
-      for (let number = 0; number < packed.size; number++) yield unpack(number)
+      for (let number = 0; number < packed.size; number++) {
+        if (number > 0 && number % perTurn === 0) await nextTurn()
+        yield unpack(number)
+      }
     },
     byId: createIndex(packed.id),
     byExternalId: createIndex(packed.externalId),
     byFolded: createIndex(packed.folded),
-    byPublisher: createIndex(packed.publisher),
-    hasInstitution: (institutionId: string) => has(packed.institution, institutionId),
+    hasInstitution: institution.has,
+    institutions: () => keysOf(packed.institution),
+    isPublisherOf: (publisherId: string, institutionId: string) =>
+      owner.has(ownerKey(publisherId, institutionId)),
   }
 
   function at(number: number): One {
@@ -100,15 +140,10 @@ export function openPacked<One extends Livestream>(packed: Packed) {
     return livestream
   }
 
-  function unpack(number: number): One {
-    const { ends } = packed.texts
-    return JSON.parse(texts.toString('utf8', startOf(ends, number), ends[number]))
-  }
-
   /** Finds all livestreams with a key. Only lists that are not empty are kept: clients choose what is asked. */
   function createIndex(index: PackedIndex): (key: string) => readonly One[] {
     const found = new Map<string, readonly One[]>()
-    const search = createSearch(index)
+    const { search } = createSearch(index)
     return (key) => {
       const known = found.get(key)
       if (known) return known
@@ -121,16 +156,22 @@ export function openPacked<One extends Livestream>(packed: Packed) {
   }
 }
 
-function has(index: PackedIndex, key: string): boolean {
-  return createSearch(index)(key).length > 0
+function createUnpack<One extends Livestream>({ texts }: Packed): (number: number) => One {
+  const bytes = bufferOf(texts)
+  return (number) => JSON.parse(bytes.toString('utf8', startOf(texts.ends, number), texts.ends[number]))
 }
 
-/** Makes the search of an index: returns the numbers of the livestreams with this key. */
-function createSearch({ keys, numbers }: PackedIndex): (key: string) => number[] {
+function createSearch({ keys, numbers }: PackedIndex) {
   const bytes = bufferOf(keys)
-  return (key) => {
+  return {
+    has: (key: string) => placesOf(key).next().done === false,
+    /** The numbers of the livestreams with this key. */
+    search: (key: string) => [...placesOf(key)].map((place) => numbers[place] ?? 0),
+  }
+
+  function* placesOf(key: string): Generator<number> {
     // As UTF-8, half a character would be U+FFFD, and could be the key of another livestream.
-    if (hasHalfCharacter(key)) return []
+    if (hasHalfCharacter(key)) return
     const sought = Buffer.from(key)
     let [from, to] = [0, numbers.length]
     while (from < to) {
@@ -138,16 +179,17 @@ function createSearch({ keys, numbers }: PackedIndex): (key: string) => number[]
       if (compare(middle, sought) < 0) from = middle + 1
       else to = middle
     }
-    const found: number[] = []
-    for (let place = from; place < numbers.length && compare(place, sought) === 0; place++) {
-      found.push(numbers[place] ?? 0)
-    }
-    return found
+    for (let place = from; place < numbers.length && compare(place, sought) === 0; place++) yield place
   }
 
   function compare(place: number, sought: Buffer): number {
     return bytes.compare(sought, 0, sought.length, startOf(keys.ends, place), keys.ends[place])
   }
+}
+
+function keysOf({ keys }: PackedIndex): string[] {
+  const bytes = bufferOf(keys)
+  return Array.from(keys.ends, (end, place) => bytes.toString('utf8', startOf(keys.ends, place), end))
 }
 
 /** Whether a text has half of a surrogate pair. */

@@ -4,7 +4,7 @@ import { sampleFeedPath } from '../../../config/config.ts'
 import { parseFeed } from '../../../validator/feed/feed.ts'
 import { feedOf, item, livestreamOf, textOf } from '../feeds.ts'
 
-t.test('livestreams are found by id, external id and publisher', async (t) => {
+t.test('livestreams are found by id and external id, and their owners', async (t) => {
   const shared = { externalId: 'crid://example/shared' }
   const feed = feedOf(item(1), item(2), item(3, 2, shared), item(4, 3, shared))
   t.equal(feed.size, 4)
@@ -17,8 +17,13 @@ t.test('livestreams are found by id, external id and publisher', async (t) => {
     ['urn:org:permanent-livestream:3', 'urn:org:permanent-livestream:4'],
   )
   t.equal(feed.byExternalId.get('crid://example/none'), undefined)
-  t.strictSame(feed.byPublisher('urn:org:publisher:1'), [livestreamOf(1), livestreamOf(2)])
-  t.strictSame(feed.byPublisher('urn:org:publisher:none'), [])
+  t.equal(feed.isPublisherOf('urn:org:publisher:1', 'urn:org:institution:1'), true)
+  t.equal(feed.isPublisherOf('urn:org:publisher:1', 'urn:org:institution:2'), false)
+  t.equal(feed.isPublisherOf('urn:org:publisher:none', 'urn:org:institution:1'), false)
+  t.strictSame(
+    feed.institutions(),
+    ['1', '2', '3'].map((of) => `urn:org:institution:${of}`),
+  )
   t.equal(feed.hasInstitution('urn:org:institution:3'), true)
   t.equal(feed.hasInstitution('urn:org:institution:4'), false)
 })
