@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { fileURLToPath } from 'node:url'
-import t from 'tap'
+import t, { type Test } from 'tap'
 import { connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
@@ -14,12 +14,59 @@ const documented = readPage('subscribers.md')
 const library = fileURLToPath(new URL('./dist/mqtt.min.js', import.meta.resolve('mqtt/package.json')))
 
 t.test('the page of the documentation shows what plays', { skip }, async (t) => {
+  const { hub, publisher, open } = await startShow(t)
+  const { username, password } = await hub.subscriber(playingTopic(station()))
+  const page = await open(username, password)
+  await page.getByText('<b>Ebbe</b>').waitFor()
+  t.equal(await page.locator('#artist').textContent(), 'Mira Hollund')
+  t.equal(await page.locator('#state').textContent(), 'live')
+  await publisher.publish(playing(station(), { title: 'Flut', artist: null }))
+  await page.getByText('Flut').waitFor()
+  await hub.close()
+  await page.getByText('connection lost').waitFor()
+  t.equal(await page.locator('#title').textContent(), 'Flut', 'the last title stays until it is back')
+})
+
+t.test('its visitors read why it shows nothing', { skip }, async (t) => {
+  const { hub, publisher, open } = await startShow(t)
+
+  t.test('where its credential does not permit the topic', async (t) => {
+    const { username, password } = await hub.subscriber('radio/other/#')
+    const page = await open(username, password)
+    await page.getByText('not permitted').waitFor()
+    t.equal(await page.locator('#title').textContent(), '')
+    await hub.until(async () => {
+      const clients = await hub.ask<{ username: string }[]>('clients.list')
+      return clients.every((client) => client.username !== username)
+    })
+  })
+
+  t.test('where its password is wrong', async () => {
+    const { username } = await hub.subscriber(playingTopic(station()))
+    const page = await open(username, 'wrong')
+    await page.getByText('log-in refused').waitFor()
+  })
+
+  t.test('after its credential was revoked, and no title that goes stale', async (t) => {
+    const { username, password } = await hub.subscriber(playingTopic(station()))
+    const page = await open(username, password)
+    await page.getByText('Ebbe').waitFor()
+    await hub.ask('credentials.revoke', { username })
+    await page.getByText('log-in refused').waitFor()
+    t.equal(await page.locator('#title').textContent(), '')
+    t.equal(await page.locator('#artist').textContent(), '')
+    await publisher.publish(playing(station(), { title: 'Flut' }))
+    await page.reload()
+    await page.getByText('log-in refused').waitFor()
+  })
+})
+
+/** A node with one title on air, and a web server with the files of the documentation. */
+async function startShow(t: Test) {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
   await publisher.publish(playing(station(), { title: '<b>Ebbe</b>', artist: 'Mira Hollund' }))
-  const { username, password } = await hub.subscriber(playingTopic(station()))
   const files = new Map([
-    ['/now.html', filledIn(hub, username, password)],
     ['/newest.js', codeBlock(documented, 'js', 'isNews')],
     ['/mqtt.min.js', await readFile(library, 'utf8')],
   ])
@@ -32,17 +79,18 @@ t.test('the page of the documentation shows what plays', { skip }, async (t) => 
   t.teardown(() => server.close())
   const address = server.address()
   const port = typeof address === 'object' ? address?.port : undefined
-
   const { page } = await browser.open(t, hub, '/docs/')
-  await page.goto(`http://127.0.0.1:${port}/now.html`)
-  await page.getByText('<b>Ebbe</b>').waitFor()
-  t.equal(await page.locator('#artist').textContent(), 'Mira Hollund')
-  t.equal(await page.locator('#state').textContent(), 'live')
-  await publisher.publish(playing(station(), { title: 'Flut', artist: null }))
-  await page.getByText('Flut').waitFor()
-  await hub.close()
-  await page.getByText('connection lost').waitFor()
-})
+  return {
+    hub,
+    publisher,
+    /** Opens the page with a credential. */
+    async open(username: string, password: string) {
+      files.set('/now.html', filledIn(hub, username, password))
+      await page.goto(`http://127.0.0.1:${port}/now.html`)
+      return page
+    },
+  }
+}
 
 /** The HTML page of the documentation, with port and credential filled in. */
 function filledIn({ httpsPort }: TestHub, username: string, password: string): string {

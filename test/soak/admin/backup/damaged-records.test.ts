@@ -32,28 +32,32 @@ function damagedOf(most: number): Damaged[] {
   })
 }
 
-onEachStore('hubctl import refuses each family of damaged records, and changes nothing', async (t, store) => {
-  const node = await spawnHub(t, await temporaryDirectory(t), store)
-  const { run } = await ask<{ run: string }>(node, 'import.outcome')
-  const all = damagedOf(2)
-  t.ok(all.length > 60, `${all.length} records`)
-  t.jobs = 3
-  for (const record of all) {
-    t.test(`${record.key} ${record.value}`.slice(0, 80), async (t) => {
-      const answer = await importOf(t, node, record)
-      t.equal(answer.code, 1)
-      t.match(answer.stderr, 'nothing was imported')
-      if (record.family === 'number' || record.family === 'format') return
-      for (const part of [JSON.stringify(record.key), JSON.stringify(record.family), 'expected '])
-        t.match(answer.stderr, part)
+onEachStore(
+  'hubctl import refuses each family of damaged records, and changes nothing',
+  async (t, store, driver) => {
+    const node = await spawnHub(t, await temporaryDirectory(t), store)
+    const { run } = await ask<{ run: string }>(node, 'import.outcome')
+    // hubctl judges the file, before it asks the node: on Redis one of each family is enough.
+    const all = damagedOf(driver === 'redis' ? 1 : 2)
+    t.ok(all.length > 30, `${all.length} records`)
+    t.jobs = 3
+    for (const record of all) {
+      t.test(`${record.key} ${record.value}`.slice(0, 80), async (t) => {
+        const answer = await importOf(t, node, record)
+        t.equal(answer.code, 1)
+        t.match(answer.stderr, 'nothing was imported')
+        if (record.family === 'number' || record.family === 'format') return
+        for (const part of [JSON.stringify(record.key), JSON.stringify(record.family), 'expected '])
+          t.match(answer.stderr, part)
+      })
+    }
+    await t.test('nothing was changed', async (t) => {
+      t.equal((await ask<{ run: string }>(node, 'import.outcome')).run, run, 'the node did not start again')
+      t.same(await ask(node, 'credentials.list'), [])
+      t.notOk(existsSync(join(dirname(node.adminSocket), 'import.offered')))
     })
-  }
-  await t.test('nothing was changed', async (t) => {
-    t.equal((await ask<{ run: string }>(node, 'import.outcome')).run, run, 'the node did not start again')
-    t.same(await ask(node, 'credentials.list'), [])
-    t.notOk(existsSync(join(dirname(node.adminSocket), 'import.offered')))
-  })
-})
+  },
+)
 
 onEachStore('a file that was put there for a start is judged by that start', async (t, settings) => {
   const home = await temporaryDirectory(t)
