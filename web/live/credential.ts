@@ -1,29 +1,15 @@
+import type { NoLogin, ReaderLogin } from '../../client/keep-subscribed.ts'
 import { type Answer, reasonOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsReader, user } from '../page/session.ts'
-
-/** The credential with which a page logs in to MQTT, for an hour. */
-export interface Credential {
-  username: string
-  password: string
-  /** Milliseconds since the epoch, by the clock of the hub. */
-  expiresAt: number
-}
-
-/** Why there is no credential. `isRefused`: the hub gives this visitor none. */
-export interface NoCredential {
-  isRefused: boolean
-  reason: string
-  retryAfter: number | undefined
-}
 
 /** A kept credential must be valid for at least this time, milliseconds. */
 const leastMs = 5 * 60 * 1000
 /** Key in `sessionStorage`. A tab keeps its credential over reloads: the number of credentials per user is limited. */
 const storageKey = 'hub-mqtt'
 
-/** The credential of this tab, or a new one. `isFresh`: a new one in any case. */
-export async function takeCredential(isFresh = false): Promise<Credential | NoCredential> {
+/** The credential with which this page logs in to MQTT, for an hour: that of this tab, or a new one. `isFresh`: a new one in any case. */
+export async function takeCredential(isFresh = false): Promise<ReaderLogin | NoLogin> {
   const kept = isFresh ? undefined : keptCredential()
   if (kept) return kept
   const answer = await askAsReader('POST', '/auth/mqtt')
@@ -57,7 +43,7 @@ export function forgetCredential(): void {
   }
 }
 
-function keptCredential(): Credential | undefined {
+function keptCredential(): ReaderLogin | undefined {
   try {
     const kept = JSON.parse(sessionStorage.getItem(storageKey) ?? 'null')
     return kept?.of === holder() && kept.expiresAt - now() > leastMs ? kept : undefined

@@ -1,0 +1,58 @@
+/** An answer to a request. `body`: what JSON it was, else undefined. */
+export interface HttpAnswer {
+  status: number
+  body: unknown
+  /** The headers `retry-after`, seconds, and `date`, milliseconds since the epoch, where they can be read. */
+  retryAfter: number | undefined
+  date: number | undefined
+}
+
+/** Asks a hub. Rejects if there is no answer within 15 seconds, or if the answer is longer than a megabyte. */
+export type Http = (method: 'GET' | 'POST', url: string) => Promise<HttpAnswer>
+
+export const patienceMs = 15_000
+export const maxAnswerBytes = 1_000_000
+
+/** Asks with `fetch`, as browsers do, and Node.js where no CA of its own is needed. */
+export const fetchHttp: Http = async (method, url) => {
+  const response = await fetch(url, {
+    method,
+    headers: { accept: 'application/json' },
+    signal: AbortSignal.timeout(patienceMs),
+    redirect: 'error',
+  })
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  const reader = response.body?.getReader()
+  for (;;) {
+    const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
+    if (done || value === undefined) break
+    bytes += value.byteLength
+    if (bytes > maxAnswerBytes) throw new Error('the answer is too long')
+    chunks.push(value)
+  }
+  return answerOf(response.status, await new Blob(chunks).text(), (name) => response.headers.get(name))
+}
+
+export function answerOf(
+  status: number,
+  text: string,
+  header: (name: string) => string | null | undefined,
+): HttpAnswer {
+  const retryAfter = Number(header('retry-after') || Number.NaN)
+  const date = Date.parse(header('date') ?? '')
+  return {
+    status,
+    body: parse(text),
+    retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
+    date: Number.isNaN(date) ? undefined : date,
+  }
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined // an answer of a proxy, or none
+  }
+}

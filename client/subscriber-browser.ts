@@ -1,0 +1,16 @@
+import { ClientError } from './errors.ts'
+import { fetchHttp } from './http.ts'
+import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
+
+/**
+ * Subscribes, and goes on by itself after lost connections. Throws `ClientError` (`option.invalid`) for a wrong option,
+ * and for `ca`, which browsers cannot take; all else is told by `onProblem`.
+ */
+export function connectSubscriber(options: SubscriberOptions): Subscriber {
+  return createSubscriber(options, {
+    readCa() {
+      throw new ClientError('browser.unsupported', 'a browser trusts no CA that a page names: leave out ca')
+    },
+    httpTrusting: () => fetchHttp,
+  })
+}
