@@ -111,9 +111,29 @@ export function createReading(store: Store, recent: Recent) {
 
   async function withPayload(position: number, value: Buffer): Promise<Entry | undefined> {
     const { entry, sharedWith } = readEntry(position, value)
-    if (sharedWith === undefined) return entry
+    if (sharedWith === undefined) return withOwnBytes(entry)
     return withPayloadOf(entry, await get(position - sharedWith))
   }
+}
+
+/**
+ * Copies the bytes of an entry that stays in memory. What Redis answers comes in large pieces, of which a value is a
+ * part: a small payload would keep all of its piece.
+ */
+function withOwnBytes(entry: Entry): Entry {
+  const { payload, refused } = entry
+  return {
+    ...entry,
+    payload: copyOf(payload),
+    ...(refused && { refused: { ...refused, head: copyOf(refused.head) } }),
+  }
+}
+
+/** `Buffer.from` would put small copies together into pieces of 8 KiB. */
+function copyOf(bytes: Buffer): Buffer {
+  const copy = Buffer.allocUnsafeSlow(bytes.length)
+  bytes.copy(copy)
+  return copy
 }
 
 /** Returns `entry` with the payload that `other` holds. Undefined: there is no `other`. */

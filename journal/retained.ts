@@ -145,8 +145,7 @@ function take(
 async function readStored(journal: Journal, stored: Buffer): Promise<RetainedValue | undefined> {
   const position = positionOf(stored)
   const entry = await journal.get(position)
-  // Without the copy, the whole chunk that was read from the store would stay in memory.
-  return entry && toValue({ ...entry, payload: Buffer.from(entry.payload) }, position, entry.at)
+  return entry && toValue(entry, position, entry.at)
 }
 
 /** A stored value is the position of its message in the journal. */

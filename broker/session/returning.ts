@@ -88,8 +88,9 @@ export function createReturning(parts: {
     mostAgain: number,
   ): Promise<{ dropped: number; superseded: number; denials: Denial[] }> {
     await readIncoming(session)
-    await turns.enter('choice', record.clientId)
     const sentQos2 = await outgoing.read(record.clientId, record.createdAt)
+    // The turn comes after all reads before the choice: a slow store answers to many returns at once.
+    await turns.enter('choice', record.clientId)
     session.hasSentQos2 = sentQos2.length > 0
     const latestHead = journal.head()
     const denials = grantAgain(session, record, latestHead)

@@ -28,6 +28,48 @@ t.test('the newest messages of some topics since a time, in order', async (t) =>
   t.same(await journal.latestOf('other', { topics: ['a'], since: 0, count: 10 }), [])
 })
 
+t.test('a message that was read again keeps no other bytes of the store in memory', async (t) => {
+  const { store } = createMemoryStore()
+  const before = await openJournal(store)
+  const head = Buffer.from('event')
+  const message = { topic: 'a', qos: 1 as const, queue: { keep: 'every' as const } }
+  const excerpt = { head, bytes: 5, title: null, artist: null }
+  const payload = Buffer.from('payload')
+  await store.commit(
+    before.append(
+      [
+        { ...message, payload, refused: excerpt },
+        { ...message, topic: 'b', payload },
+      ],
+      1,
+    ),
+  )
+  await store.commit(before.append([{ ...message, payload: Buffer.from('other') }], 1))
+  // The client of Redis hands out parts of what it received in one piece.
+  const received = (value: Buffer) =>
+    Buffer.concat([Buffer.alloc(64 * 1024), value]).subarray(64 * 1024, 64 * 1024 + value.length)
+  const journal = await openJournal({
+    ...store,
+    get: async (key) => {
+      const value = await store.get(key)
+      return value && received(value)
+    },
+    async *range(...of) {
+      for await (const [key, value] of store.range(...of)) yield [key, received(value)]
+    },
+  })
+  await journal.get(2)
+  await journal.read(2, 3, 10)
+  for (const [position, text] of ['payload', 'payload', 'other'].entries()) {
+    const kept = journal.recent(position + 1)
+    t.equal(kept?.payload.toString(), text)
+    t.equal(kept?.payload.buffer.byteLength, text.length, `${text} alone`)
+  }
+  t.equal(journal.recent(1)?.refused?.head.toString(), 'event')
+  t.equal(journal.recent(1)?.refused?.head.buffer.byteLength, 'event'.length)
+  t.equal(journal.recent(1)?.payload, journal.recent(2)?.payload, 'a shared payload is there once')
+})
+
 t.test('the newest reports behind a position, and how many more there were', async (t) => {
   const { reports, decide } = noteReports(0)
   for (let position = 1; position <= 10; position++) decide(position, position % 2 === 0)

@@ -44,6 +44,43 @@ t.test('of log-ins and choices one goes through in a turn, those of each address
   }
 })
 
+t.test('one choice is made in a turn, also where a slow store answers to many returns at once', async (t) => {
+  const clientIds = Array.from({ length: 20 }, (_, index) => `c${index}`)
+  let reading = 0
+  let answer = () => {}
+  const allRead = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  let choices: ReturnType<typeof countPerTurn> | undefined
+  const broker = await openBroker(t, {
+    // A return asks once for its only filter, when it begins to choose.
+    access: {
+      maySubscribe() {
+        choices?.add()
+        return { allowed: true }
+      },
+    },
+    wrapStore: (store) => ({
+      ...store,
+      async *range(...of) {
+        if (choices && of[0].startsWith('outgoing/')) {
+          if (++reading === clientIds.length) answer()
+          await allRead
+        }
+        yield* store.range(...of)
+      },
+    }),
+  })
+  for (const clientId of clientIds)
+    await leave(await subscriber(t, broker, clientId, { 'e/#': 1 }, persistent))
+  choices = countPerTurn()
+  for (const clientId of clientIds) comeBack(broker, clientId, () => undefined)
+  while (choices.total() < clientIds.length) await nextTurn()
+  choices.stop()
+  // As above, the test may count from the middle of a turn.
+  t.ok(choices.most() <= 2, `${choices.most()} choices in one turn`)
+})
+
 /** A client that resumes its session, and acknowledges each message in a later turn. */
 function comeBack({ broker }: PlainBroker, clientId: string, received: () => void): void {
   const parse = parser()
