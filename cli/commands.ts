@@ -4,7 +4,7 @@ import { operationNames, operations } from '../admin/operations/operations.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
-import { eventCommands } from './event-commands.ts'
+import { eventCommands, warningColumns } from './event-commands.ts'
 import { feedDiffCommand } from './feed-diff.ts'
 import { httpsCommands } from './https-commands.ts'
 import { importCommand } from './import-command.ts'
@@ -266,7 +266,12 @@ function printCheck(result: unknown, printer: Printer): string {
     eventTime: valueAt(result, 'eventTime'),
     services: valueAt(result, 'services'),
   })
-  return `${summary}\n\n${printer.list(errors, errorColumns, 'No errors.')}`
+  const warnings = valueAt(result, 'warnings')
+  return [
+    summary,
+    printer.list(errors, errorColumns, 'No errors.'),
+    ...(Array.isArray(warnings) ? [printer.list(warnings, warningColumns, '')] : []),
+  ].join('\n\n')
 }
 
 async function readEvent(path: string): Promise<Buffer> {

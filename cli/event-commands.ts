@@ -172,6 +172,13 @@ const errorColumns = [
   ['MESSAGE', 'message'],
 ] as const
 
+/** What is probably wrong with a published event. */
+export const warningColumns = [
+  ['PATH', 'path'],
+  ['WARNING', 'errorCode'],
+  ['MESSAGE', 'message'],
+] as const
+
 function printEvent(result: unknown, printer: Printer): string {
   const parts = ['at', 'result', 'id', 'position', 'event', 'institutionId', 'services']
   const isPartly = listOf(valueAt(result, 'refusedServices')).length > 0
@@ -193,9 +200,11 @@ function printEvent(result: unknown, printer: Printer): string {
     last: lastOf(listOf(valueAt(delivery, 'attempts'))[0]),
   }))
   const refused = valueAt(result, 'refused')
+  const warnings = listOf(valueAt(result, 'report.warnings'))
   const sections = [
     printer.properties(Object.fromEntries([...parts, ...more].map((name) => [name, valueAt(known, name)]))),
     listOf(valueAt(result, 'errors')).length > 0 && printer.list(valueAt(result, 'errors'), errorColumns, ''),
+    warnings.length > 0 && printer.list(warnings, warningColumns, ''),
     refused !== null && printer.properties({ refused }),
     listOf(valueAt(result, 'topics')).length > 0 && printer.list(valueAt(result, 'topics'), topicColumns, ''),
     ...listOf(valueAt(result, 'topics')).map((topic) => whyNotShown(topic, printer)),

@@ -1,5 +1,5 @@
 import type { Accepted, WorkPlanner } from '../validator/settlement.ts'
-import { enabledTargets, type PluginTarget, queueOf, unknownPlugins } from './plugins/targets.ts'
+import { enabledTargets, type PluginTarget, queueOf } from './plugins/targets.ts'
 import type { WorkGroup } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
@@ -18,7 +18,7 @@ export function createPlanner(parts: {
   return {
     withWebhooks: subscriptions.topics,
     isForAll: targets.some(({ autoEnable }) => autoEnable),
-    warnings: (event) => unknownPlugins(event, targets),
+    pluginTargets: new Set(targets.map(({ type }) => type)),
 
     plan(accepted, { once, isRepeatedWhole }) {
       const groups = [...toWebhooks(accepted, isRepeatedWhole), ...toTargets(accepted)]

@@ -1,7 +1,6 @@
 import { cut } from './cut.ts'
 
-/** `published`: the error is only a warning. */
-type ErrorOutcome = 'invalid' | 'blocked' | 'failed' | 'published'
+type ErrorOutcome = 'invalid' | 'blocked' | 'failed'
 
 interface ErrorKind {
   /** `errorItem` appends the detail. The wording can change, the error code must not. */
@@ -42,10 +41,6 @@ export const errorTable = {
     outcome: 'failed',
   },
   'service.failed': { sentence: 'The service could not store the event', outcome: 'failed' },
-  'plugin.unknown': {
-    sentence: 'There is no plugin target of this type',
-    outcome: 'published',
-  },
   'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid' },
   'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked' },
   'feed.unavailable': {
@@ -108,7 +103,7 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Lists the errors of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could be much
+ * Lists the errors or warnings of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could be much
  * larger than its event. If errors are left out, one more item tells how many. `noun`: what the items are, for that item.
  */
 export function createErrorList(noun = 'errors') {

@@ -9,8 +9,8 @@ export type Metrics = ReturnType<typeof createMetrics>
 /** The metrics of one node. Several nodes in one process have separate registries. */
 export function createMetrics() {
   const registry = new Registry()
-  /** Histograms of durations, for Prometheus alone: `snapshot` leaves out their many values. */
-  const histograms = new Registry()
+  /** Histograms of durations and counts by institution, for Prometheus alone: `snapshot` leaves out their many values. */
+  const numerous = new Registry()
   /** Values other than counts. The node reads most of them when Prometheus asks. */
   const gauges = new Registry()
   // Not at the first question of Prometheus: what the process did before would be missing in its counters.
@@ -40,9 +40,15 @@ export function createMetrics() {
     registry,
     gauges,
     /** How long recent events took, and how many clients got them. */
-    latency: createLatency({ histograms, exceeded: budgetExceeded }),
+    latency: createLatency({ histograms: numerous, exceeded: budgetExceeded }),
     ...createLabelledCounters(registry),
     eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
+    eventWarnings: new Counter({
+      name: 'hub_event_warnings_total',
+      help: 'Warnings about published events',
+      labelNames: ['institution', 'code'],
+      registers: [numerous],
+    }),
     subscriptionsDenied: counter('hub_subscriptions_denied_total', 'Topic filters answered with 0x80'),
     connections: gauge('hub_connections', 'Open MQTT connections'),
     budgetExceeded,
@@ -52,7 +58,7 @@ export function createMetrics() {
       name: 'hub_work_attempt_seconds',
       help: 'Time until a webhook or plugin target had answered',
       buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers: [histograms],
+      registers: [numerous],
     }),
     workDropped: counter('hub_work_dropped_total', 'Work lost to the limit of a queue'),
     queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
@@ -67,7 +73,7 @@ export function createMetrics() {
     },
 
     /** All metrics, including those of the process, in the text format of Prometheus. */
-    exposition: createExposition([registry, histograms, gauges, ofProcess]),
+    exposition: createExposition([registry, numerous, gauges, ofProcess]),
 
     /** Counters as plain numbers, for `hubctl status`: `{ "hub_events_total{outcome=published}": 3 }`. */
     async snapshot(): Promise<Record<string, number>> {

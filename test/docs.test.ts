@@ -6,9 +6,11 @@ import { createPrinter } from '../cli/print.ts'
 import { localCommands, programOptions } from '../cli/typed/program.ts'
 import { welcomeText } from '../cli/welcome.ts'
 import { loadConfig, sampleFeedPath, variableNames } from '../config/config.ts'
+import { hasGtinCheckDigit, hasIsniCheckDigit } from '../event/check-digit.ts'
 import { errorItem, errorTable } from '../event/error.ts'
 import { eventKinds } from '../event/kind.ts'
 import { eventSchemas } from '../event/schema.ts'
+import { warningsOf, warningTable } from '../event/warnings.ts'
 import { decide } from '../validator/decide.ts'
 import { differences } from '../validator/dialect.ts'
 import { parseFeed } from '../validator/feed/feed.ts'
@@ -71,19 +73,32 @@ test('error codes', async (t) => {
   for (const code of schemaCodes)
     t.not(errorItem(code, '.').message, errorItem('unknown.openapi.validation', '.').message)
   const rows = new Map(
-    [...publishers.matchAll(/^\| `([A-Za-z.]+)` \| (invalid|blocked|failed|published) \|/gm)].map(
+    [...publishers.matchAll(/^\| `([A-Za-z.]+)` \| (invalid|blocked|failed) \|/gm)].map(
       ([, code, outcome]) => [code, outcome],
     ),
   )
   t.same(sorted(rows.keys()), sorted([...Object.keys(errorTable), ...schemaCodes]))
   for (const [code, { outcome }] of Object.entries(errorTable)) t.equal(rows.get(code), outcome, code)
-  const families = [...new Set(Object.keys(errorTable).map((code) => code.split('.')[0]))].join('|')
+  const tables = [...Object.keys(errorTable), ...Object.keys(warningTable)]
+  const families = [...new Set(tables.map((code) => code.split('.')[0]))].join('|')
   const codes = found(
     all,
     new RegExp(`\`((?:${families})\\.[a-z.]+|[a-zA-Z]+\\.openapi\\.validation)\``, 'g'),
   )
   // Fields of `hubctl status` (`feed.items`) look like error codes, but are none.
-  for (const code of codes) if (!isStatusField(code)) t.ok(rows.has(code), `${code} exists`)
+  for (const code of codes)
+    if (!isStatusField(code)) t.ok(rows.has(code) || code in warningTable, `${code} exists`)
+})
+
+test('warnings', async (t) => {
+  const [, section = ''] = /^## Warnings$(.*?)^## /ms.exec(publishers) ?? []
+  const rows = section
+    .split('\n')
+    .filter((line) => line.startsWith('| `') && !line.startsWith('| `errorCode`'))
+  const expected = Object.entries(warningTable).map(([code, { sentence, example, remedy }]) => {
+    return `| \`${code}\` | ${sentence} | \`${JSON.stringify(example)}\` | ${remedy} |`
+  })
+  t.same(rows, expected)
 })
 
 test('the newer form of an event', async (t) => {
@@ -189,6 +204,10 @@ test('events of the examples would be published', async (t) => {
       index > newer,
       `${event.event}: ${warnings}`,
     )
+    if (decision.outcome !== 'published') continue
+    const { kind, time } = decision
+    const circumstances = { kind, time, receivedAt: time, pluginTargets: new Set<string>() }
+    t.same(warningsOf(decision.event, circumstances), [], 'its contents are right')
   }
   t.same(sorted(seen), sorted(eventKinds.map(({ name }) => name)), 'one of each kind')
 })
@@ -201,8 +220,9 @@ test('examples have ISNIs and UPCs with the right check digit', async (t) => {
   const isnis = found(texts, /"isni": "([^"]+)"/g)
   const upcs = found(texts, /"upc": "([^"]+)"/g)
   t.ok(isnis.size > 0 && upcs.size > 0)
-  for (const isni of isnis) t.ok(isIsni(isni), `${isni} is an ISNI (ISO 27729, ISO/IEC 7064 MOD 11-2)`)
-  for (const upc of upcs) t.ok(isGtin(upc), `${upc} is a UPC or EAN (GS1)`)
+  for (const isni of isnis)
+    t.ok(hasIsniCheckDigit(isni), `${isni} is an ISNI (ISO 27729, ISO/IEC 7064 MOD 11-2)`)
+  for (const upc of upcs) t.ok(hasGtinCheckDigit(upc), `${upc} is a UPC or EAN (GS1)`)
 })
 
 test('the README shows the commands that npm start prints', async (t) => {
@@ -230,21 +250,6 @@ test('files of the configuration example are accepted', async (t) => {
     t.ok(found(operators, /`(HUB_[A-Z_]+)`/g).has(variable), `${key} is a setting`)
   }
 })
-
-function isIsni(text: string): boolean {
-  if (!/^\d{15}[\dX]$/.test(text)) return false
-  const sum = [...text.slice(0, 15)].reduce((sum, digit) => (sum + Number(digit)) * 2, 0)
-  const check = (12 - (sum % 11)) % 11
-  return text.at(-1) === (check === 10 ? 'X' : String(check))
-}
-
-function isGtin(text: string): boolean {
-  if (!/^(\d{12}|\d{13})$/.test(text)) return false
-  const sum = [...text]
-    .reverse()
-    .reduce((sum, digit, index) => sum + Number(digit) * (index % 2 === 0 ? 1 : 3), 0)
-  return sum % 10 === 0
-}
 
 /** The shipped source files. Operators see only the log messages of these. */
 function productFiles(): string[] {

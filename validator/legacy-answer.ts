@@ -13,7 +13,7 @@ export type LegacyResult =
       statuses: { published: number; blocked: number; failed: number }
       /** Why the event was not published for some services. */
       errors: ErrorItem[]
-      /** Only in a dry run: services for which a real event would make the topic first. */
+      /** What is probably wrong with the event; in a dry run also services without a topic (`topicsToMake`). */
       warnings: ErrorItem[]
       /** The event with the fields that the hub added. In a dry run, its `id` is null. */
       event: Record<string, unknown>
@@ -24,22 +24,17 @@ export type LegacyResult =
   | { outcome: 'unavailable' }
 
 /** The answer to the publisher. `id`: the id of the event. */
-export function answer(event: HubEvent, judged: Judged, id: string): LegacyResult {
-  return { outcome: 'accepted', ...summaryOf(event, judged), warnings: [], event: shown(event, judged, id) }
+export function answer(event: HubEvent, judged: Judged, id: string, warnings: ErrorItem[]): LegacyResult {
+  return { outcome: 'accepted', ...summaryOf(event, judged), warnings, event: shown(event, judged, id) }
 }
 
 /**
  * The answer to a dry run. A livestream without a topic counts as it would when the event is repeated, because the first
  * real event only makes the topic.
  */
-export function answerDry(event: HubEvent, judged: Judged): LegacyResult {
-  const { withoutTopic } = judged
+export function answerDry(event: HubEvent, judged: Judged, warnings: ErrorItem[]): LegacyResult {
   const { statuses, errors } = summaryOf(event, judged)
   const { published, blocked, failed } = statuses
-  const warnings = judged.verdicts.flatMap((verdict, index) => {
-    const isWithout = withoutTopic.has(livestreamOf(verdict) ?? '')
-    return isWithout ? [{ ...topicWouldBeMade, path: `.services.${index}` }] : []
-  })
   return {
     outcome: 'accepted',
     statuses: { published: published + failed, blocked, failed: 0 },
@@ -47,6 +42,14 @@ export function answerDry(event: HubEvent, judged: Judged): LegacyResult {
     warnings,
     event: shown(event, judged, null),
   }
+}
+
+/** For the answer to a dry run: the services for which a real event would make the topic first. */
+export function topicsToMake({ verdicts, withoutTopic }: Judged): ErrorItem[] {
+  return verdicts.flatMap((verdict, index) => {
+    const isWithout = withoutTopic.has(livestreamOf(verdict) ?? '')
+    return isWithout ? [{ ...topicWouldBeMade, path: `.services.${index}` }] : []
+  })
 }
 
 const topicWouldBeMade = {

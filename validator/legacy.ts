@@ -1,19 +1,21 @@
 import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import type { HubEvent } from '../event/schema.ts'
+import { type Warning, warningsOf } from '../event/warnings.ts'
 import type { EventOutcome } from '../telemetry/labelled-counters.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Arrival } from './decide.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
-import { answer, answerDry, describeAnswer, type LegacyResult } from './legacy-answer.ts'
+import { answer, answerDry, describeAnswer, type LegacyResult, topicsToMake } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
-import type { Settlement } from './settlement.ts'
+import type { Settlement, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
 import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
+import { countWarnings } from './warning-counts.ts'
 
 /** A request that the hub has decided about, but has not stored yet. */
 type LegacyDecided = {
@@ -29,6 +31,7 @@ interface LegacyParts {
   former: Livestreams
   topics: Topics
   repetitions: Repetitions
+  work: Pick<WorkPlanner, 'pluginTargets'>
   /** Stores a decision, and sends its messages. Rejects as `createStoring` does. */
   store: (settlement: Settlement) => Promise<void>
   nextEventId: () => string
@@ -66,13 +69,14 @@ export function createLegacy(parts: LegacyParts) {
       let { judged } = decided
       if (request.dryRun) {
         metrics.events.inc({ outcome: 'dry-run' })
-        return answerDry(event, judged)
+        return answerDry(event, judged, warningsAbout(decided, judged, topicsToMake(judged)))
       }
+      const warnings = warningsAbout(decided, judged)
       let id = ''
       try {
         await decideWithRetries((isAgain) => {
           if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
-          const settlement = settlementOf(decided, judged, parts)
+          const settlement = settlementOf(decided, judged, warnings, parts)
           id = settlement.id
           return store(settlement)
         })
@@ -84,11 +88,23 @@ export function createLegacy(parts: LegacyParts) {
       }
       note(decided, judged)
       if (judged.withTopic.length > 0) {
+        countWarnings(warnings, request.institutionId, parts)
         const isLate = metrics.latency.finish(way, id, kind.name, decided.now)
         if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
       }
-      return answer(event, judged, id)
+      return answer(event, judged, id, warnings)
     },
+  }
+
+  /** None if all services are blocked: then the errors come first. */
+  function warningsAbout(
+    { event, kind, time, arrival }: LegacyDecided & Judgeable,
+    { ids }: Judged,
+    found: readonly ErrorItem[] = [],
+  ): Warning[] {
+    if (ids.size === 0) return []
+    const { pluginTargets } = parts.work
+    return warningsOf(event, { kind, time, receivedAt: arrival.at, pluginTargets }, found)
   }
 
   /** Stores the report of a refused event. If the store fails, the publisher still gets the answer. */
@@ -147,6 +163,7 @@ export function createLegacy(parts: LegacyParts) {
 function settlementOf(
   { request, arrival, now, way, event, kind, time }: LegacyDecided & Judgeable,
   judged: Judged,
+  warnings: Warning[],
   { topics, repetitions, nextEventId }: Pick<LegacyParts, 'topics' | 'repetitions' | 'nextEventId'>,
 ) {
   const { payload: source, institutionId } = request
@@ -166,7 +183,7 @@ function settlementOf(
   const outcome = isPublished ? 'published' : isBlockedInPart ? 'blocked' : 'failed'
   const of = isPublished ? { livestreams: [...withTopic] } : {}
   const refusedServices = isPublished ? completed.filter((service) => !services.includes(service)) : []
-  const described = describeAnswer(request, arrival, outcome, event, { errors, id, ...of })
+  const described = describeAnswer(request, arrival, outcome, event, { errors, warnings, id, ...of })
   const accepted = { event: stored, id, kind, payload, institutionId, livestreamIds: withTopic }
   return {
     id,

@@ -74,9 +74,7 @@ export interface Report {
   eventTime: string | null
   services: string[]
   errors: ErrorItem[]
-  /**
-   * What the hub could not do for a published event, for example use an unknown plugin target. Absent if it did all.
-   */
+  /** What is probably wrong with a published event (open.md §2, §3). Absent if there is nothing to say. */
   warnings?: ErrorItem[]
   receivedAt: string
   /** MQTT client id of the publisher, because everyone who may read the feedback gets the report; null over HTTPS. */

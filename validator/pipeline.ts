@@ -2,6 +2,7 @@ import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import type { Message } from '../event/message.ts'
 import type { HubEvent } from '../event/schema.ts'
+import { warningsOf } from '../event/warnings.ts'
 import type { Store } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
@@ -14,6 +15,7 @@ import { describeOutcome, feedbackMessages, type Report, radioMessages, type Sou
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
 import type { Accepted, Batch, FanOut, Settlement, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
+import { countWarnings } from './warning-counts.ts'
 
 export type Pipeline = ReturnType<typeof createPipeline>
 
@@ -242,14 +244,16 @@ function complete(
   }
   const livestreamIds = livestreamsOf(decision)
   const payload = Buffer.from(JSON.stringify(event))
-  const warnings = [...decision.warnings, ...('plugins' in event ? work.warnings(event) : [])]
+  const { kind, time } = decision
+  const circumstances = { kind, time, receivedAt: arrival.at, pluginTargets: work.pluginTargets }
+  const warnings = warningsOf(event, circumstances, decision.warnings)
   return {
     report: describeOutcome('published', event, {
       ...{ id, livestreams: livestreamIds, warnings, arrival, payload: received },
     }),
     messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: arrival.at }),
     source: { payload: received, value: event, creator: decision.creator },
-    accepted: { event, id, kind: decision.kind, payload, institutionId, livestreamIds },
+    accepted: { event, id, kind, payload, institutionId, livestreamIds },
   }
 }
 
@@ -257,13 +261,14 @@ function complete(
 function note(
   report: Report,
   { institutions, arrival, way }: Decided,
-  { log, metrics }: { log: Log; metrics: Metrics },
+  { feed, log, metrics }: { feed: FeedInUse; log: Log; metrics: Metrics },
 ): void {
   metrics.events.inc({ outcome: report.dryRun ? 'dry-run' : report.outcome })
   if (report.dryRun) return
   for (const { errorCode } of report.errors) metrics.eventErrors.inc({ code: errorCode })
   if (report.outcome === 'published') {
-    const { id, event } = report
+    const { id, event, warnings = [] } = report
+    for (const institution of institutions) countWarnings(warnings, institution, { feed, metrics })
     const isLate = metrics.latency.finish(way, id ?? '', event ?? '', arrival.at)
     if (isLate) log.warn({ id, event }, 'event took longer than 220 ms')
   } else if (institutions.length > 0) {

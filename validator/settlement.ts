@@ -1,4 +1,3 @@
-import type { ErrorItem } from '../event/error.ts'
 import type { EventKind } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import type { HubEvent } from '../event/schema.ts'
@@ -51,8 +50,8 @@ export interface WorkPlanner {
   withWebhooks: { has(livestreamId: string): boolean }
   /** Whether a plugin target gets events that do not name it. */
   isForAll: boolean
-  /** Warnings for the report of an event with `plugins`, such as an unknown plugin target. */
-  warnings(event: HubEvent): ErrorItem[]
+  /** The types of all plugin targets. */
+  pluginTargets: ReadonlySet<string>
   /** The changes that put the event into its queues, once into each. They belong in the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
 }

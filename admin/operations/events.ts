@@ -19,6 +19,8 @@ import {
 } from './results.ts'
 
 const errorItem = Type.Object({ path: string, message: string, errorCode: string })
+const warning = Type.Object({ ...errorItem.properties, startBehindMs: Type.Optional(integer) })
+const warnings = Type.Optional(Type.Array(warning))
 
 const row = {
   position: integer,
@@ -69,7 +71,7 @@ const delivery = Type.Object({
 const shown = Type.Object({
   ...row,
   published: orNull(recordOf(Type.Unknown())),
-  report: orNull(recordOf(Type.Unknown())),
+  report: orNull(Type.Object({ warnings }, { additionalProperties: true })),
   refused: orNull(
     Type.Object({
       bytes: integer,
@@ -119,7 +121,7 @@ const checked = Type.Object({
   eventTime: stringOrNull,
   services: texts,
   errors: Type.Array(errorItem),
-  warnings: Type.Optional(Type.Array(errorItem)),
+  warnings,
   receivedAt: instant,
   clientId: stringOrNull,
   payloadHash: string,

@@ -36,7 +36,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
     }),
     feed: { inUse: { feed } },
     former: { byId: new Map(), byExternalId: new Map(), likeExternalId: () => [] },
-    work: { withWebhooks: new Set(), isForAll: false, warnings: () => [], plan: () => [] },
+    work: { withWebhooks: new Set(), isForAll: false, pluginTargets: new Set(), plan: () => [] },
     store: { commit: async () => 0 },
     fanout: {
       prepare: (messages: readonly Message[]) => ({ messages, changes: [], underway() {} }),

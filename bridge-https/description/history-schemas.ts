@@ -7,6 +7,17 @@ import { history, keptEvent, report } from './examples.ts'
 
 const problem = Type.Object({ path: Type.String(), message: Type.String(), errorCode: Type.String() })
 
+/** A warning about an event, in feedback and over HTTPS (open.md §3). */
+export const warning = Type.Object({
+  ...problem.properties,
+  startBehindMs: Type.Optional(
+    Type.Integer({
+      description:
+        'Only of `start.clock`: milliseconds from `start` to the arrival of the event; negative if it lies ahead',
+    }),
+  ),
+})
+
 /** The payload of feedback (design.md §7). */
 export const Feedback = Type.Object(
   {
@@ -20,10 +31,10 @@ export const Feedback = Type.Object(
     services: Type.Array(Type.String()),
     errors: Type.Array(problem),
     warnings: Type.Optional(
-      Type.Array(problem, {
+      Type.Array(warning, {
         minItems: 1,
         description:
-          'What of a published event could not be done, or was completed, replaced or dropped; absent when there is nothing to say',
+          'What is probably wrong with a published event, or was completed, replaced or dropped; absent when there is nothing to say',
       }),
     ),
     receivedAt: Type.String({ format: 'date-time' }),

@@ -4,7 +4,7 @@ import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
-import { Feedback, KeptEvent, LivestreamEvents } from './history-schemas.ts'
+import { Feedback, KeptEvent, LivestreamEvents, warning } from './history-schemas.ts'
 import * as pageSchemas from './page-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
@@ -92,9 +92,10 @@ export const PublishAnswer = Type.Object(
       }),
     ),
     warnings: Type.Optional(
-      Type.Array(Type.Unsafe<Static<typeof ErrorItem>>({ $ref: 'ErrorItem' }), {
+      Type.Array(warning, {
         minItems: 1,
-        description: 'In a dry run: services for which a real event would make the topic first',
+        description:
+          'What is probably wrong with the event; in a dry run also services for which a real event would make the topic first. Absent when there is nothing to say.',
       }),
     ),
     dryRun: Type.Optional(

@@ -102,8 +102,12 @@ export function eventRoutes(parts: {
         }
         const { statuses, errors, warnings, event } = result
         const why = errors.length > 0 ? { errors: belowBody(errors) } : {}
-        const dry = dryRun ? { dryRun, ...(warnings.length > 0 && { warnings: belowBody(warnings) }) } : {}
-        return { status: 201, body: { statuses, ...why, ...dry, event: named(event), trace: null } }
+        const warned = warnings.length > 0 ? { warnings: belowBody(warnings) } : {}
+        const dry = dryRun ? { dryRun } : {}
+        return {
+          status: 201,
+          body: { statuses, ...why, ...warned, ...dry, event: named(event), trace: null },
+        }
       },
     },
   ]

@@ -1,4 +1,3 @@
-import { type ErrorItem, errorItem, pathOf, quote } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import type { EventKind } from '../../event/kind.ts'
 import type { HubEvent } from '../../event/schema.ts'
@@ -12,8 +11,6 @@ export interface PluginTarget {
   driver?: string
   [field: string]: unknown
 }
-
-const maxWarnings = 20
 
 /** A target that gets an event. `plugin`: see `PluginItem`. */
 interface Enabled {
@@ -44,28 +41,6 @@ export function enabledTargets(
 /** The name of the queue of a target: `plugins.dts` for type `dts`. */
 export function queueOf(type: string): string {
   return `plugins.${type}`
-}
-
-/**
- * Warnings about entries in `plugins` that name no configured target. At most `maxWarnings`: an event may have
- * thousands of entries.
- */
-export function unknownPlugins(event: HubEvent, targets: readonly PluginTarget[]): ErrorItem[] {
-  const entries = entriesOf(event)
-  if (entries.length === 0) return []
-  const known = new Set(targets.map(({ type }) => type))
-  const names = [...known].join(', ')
-  const expected = names === '' ? 'there are no targets here' : `expected one of ${names}`
-  const unknown: ErrorItem[] = []
-  for (const [index, { type, isDeactivated }] of entries.entries()) {
-    if (unknown.length === maxWarnings) break
-    if (isDeactivated === true || (typeof type === 'string' && known.has(type))) continue
-    const path = pathOf('plugins', index, 'type')
-    // An event may have entries without a type (service.md §2.6), so this only warns.
-    const said = type === undefined ? 'none' : quote(type)
-    unknown.push(errorItem('plugin.unknown', path, `${said}, ${expected}; skipped`))
-  }
-  return unknown
 }
 
 /** Whether targets with `autoEnable` get the event. They get only music that plays now. */

@@ -20,7 +20,6 @@ t.test('the error codes are those of design.md §7, with their outcomes', async 
     'feed.unavailable': 'blocked',
     'topic.created': 'failed',
     'service.failed': 'failed',
-    'plugin.unknown': 'published',
   })
 })
 

@@ -12,6 +12,7 @@ import { createTopics } from '../../validator/topics.ts'
 import { playing, serviceOf } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
+import { warningsCounted } from './warnings-counted.ts'
 
 const eventName = 'de.org.hub.v1.radio.track.playing'
 const institutionId = 'urn:org:institution:1'
@@ -34,6 +35,12 @@ async function startLegacy(t: Test, hasFeed = true) {
   const lines: Record<string, unknown>[] = []
   let failure: Error | undefined
   const topics = await createTopics(store)
+  const work = {
+    withWebhooks: new Set<string>(),
+    isForAll: false,
+    pluginTargets: new Set<string>(),
+    plan: () => [],
+  }
   const { decide, settle } = createLegacy({
     feed: { inUse: hasFeed ? { feed } : undefined },
     former: feedOf(item(9, 2)),
@@ -54,8 +61,9 @@ async function startLegacy(t: Test, hasFeed = true) {
         },
         takeBack: async () => {},
       },
-      work: { withWebhooks: new Set(), isForAll: false, warnings: () => [], plan: () => [] },
+      work,
     }),
+    work,
     nextEventId: () => String(ids++),
     clock: Date.now,
     log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
@@ -66,15 +74,17 @@ async function startLegacy(t: Test, hasFeed = true) {
     distributed,
     lines,
     counters: metrics.snapshot,
+    metrics,
     fail: (error: Error | undefined) => {
       failure = error
     },
     decide: decideNow,
     publish: (event: object) => settle(decideNow(event)),
+    dryRun: (event: object) => settle(decideNow(event, true)),
   }
 
-  function decideNow(event: object) {
-    const request = { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId }
+  function decideNow(event: object, dryRun = false) {
+    const request = { payload: Buffer.from(JSON.stringify(event)), eventName, institutionId, dryRun }
     return decide(request, { at: Date.now(), started: performance.now(), clientId: null })
   }
 }
@@ -151,6 +161,21 @@ t.test('what did not go out is explained, service by service', async (t) => {
     ],
   })
   t.same(Object(await publish(playing(one))).errors, [], 'nothing when all is well')
+})
+
+t.test('what is probably wrong is a warning, and counted once the event went out', async (t) => {
+  const { publish, dryRun, metrics } = await startLegacy(t)
+  const event = playing(one, { isrc: 'unknown' })
+  const warnings = [{ path: '.isrc', errorCode: 'isrc.form' }]
+  const dry = await dryRun(event)
+  t.match(dry, { warnings: [{ path: '.services.0', errorCode: 'topic.created' }, ...warnings] })
+  t.match(await publish(event), { statuses: { failed: 1 }, warnings })
+  t.same(await warningsCounted(metrics), [], 'it only made the topic')
+  t.match(await publish(event), { statuses: { published: 1 }, errors: [], warnings })
+  t.same(await warningsCounted(metrics), [[institutionId, 'isrc.form', 1]])
+  t.same(Object(await publish(playing(one))).warnings, [])
+  const blocked = await publish({ ...event, services: [service({ externalId: foreign.externalId })] })
+  t.match(blocked, { statuses: { blocked: 1 }, warnings: [] }, 'the errors come first')
 })
 
 t.test('a service that is named twice counts once', async (t) => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import pino from 'pino'
 import t from 'tap'
-import { type ErrorItem, errorItem } from '../../event/error.ts'
+import { errorItem } from '../../event/error.ts'
 import type { Message } from '../../event/message.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -12,6 +12,7 @@ import type { WorkPlanner } from '../../validator/settlement.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { control, data, playing, serviceOf } from '../events.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
+import { warningsCounted } from './warnings-counted.ts'
 
 const institutionId = 'urn:org:institution:1'
 const now = Date.parse('2026-01-31T12:00:00Z')
@@ -46,13 +47,13 @@ const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
 const nothingToDo: WorkPlanner = {
   withWebhooks: new Set(),
   isForAll: false,
-  warnings: () => [],
+  pluginTargets: new Set(),
   plan: () => [],
 }
 
 /** A pipeline that only notes the messages that it would distribute. */
-function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warnings?: ErrorItem[] } = {}) {
-  const { hasFeed = true, storeError, warnings = [] } = options
+function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) {
+  const { hasFeed = true, storeError } = options
   const feed = feedOf(item(1), item(2), item(3, 2))
   const distributed: { messages: readonly Message[]; alongside: readonly Change[] | undefined }[] = []
   const announced: Message[] = []
@@ -64,7 +65,7 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error; warning
     former: feedOf(item(9)),
     topics: everyTopicExists,
     repetitions: everythingIsNew,
-    work: { ...nothingToDo, warnings: () => warnings },
+    work: nothingToDo,
     store: {
       async commit() {
         if (storeError) throw storeError
@@ -305,12 +306,35 @@ t.test('what could not be stored has failed, and nothing claims otherwise', asyn
 })
 
 t.test('warnings belong to what was published', async (t) => {
-  const warnings = [errorItem('plugin.unknown', '.plugins.0.type')]
-  const event = { ...playing(one), plugins: [{ type: 'dts' }] }
-  t.strictSame((await startPipeline({ warnings }).submit(event)).warnings, warnings)
-  t.notOk('warnings' in (await startPipeline().submit(event)), 'there are none')
-  const failing = startPipeline({ warnings, storeError: new Error('disk full') })
+  const start = new Date(now - 60_000).toISOString()
+  const event = { ...playing(one, { start, isrc: 'unknown' }), plugins: [{ type: 'dts' }] }
+  const { pipeline, submit, distributed, metrics } = startPipeline()
+  const report = await submit(event)
+  t.match(report, {
+    outcome: 'published',
+    errors: [],
+    warnings: [
+      { path: '.start', errorCode: 'start.clock', startBehindMs: 60_000 },
+      { path: '.isrc', errorCode: 'isrc.form' },
+      { path: '.plugins.0.type', errorCode: 'plugin.unknown' },
+    ],
+  })
+  t.strictSame(bodyOf(distributed[0]?.messages[1]), { ...report }, 'the feedback has them')
+  await submit({ ...event, isrc: null })
+  pipeline.check({ payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] })
+  t.notOk(
+    'warnings' in (await submit(playing(one, { start: new Date(now).toISOString() }))),
+    'there are none',
+  )
+  t.notOk('warnings' in (await submit({ ...event, services: [serviceOf(foreign)] })), 'it is blocked')
+  const failing = startPipeline({ storeError: new Error('disk full') })
   t.notOk('warnings' in (await failing.submit(event)), 'it failed')
+  t.same(await warningsCounted(metrics), [
+    [institutionId, 'start.clock', 2],
+    [institutionId, 'isrc.form', 1],
+    [institutionId, 'plugin.unknown', 2],
+  ])
+  t.same(await warningsCounted(failing.metrics), [])
 })
 
 t.test('a refusal that could not be stored has failed as well', async (t) => {

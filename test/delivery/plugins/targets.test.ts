@@ -1,5 +1,5 @@
 import t from 'tap'
-import { enabledTargets, type PluginTarget, unknownPlugins } from '../../../delivery/plugins/targets.ts'
+import { enabledTargets, type PluginTarget } from '../../../delivery/plugins/targets.ts'
 import { kindByName } from '../../../event/kind.ts'
 import type { HubEvent } from '../../../event/schema.ts'
 import { control, data, playing, station } from '../../events.ts'
@@ -93,24 +93,4 @@ t.test('control and data enable by name only, and their lists are read with care
       t.same(enabled(kind, { ...event, plugins }), [], JSON.stringify(plugins))
     }
   }
-})
-
-t.test('unknown types are warned of, with their place', async (t) => {
-  const warn = (plugins: unknown, configured = targets) =>
-    unknownPlugins(track('music', plugins) as unknown as HubEvent, configured)
-  t.same(warn(undefined), [])
-  t.same(warn([{ type: 'dts' }, { type: 'manual', isDeactivated: true }]), [])
-  t.same(warn([{ type: 'other', isDeactivated: true }]), [], 'what is not wanted is not missed')
-  t.match(warn([{ type: 'dts' }, { type: 'other' }, { id: '1' }]), [
-    {
-      path: '.plugins.1.type',
-      errorCode: 'plugin.unknown',
-      message: /"other", expected one of dts, manual, silent; skipped/,
-    },
-    { path: '.plugins.2.type', errorCode: 'plugin.unknown', message: /: none, expected one of/ },
-  ])
-  t.match(warn([{ type: 'dts' }], []), [{ message: /there are no targets here/ }])
-  t.match(warn([null, { type: 'other' }]), [{ path: '.plugins.0.type' }, { path: '.plugins.1.type' }])
-  const many = warn(Array.from({ length: 30_000 }, (_, index) => ({ type: `unknown ${index}` })))
-  t.ok(JSON.stringify(many).length < 10_000, 'a report stays readable')
 })

@@ -446,6 +446,13 @@ t.test('of an event that came late it is said where it was not shown, and becaus
   )
 })
 
+t.test('of a published event it is said what is probably wrong with it', async (t) => {
+  const warnings = [{ path: '.isrc', message: 'no ISRC', errorCode: 'isrc.form' }]
+  const node = await startNode(t, { 'events.show': async () => ({ published: null, report: { warnings } }) })
+  const { stdout } = await node.hubctl(['events', 'show', '66'])
+  t.match(stdout, /^PATH +WARNING +MESSAGE\n\.isrc +isrc\.form +no ISRC$/m)
+})
+
 t.test('of a delivery it is said for which event it waits', async (t) => {
   const deliveries = [
     { queue: 'one', state: 'waiting', behind: '55', attempts: [] },
@@ -513,10 +520,11 @@ t.test('hostile values cannot play with the terminal', async (t) => {
 
 t.test('check sends the bytes of the file and tells what would happen', async (t) => {
   const errors = [{ path: '.start', message: 'must be a timestamp', errorCode: 'format.openapi.validation' }]
+  const warnings = [{ path: '.isrc', message: 'no ISRC', errorCode: 'isrc.form' }]
   const node = await startNode(t, {
     check: async ({ payload }) =>
       Buffer.from(String(payload), 'base64').toString() === '{"good":1}'
-        ? { outcome: 'published', services: ['urn:a'], errors: [] }
+        ? { outcome: 'published', services: ['urn:a'], errors: [], warnings }
         : { outcome: 'invalid', services: [], errors },
   })
   const good = join(node.dir, 'good.json')
@@ -524,7 +532,7 @@ t.test('check sends the bytes of the file and tells what would happen', async (t
   const published = await node.hubctl(['check', good, '--institution', A, '--class', 'data'])
   t.equal(published.code, 0)
   t.match(published.stdout, /^outcome +published$/m)
-  t.match(published.stdout, /^No errors\.$/m)
+  t.match(published.stdout, /^No errors\.\n\nPATH +WARNING +MESSAGE\n\.isrc +isrc\.form +no ISRC$/m)
   t.match(node.asked.pop()?.args, { institution: A, class: 'data' })
 
   const invalid = await node.hubctl(['check', '-', '--institution', A], { stdin: '{"bad":1}' })

@@ -45,6 +45,7 @@ export function DryRun() {
             row={{ outcome: checked.value.outcome, errors: checked.value.errors ?? [], dryRun: true }}
           />
           <Errors errors={checked.value.errors ?? []} />
+          <Errors errors={checked.value.warnings ?? []} of="Warnings" />
         </div>
       )}
     </details>

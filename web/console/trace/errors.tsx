@@ -2,12 +2,18 @@ import type { EventError } from '../../../admin/operations/events.ts'
 import { withNames } from '../names.ts'
 import { Table } from '../parts/table.tsx'
 
-/** Why an event was not published, or not for all of its livestreams. */
-export function Errors({ errors }: { errors: readonly EventError[] }) {
+/** Why an event was not published, or not for all of its livestreams; or what is probably wrong with it. */
+export function Errors({
+  errors,
+  of = 'Errors',
+}: {
+  errors: readonly EventError[]
+  of?: 'Errors' | 'Warnings'
+}) {
   if (errors.length === 0) return null
   return (
     <Table
-      caption="Errors of the event"
+      caption={`${of} of the event`}
       rows={errors}
       keyOf={({ path, errorCode, message }) => `${path} ${errorCode} ${message}`}
       empty=""

@@ -28,6 +28,7 @@ export function EventPage({ id }: { id: string }) {
 
 function Shown({ event }: { event: ShownEvent }) {
   const { errors, stages, refused, topics, deliveries, published, report } = event
+  const { warnings = [] } = report ?? {}
   const called = [event.title ?? event.name ?? kindOf(event.event), event.artist].filter(Boolean).join(' – ')
   return (
     <>
@@ -69,6 +70,12 @@ function Shown({ event }: { event: ShownEvent }) {
         <section class="panel">
           <h2>Why</h2>
           <Errors errors={errors} />
+        </section>
+      )}
+      {warnings.length > 0 && (
+        <section class="panel">
+          <h2>Warnings</h2>
+          <Errors errors={warnings} of="Warnings" />
         </section>
       )}
       {event.outcome === 'published' && !event.dryRun && (

@@ -1,0 +1,89 @@
+import t from 'tap'
+import { isWronglyDecoded } from '../../event/wrong-encoding.ts'
+
+/* Right texts that do not warn are in `test/event/warnings.test.ts`. */
+
+/** `text` as those see it who read its UTF-8 in another encoding. */
+const misread = {
+  'Latin-1': (text: string) => Buffer.from(text).toString('latin1'),
+  'Windows-1252': (text: string) => new TextDecoder('windows-1252').decode(Buffer.from(text)),
+}
+
+const texts = [
+  ...['Küste', 'Björk', 'Motörhead', 'KÖLN', 'BJÖRK', 'MÜLLER', 'Österreich', 'Ärzte', 'ÄÄNI', 'Straße', 'Ö'],
+  ...['Åsa', 'Ålesund', 'Ærø', 'BLÅ', 'Ørsted', 'Sigur Rós', 'Ásgeir', 'Þú', 'Ðe'],
+  ...[
+    'Noël',
+    'NOËL',
+    'François',
+    'Beyoncé',
+    'BEYONCÉ',
+    'à la',
+    'voilà !',
+    'Où',
+    'Île',
+    'Château',
+    'Cœur',
+    'Zoé',
+  ],
+  ...[
+    'María',
+    'Ñandú',
+    'España',
+    'ESPAÑA',
+    'MANHÃ',
+    'São João',
+    'Coração',
+    'ÓSCAR',
+    'Perché',
+    'Però',
+    'Così',
+  ],
+  ...[
+    'Łódź',
+    'Zażółć',
+    'Świat',
+    'Żółć',
+    'mądry',
+    'męka',
+    'końca',
+    'Dvořák',
+    'Čech',
+    'Škvorecký',
+    'děti',
+    'Božena',
+  ],
+  ...['İstanbul', 'Işık', 'Ağır', 'Ştefan', 'Erdős', 'tűz', 'Rīga', 'Ķekava', 'Žemaitė', 'Đorđe', 'Ćiro'],
+  ...[
+    'It’s',
+    '“right”',
+    '„Gans“',
+    'Ebbe – Flut',
+    'Ebbe…',
+    '5 €',
+    '♪ Lied',
+    'Hub™',
+    '«oui»',
+    '5°',
+    '© Mira',
+    '½',
+  ],
+  ...['Москва', 'Αθήνα', 'שלום', 'فيروز', '日本語', '한국어', '🎵'],
+]
+
+for (const [encoding, read] of Object.entries(misread)) {
+  t.test(`UTF-8 that was read as ${encoding} is recognised`, async (t) => {
+    for (const text of texts) t.ok(isWronglyDecoded(read(text)), `${text}: ${read(text)}`)
+    for (const text of texts) t.notOk(isWronglyDecoded(text), text)
+  })
+}
+
+t.test('so is what was read wrongly twice, and what lost characters', async (t) => {
+  const read = misread['Windows-1252']
+  t.ok(isWronglyDecoded(read(read('Küste'))))
+  t.ok(isWronglyDecoded(Buffer.from('Küste', 'latin1').toString('utf8')))
+})
+
+t.test('it need not be the whole text', async (t) => {
+  t.ok(isWronglyDecoded(`Müller – ${misread['Latin-1']('François')}`))
+})
