@@ -109,3 +109,32 @@ function setTimes(text: string, now: number): string {
 function count(text: string, index: number): string {
   return text.replaceAll('{{i}}', String(index))
 }
+
+/** An event in a shape that this field sends, and what becomes of it in each form and at each door. */
+export interface DialectSample {
+  file: string
+  why: string
+  /** Who sends this shape. */
+  origin: string
+  institution: string
+  sent: Record<string, unknown>
+  /** Over MQTT, with `HUB_DIALECTS=all`. */
+  all: Becomes
+  /** Over MQTT, with `HUB_DIALECTS=document`. */
+  document: Becomes
+  /** Over HTTPS, with either. */
+  https: Becomes
+}
+
+/** The published event without the ids that the hub gives, or the errors of a refused one. */
+export type Becomes =
+  | { becomes: 'as sent' | Record<string, unknown>; warnings?: { path: string; errorCode: string }[] }
+  | { errors: { path: string; errorCode: string }[] }
+
+/** Reads the samples of both forms of an event. Their times are relative to `now`. */
+export function loadDialects(now: number): DialectSample[] {
+  const folder = projectFile('test/samples/dialects')
+  return readdirSync(folder)
+    .sort()
+    .map((file) => ({ file, ...JSON.parse(setTimes(readFileSync(join(folder, file), 'utf8'), now)) }))
+}
