@@ -204,7 +204,8 @@ function opened({ inUse, lastGood }: Pick<Examination, 'inUse' | 'lastGood'>): {
 /** JSON as all values of the store; the livestreams compressed, because each change of a feed stores all of them. */
 function stored(livestreams: readonly Livestream[], about?: AboutFeed): Uint8Array {
   const items = deflateRawSync(JSON.stringify(livestreams), { level: 1 }).toString('base64')
-  return Buffer.from(JSON.stringify({ ...about, items }))
+  // Not `Buffer.from`: the bytes are handed over to the thread of events, and must share no memory with others.
+  return new TextEncoder().encode(JSON.stringify({ ...about, items }))
 }
 
 function unstored(items: unknown): Former[] {

@@ -70,8 +70,8 @@ export async function openStoredFeeds(of: {
     return { put: checkedPrefix + keyOf(checked.source), value: JSON.stringify(checked) }
   }
   const putFeed = (stored: GoodFeed['stored'], ofSource = source): Change[] => [
-    { put: goodPrefix + keyOf(ofSource), value: Buffer.from(stored.feed) },
-    { put: formerKey, value: Buffer.from(stored.former) },
+    { put: goodPrefix + keyOf(ofSource), value: bufferOf(stored.feed) },
+    { put: formerKey, value: bufferOf(stored.former) },
   ]
   if (all.size === 0) await bringOver()
   await forget()
@@ -151,6 +151,11 @@ export async function openStoredFeeds(of: {
     await store.commit(gone.flatMap((name) => [{ del: checkedPrefix + name }, { del: goodPrefix + name }]))
     for (const name of gone) all.delete(name)
   }
+}
+
+/** The same bytes, not copied. */
+function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength)
 }
 
 /** Says of which stored value an error is. */

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { compare, examine, restoreEarlier, restoreFeed, restoreFormer } from './examine.ts'
+import { compare, examine, type GoodFeed, restoreEarlier, restoreFeed, restoreFormer } from './examine.ts'
 
 /* The thread that does what takes long with feeds (`beside.ts`): one task after the other. It keeps nothing. */
 
@@ -13,7 +13,17 @@ export interface Task {
 
 export type Answer = { result: unknown } | { error: unknown }
 
-parentPort?.on('message', (task: Task) => parentPort?.postMessage(answer(task)))
+parentPort?.on('message', (task: Task) => {
+  const answered = answer(task)
+  parentPort?.postMessage(answered, memoryOf(answered))
+})
+
+/** What the store is to keep is handed over: a copy of megabytes would take the thread of events milliseconds. */
+function memoryOf(answered: Answer): ArrayBuffer[] {
+  const good = 'result' in answered ? Object(answered.result).good : undefined
+  const { feed, former }: Partial<GoodFeed['stored']> = good?.stored ?? {}
+  return [feed, former].flatMap((bytes) => (bytes?.buffer instanceof ArrayBuffer ? [bytes.buffer] : []))
+}
 
 function answer({ name, input }: Task): Answer {
   try {
