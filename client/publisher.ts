@@ -1,6 +1,8 @@
 import type { MqttClient } from 'mqtt'
 import { keepConnected, newClientId } from './connection.ts'
 import { ClientError } from './errors.ts'
+import type { HubEvent } from './events.ts'
+import { isRecord } from './kind.ts'
 import type { Outbox } from './outbox.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, readReport } from './report.ts'
@@ -30,6 +32,9 @@ export interface Unknown {
   outcome: 'unknown'
   acknowledged: true
 }
+
+/** An event in the form of the schemas, or in one that only the hub knows. */
+export type Publishable = HubEvent | Record<string, unknown>
 
 /** An event of an earlier process that was still in the outbox, and what becomes of it now. */
 export interface Restored {
@@ -152,7 +157,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     },
   )
 
-  function submit(event: object, dryRun: boolean): Promise<Report | Unknown> {
+  function submit(event: Publishable, dryRun: boolean): Promise<Report | Unknown> {
     return new Promise((resolve, reject) => {
       if (closing) throw new ClientError('closed')
       if (refusal && (dryRun || !outbox)) throw refusal
@@ -344,9 +349,9 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
      * Sends an event. Resolves with its report when the hub has published it; `warnings` says what is probably wrong.
      * Rejects with `EventRefused`, or with a `ClientError`.
      */
-    publish: (event: object) => submit(event, false),
+    publish: (event: Publishable) => submit(event, false),
     /** Asks the hub what it would do with an event. Resolves and rejects like `publish`; nothing is published. */
-    check: (event: object) => submit(event, true),
+    check: (event: Publishable) => submit(event, true),
     /** The events that were in the outbox at the beginning. */
     restored: restored as readonly Restored[],
     /**
@@ -380,9 +385,8 @@ const isTooOld = ({ since }: Item) => performance.now() - since > longestWaitMs
 const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : hash)
 
 /** The payload of an event. Throws `ClientError` or, where the hub would, `EventRefused`. */
-function writeEvent(event: object): string {
-  if (typeof event !== 'object' || event === null || Array.isArray(event))
-    throw new ClientError('event.unreadable')
+function writeEvent(event: Publishable): string {
+  if (!isRecord(event)) throw new ClientError('event.unreadable')
   let payload: string | undefined
   try {
     payload = JSON.stringify(event)

@@ -1,3 +1,4 @@
+import { isRecord } from './kind.ts'
 import type { Remark } from './refusal.ts'
 
 /** What the hub says about one event (docs/publishers.md, "Feedback"). */
@@ -39,8 +40,8 @@ const decoder = new TextDecoder()
 const outcomes: readonly unknown[] = ['published', 'blocked', 'invalid', 'failed']
 
 function isReport(value: unknown): value is Report {
-  if (typeof value !== 'object' || value === null) return false
-  const { outcome, payloadHash, errors, warnings = [] } = value as Partial<Report>
+  if (!isRecord(value)) return false
+  const { outcome, payloadHash, errors, warnings = [] } = value
   return (
     outcomes.includes(outcome) &&
     typeof payloadHash === 'string' &&
@@ -50,5 +51,5 @@ function isReport(value: unknown): value is Report {
 }
 
 function areRemarks(value: unknown): value is Remark[] {
-  return Array.isArray(value) && value.every((item) => typeof item === 'object' && item !== null)
+  return Array.isArray(value) && value.every(isRecord)
 }

@@ -1,3 +1,6 @@
+import { parseInstant } from './instant.ts'
+import { isRecord, type Kind, kindOf } from './kind.ts'
+
 /** How long an event is worth sending, milliseconds. The hub knows a repeated event again for an hour. */
 export const longestWaitMs = 55 * 60_000
 
@@ -15,29 +18,31 @@ export interface Sendable {
  * `now`: milliseconds since the epoch, by the clock that wrote the events.
  */
 export function notWorthSending<Item extends Sendable>(items: readonly Item[], now: number): Item[] {
-  /** The newest time of the events behind, by name and livestream. */
+  /** The newest time of the events behind, by kind and livestream. */
   const behind = new Map<string, number>()
   return items.toReversed().filter((item) => {
-    const { event, services, start, validUntil } = read(item.payload)
-    if (event === 'de.org.hub.v1.radio.control')
-      return !item.isAcknowledged && Date.parse(`${validUntil}`) <= now
-    const time = Date.parse(`${start}`)
-    const isTrack = typeof event === 'string' && event.startsWith('de.org.hub.v1.radio.track.')
-    if (!isTrack || Number.isNaN(time) || !Array.isArray(services) || services.length === 0) return false
-    const livestreams = services.map((service) => keyOf(event, service))
+    const event: unknown = JSON.parse(item.payload)
+    const kind = kindOf(event)
+    if (!isRecord(event) || kind === undefined || kind === 'data') return false
+    if (kind === 'control') return !item.isAcknowledged && timeOf(event.validUntil) <= now
+    const time = timeOf(event.start)
+    const services = Array.isArray(event.services) ? event.services : []
+    // What cannot be judged here is sent, and the hub decides.
+    if (time === Number.POSITIVE_INFINITY || services.length === 0) return false
+    const livestreams = services.map((service) => keyOf(kind, service))
     const isOutrun = livestreams.every((key) => time <= (behind.get(key) ?? Number.NEGATIVE_INFINITY))
     for (const key of livestreams) behind.set(key, Math.max(time, behind.get(key) ?? time))
     return isOutrun && !item.isAcknowledged
   })
 }
 
-function read(payload: string): Record<string, unknown> {
-  const value: unknown = JSON.parse(payload)
-  return typeof value === 'object' && value !== null ? { ...value } : {}
+/** Milliseconds since the epoch. Infinite where the hub must judge. */
+function timeOf(text: unknown): number {
+  return (typeof text === 'string' ? parseInstant(text) : undefined) ?? Number.POSITIVE_INFINITY
 }
 
 /** Services that name their livestream in different ways count as different: then the event is sent. */
-function keyOf(event: string, service: unknown): string {
+function keyOf(kind: Kind, service: unknown): string {
   const { id, externalId, publisherId } = Object(service)
-  return JSON.stringify([event, id, externalId, publisherId])
+  return JSON.stringify([kind, id, externalId, publisherId])
 }

@@ -1,0 +1,254 @@
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { type ClientError, connectPublisher, type PublisherOptions } from '../../client/node.ts'
+import { control, institutions, playing, station } from '../events.ts'
+import { temporaryDirectory } from '../start-hub.ts'
+import { openScriptedBroker, type Turn } from './scripted-broker.ts'
+
+const [own = ''] = institutions
+
+t.test('an event whose PUBACK is lost is sent again, and reported once', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, connection, report, proceed, cut }) => {
+    if (packet.cmd !== 'publish' || connection > 1) return proceed()
+    report(packet)
+    cut()
+  })
+  const publisher = open(t, broker)
+  t.match(await publisher.publish(playing(station())), { outcome: 'published' })
+  t.equal(broker.published.length, 2)
+  t.same(broker.published[0]?.payload, broker.published[1]?.payload, 'unchanged')
+})
+
+t.test('an event that is published while there is no connection goes out when there is one', async (t) => {
+  let problems = 0
+  const broker = await openScriptedBroker(t, ({ connection, proceed, cut }) =>
+    connection > 1 ? proceed() : cut(),
+  )
+  const publisher = open(t, broker, {
+    onProblem: ({ code }) => {
+      t.equal(code, 'connection.lost')
+      problems++
+    },
+  })
+  t.match(await publisher.publish(playing(station())), { outcome: 'published' })
+  t.equal(problems, 1, 'and the outage is told')
+})
+
+for (const returnCode of [1, 2, 3] as const) {
+  t.test(`CONNACK ${returnCode} is tried again, after a pause`, async (t) => {
+    const ids: string[] = []
+    const broker = await openScriptedBroker(t, ({ packet, connection, send, proceed }) => {
+      if (packet.cmd === 'connect') ids.push(packet.clientId)
+      if (connection > 1) proceed()
+      else send({ cmd: 'connack', returnCode, sessionPresent: false })
+    })
+    const publisher = open(t, broker)
+    t.match(await publisher.publish(playing(station())), { outcome: 'published' })
+    t.equal(new Set(ids).size, returnCode === 2 ? 2 : 1, 'CONNACK 2 asks for another client id')
+  })
+}
+
+t.test('an acknowledged event without a report is sent once more, unchanged', async (t) => {
+  let publishes = 0
+  const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    if (packet.cmd !== 'publish' || ++publishes > 1) return proceed()
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const publisher = open(t, broker, { reportTimeout: 20 })
+  t.match(await publisher.publish(playing(station())), { outcome: 'published', id: '7261' })
+  t.equal(broker.published.length, 2)
+  t.same(broker.published[0]?.payload, broker.published[1]?.payload)
+})
+
+t.test('when no report comes at all, the outcome is unknown, but acknowledged', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const publisher = open(t, broker, { reportTimeout: 20 })
+  t.same(await publisher.publish(playing(station())), { outcome: 'unknown', acknowledged: true })
+  t.equal(broker.published.length, 2)
+})
+
+t.test('the time-out begins with the PUBACK, however late that is', async (t) => {
+  let late: (() => void) | undefined
+  const broker = await openScriptedBroker(t, ({ packet, proceed }) => {
+    if (packet.cmd === 'publish' && packet.topic === `inbox/${own}`) late = proceed
+    else proceed()
+  })
+  const publisher = open(t, broker, { reportTimeout: 1 })
+  const published = publisher.publish(playing(station()))
+  await broker.count(1)
+  // Many turns of the event loop, each longer than the time-out.
+  for (let turn = 0; turn < 20; turn++) await publisher.check(control(station()))
+  t.equal(broker.published.filter(({ topic }) => topic === `inbox/${own}`).length, 1)
+  late?.()
+  t.match(await published, { outcome: 'published' })
+})
+
+t.test('a report of another client, or of another event, settles nothing', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    report(packet, { clientId: 'another-studio', outcome: 'blocked' })
+    report(packet, { clientId: null, outcome: 'blocked' })
+    report(packet, { payloadHash: '0000000000000000', outcome: 'blocked' })
+    report(packet, { dryRun: true, outcome: 'blocked' })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+    report(packet)
+  })
+  t.match(await open(t, broker).publish(playing(station())), { outcome: 'published' })
+})
+
+t.test('an older hub names no client: then hash and dry run decide', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    report(packet, { clientId: undefined })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  t.match(await open(t, broker).publish(playing(station())), { outcome: 'published' })
+})
+
+t.test('what is no report is ignored', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, send, report, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    for (const payload of ['', 'no JSON', '\0'.repeat(1000), 'null', '{"outcome":"published"}']) {
+      send({ cmd: 'publish', topic: `feedback/${own}`, payload, qos: 0, dup: false, retain: false })
+    }
+    report(packet, { errors: 'none' })
+    proceed()
+  })
+  t.match(await open(t, broker).publish(playing(station())), { outcome: 'published', errors: [] })
+})
+
+t.test('a report that comes again after a lost connection settles no equal event', async (t) => {
+  let first: Turn['packet'] | undefined
+  const broker = await openScriptedBroker(t, ({ packet, connection, report, proceed }) => {
+    if (packet.cmd === 'publish') first ??= packet
+    if (packet.cmd === 'publish' && connection === 2 && first?.cmd === 'publish') {
+      report(first, { id: 'again' }, true)
+      report(packet, { id: 'own' })
+    }
+    proceed()
+  })
+  const publisher = open(t, broker)
+  const event = playing(station())
+  t.match(await publisher.publish(event), { id: '7261' })
+  broker.cut()
+  t.match(await publisher.publish(event), { id: 'own' })
+})
+
+t.test('each of two equal events gets one report, in their order', async (t) => {
+  let publishes = 0
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    publishes++
+    report(packet, { id: `${publishes}` })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const publisher = open(t, broker)
+  const event = playing(station())
+  t.match(await Promise.all([publisher.publish(event), publisher.publish(event)]), [{ id: '1' }, { id: '2' }])
+})
+
+t.test('at most 500 publishes are without a report, and the others follow', async (t) => {
+  const held: (() => void)[] = []
+  const broker = await openScriptedBroker(t, ({ packet, proceed }) => {
+    if (packet.cmd === 'publish' && packet.topic === `inbox/${own}`) held.push(proceed)
+    else proceed()
+  })
+  const publisher = open(t, broker)
+  const events = Array.from({ length: 501 }, (_, count) => playing(station(), { playlistItemId: `${count}` }))
+  const all = Promise.all(events.map((event) => publisher.publish(event)))
+  await broker.count(500)
+  t.equal(held.length, 500)
+  held.shift()?.()
+  await broker.count(501)
+  for (const proceed of held) proceed()
+  t.equal((await all).length, 501)
+})
+
+t.test('with an outbox, what an ended process has left goes out, with its client id', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  const ids = new Set<string>()
+  let isDeaf = true
+  const broker = await openScriptedBroker(t, ({ packet, clientId, proceed }) => {
+    if (packet.cmd === 'connect') {
+      ids.add(clientId)
+      t.equal(packet.clean, false)
+    }
+    if (packet.cmd !== 'publish' || !isDeaf) proceed()
+  })
+  const first = open(t, broker, { outbox })
+  const event = control(station())
+  const lost = first.publish(event).catch((error: ClientError) => error.code)
+  await broker.count(1)
+  t.same(await first.close(0), { unsettled: [event] })
+  t.equal(await lost, 'closed')
+  isDeaf = false
+  const second = open(t, broker, { outbox })
+  t.same(
+    second.restored.map(({ event }) => event),
+    [event],
+  )
+  t.match(await second.restored[0]?.result, { outcome: 'published' })
+  t.equal(ids.size, 1)
+  await second.close()
+  t.same(open(t, broker, { outbox }).restored, [], 'and is not kept any longer')
+})
+
+t.test('with an outbox, what is not worth sending any more is superseded', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  let isOpen = false
+  const broker = await openScriptedBroker(t, ({ proceed, cut }) => (isOpen ? proceed() : cut()))
+  const publisher = open(t, broker, { outbox })
+  const at = (ms: number) => new Date(Date.now() + ms).toISOString()
+  const results = Promise.allSettled([
+    publisher.publish(playing(station(), { start: at(-60_000) })),
+    publisher.publish(control(station(), { validUntil: at(-1) })),
+    publisher.publish(playing(station(), { start: at(0) })),
+    publisher.publish(control(station())),
+  ])
+  isOpen = true
+  t.match(await results, [
+    { reason: { code: 'superseded' } },
+    { reason: { code: 'superseded' } },
+    { value: { outcome: 'published' } },
+    { value: { outcome: 'published' } },
+  ])
+  t.equal(broker.published.length, 2)
+})
+
+t.test('with an outbox, a refused log-in rejects at once, and the event stays in it', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  let returnCode: 0 | 4 = 4
+  const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    if (packet.cmd === 'connect' && returnCode === 4)
+      send({ cmd: 'connack', returnCode, sessionPresent: false })
+    else proceed()
+  })
+  const first = open(t, broker, { outbox })
+  const event = control(station())
+  await t.rejects(first.publish(event), { code: 'login.refused' })
+  await t.rejects(first.publish(event), { code: 'login.refused' })
+  await first.close()
+  returnCode = 0
+  const second = open(t, broker, { outbox })
+  t.match(await Promise.all(second.restored.map(({ result }) => result)), [{ id: '7261' }, { id: '7261' }])
+})
+
+function open(
+  t: Test,
+  { url, ca }: Awaited<ReturnType<typeof openScriptedBroker>>,
+  options: Partial<PublisherOptions> = {},
+) {
+  const publisher = connectPublisher({
+    url,
+    ca,
+    username: 'pub-test',
+    password: 'secret',
+    institution: own,
+    ...options,
+  })
+  t.teardown(() => publisher.close(0))
+  return publisher
+}
