@@ -1,17 +1,29 @@
-import { request } from 'node:https'
-import { answerOf, fetchHttp, type Http, maxAnswerBytes, patienceMs } from './http.ts'
+import { Agent, request } from 'node:https'
+import {
+  answerOf,
+  type Carried,
+  fetchHttp,
+  type Http,
+  headersOf,
+  maxAnswerBytes,
+  patienceMs,
+} from './http.ts'
 
 /** Asks a hub whose certificate `ca` (PEM) vouches for. Without `ca`: the CAs of the system. */
 export function httpTrusting(ca: string | undefined): Http {
   // `fetch` of Node.js takes no CA.
-  return ca === undefined ? fetchHttp : (method, url) => ask(method, url, ca)
+  if (ca === undefined) return fetchHttp
+  // Its idle connections keep no process alive.
+  const agent = new Agent({ keepAlive: true, ca })
+  return (method, url, carried = {}) => ask(method, url, carried, agent)
 }
 
-function ask(method: string, url: string, ca: string): ReturnType<Http> {
+function ask(method: string, url: string, carried: Carried, agent: Agent): ReturnType<Http> {
   return new Promise((resolve, reject) => {
-    const headers = { accept: 'application/json', 'content-length': 0 }
+    const { body = '' } = carried
+    const headers = { ...headersOf(carried), 'content-length': Buffer.byteLength(body) }
     const signal = AbortSignal.timeout(patienceMs)
-    const sent = request(url, { method, headers, ca, signal, agent: false }, (response) => {
+    const sent = request(url, { method, headers, signal, agent }, (response) => {
       const chunks: Buffer[] = []
       let bytes = 0
       response.on('data', (chunk: Buffer) => {
@@ -26,6 +38,6 @@ function ask(method: string, url: string, ca: string): ReturnType<Http> {
       })
     })
     sent.on('error', reject)
-    sent.end()
+    sent.end(body)
   })
 }

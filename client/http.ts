@@ -7,17 +7,24 @@ export interface HttpAnswer {
   date: number | undefined
 }
 
+/** What a request carries. `body`: JSON; `token`: goes into the header `Authorization`. */
+export interface Carried {
+  body?: string
+  token?: string
+}
+
 /** Asks a hub. Rejects if there is no answer within 15 seconds, or if the answer is longer than a megabyte. */
-export type Http = (method: 'GET' | 'POST', url: string) => Promise<HttpAnswer>
+export type Http = (method: 'GET' | 'POST', url: string, carried?: Carried) => Promise<HttpAnswer>
 
 export const patienceMs = 15_000
 export const maxAnswerBytes = 1_000_000
 
 /** Asks with `fetch`, as browsers do, and Node.js where no CA of its own is needed. */
-export const fetchHttp: Http = async (method, url) => {
+export const fetchHttp: Http = async (method, url, carried = {}) => {
   const response = await fetch(url, {
     method,
-    headers: { accept: 'application/json' },
+    headers: headersOf(carried),
+    ...(carried.body !== undefined && { body: carried.body }),
     signal: AbortSignal.timeout(patienceMs),
     redirect: 'error',
   })
@@ -32,6 +39,14 @@ export const fetchHttp: Http = async (method, url) => {
     chunks.push(value)
   }
   return answerOf(response.status, await new Blob(chunks).text(), (name) => response.headers.get(name))
+}
+
+export function headersOf({ body, token }: Carried): Record<string, string> {
+  return {
+    accept: 'application/json',
+    ...(body !== undefined && { 'content-type': 'application/json' }),
+    ...(token !== undefined && { authorization: `Bearer ${token}` }),
+  }
 }
 
 export function answerOf(

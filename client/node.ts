@@ -1,4 +1,4 @@
 /** The library as Node loads it: all that browsers have, and what needs files. */
 export * from './browser.ts'
-export { connectPublisher } from './publisher-node.ts'
+export { connectPublisher, createHttpsPublisher } from './publisher-node.ts'
 export { connectSubscriber } from './subscriber-node.ts'

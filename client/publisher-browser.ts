@@ -1,4 +1,10 @@
 import { ClientError } from './errors.ts'
+import { fetchHttp } from './http.ts'
+import {
+  createPublisherOverHttps,
+  type HttpsPublisher,
+  type HttpsPublisherOptions,
+} from './https-publisher.ts'
 import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
 
 /**
@@ -11,6 +17,15 @@ export function connectPublisher(options: PublisherOptions): Publisher {
     readCa: () => unsupported('ca'),
     openOutbox: () => unsupported('outbox'),
   })
+}
+
+/**
+ * Makes a publisher over HTTPS, for pages of the hub's own origin. Throws `ClientError` for a wrong option, and for `ca`,
+ * which needs files.
+ */
+export function createHttpsPublisher(options: HttpsPublisherOptions): HttpsPublisher {
+  if (options.ca !== undefined) unsupported('ca')
+  return createPublisherOverHttps(options, fetchHttp)
 }
 
 function createHash(): (text: string) => Promise<string> {

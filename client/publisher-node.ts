@@ -1,4 +1,10 @@
 import { hash } from 'node:crypto'
+import { httpTrusting } from './http-node.ts'
+import {
+  createPublisherOverHttps,
+  type HttpsPublisher,
+  type HttpsPublisherOptions,
+} from './https-publisher.ts'
 import { openOutbox } from './outbox.ts'
 import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
 import { readCa } from './read-ca.ts'
@@ -12,3 +18,9 @@ export function connectPublisher(options: PublisherOptions): Publisher {
 }
 
 const hashOf = (text: string) => hash('sha256', text, 'hex').slice(0, 16)
+
+/** Makes a publisher over HTTPS, for those who cannot use MQTT. Throws `ClientError` for a wrong option. */
+export function createHttpsPublisher(options: HttpsPublisherOptions): HttpsPublisher {
+  const ca = options.ca === undefined ? undefined : readCa(options.ca)
+  return createPublisherOverHttps(options, httpTrusting(ca))
+}

@@ -1,9 +1,8 @@
 import type { MqttClient } from 'mqtt'
 import { keepConnected, newClientId } from './connection.ts'
 import { ClientError } from './errors.ts'
-import type { HubEvent } from './events.ts'
-import { isRecord } from './kind.ts'
 import type { Outbox } from './outbox.ts'
+import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, readReport } from './report.ts'
 import { longestWaitMs, notWorthSending, type Sendable } from './worth.ts'
@@ -23,7 +22,7 @@ export interface PublisherOptions {
   outbox?: string | undefined
   /** How long a report may take after the acknowledgement, milliseconds. Default: 30,000. */
   reportTimeout?: number | undefined
-  /** Told whenever there is no connection (`connection.lost`), the hub refuses it, or the outbox was damaged. */
+  /** Told whenever there is no connection (`connection.lost`), the hub refuses it, or the outbox was damaged. Default: a line on `console.warn`. */
   onProblem?: ((problem: ClientError) => void) | undefined
 }
 
@@ -32,9 +31,6 @@ export interface Unknown {
   outcome: 'unknown'
   acknowledged: true
 }
-
-/** An event in the form of the schemas, or in one that only the hub knows. */
-export type Publishable = HubEvent | Record<string, unknown>
 
 /** An event of an earlier process that was still in the outbox, and what becomes of it now. */
 export interface Restored {
@@ -56,8 +52,6 @@ export interface Platform {
 const maxUnreported = 500
 /** What may wait in all: events, and characters of their JSON. */
 const maxWaiting = { events: 20_000, characters: 64 * 1024 * 1024 }
-/** Payload limit of the hub, bytes. It closes the connection at what is much larger. */
-const maxPayload = 409_600
 /** How many settled events are remembered, to swallow further reports about them. */
 const maxSettled = 1_000
 /** How often events are looked for that have waited too long, milliseconds. */
@@ -85,7 +79,7 @@ interface Item extends Sendable {
 
 /** Publishes events of one institution over MQTT, and tells what the hub decided about each (open.md §1). */
 export function createPublisher(options: PublisherOptions, platform: Platform) {
-  const { institution, reportTimeout = 30_000, onProblem = () => {} } = options
+  const { institution, reportTimeout = 30_000, onProblem = ({ message }) => console.warn(message) } = options
   checkOptions(options)
   const ca = options.ca === undefined ? undefined : platform.readCa(options.ca)
   const outbox = options.outbox === undefined ? undefined : platform.openOutbox(options.outbox)
@@ -383,24 +377,6 @@ function newItem(payload: string, topic: string, promise: Pick<Item, 'resolve' |
 const isTooOld = ({ since }: Item) => performance.now() - since > longestWaitMs
 
 const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : hash)
-
-/** The payload of an event. Throws `ClientError` or, where the hub would, `EventRefused`. */
-function writeEvent(event: Publishable): string {
-  if (!isRecord(event)) throw new ClientError('event.unreadable')
-  let payload: string | undefined
-  try {
-    payload = JSON.stringify(event)
-  } catch (error) {
-    throw new ClientError('event.unreadable', undefined, { cause: error })
-  }
-  if (payload === undefined) throw new ClientError('event.unreadable')
-  // A character has at most three bytes.
-  if (payload.length * 3 > maxPayload && new TextEncoder().encode(payload).length > maxPayload) {
-    const message = `must have at most ${maxPayload} bytes`
-    throw new EventRefused('invalid', [{ path: '.', message, errorCode: 'payload.size' }])
-  }
-  return payload
-}
 
 /** Throws `ClientError` with the name of the option and what is expected. */
 function checkOptions(options: PublisherOptions): void {
