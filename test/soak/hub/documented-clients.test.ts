@@ -2,16 +2,17 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { symlink, writeFile } from 'node:fs/promises'
-import { connect } from 'node:net'
-import { join } from 'node:path'
+import { connect as connectPlainly } from 'node:net'
+import { dirname, join } from 'node:path'
 import { connect as connectSecurely, createServer, type TLSSocket } from 'node:tls'
-import { generate } from 'mqtt-packet'
+import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
-import { connectPublisher } from '../../clients.ts'
+import { type Broker, connect, connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
-import { type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { askNode, type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
  * Runs the clients of docs/publishers.md, docs/subscribers.md and docs/clients/ as they stand there, behind a door that
@@ -158,6 +159,40 @@ t.test('the publisher in a shell comes back after a refusal, and ends at a wrong
   t.equal(await refused.ended, 1)
 })
 
+t.test('publishers survive a node that dies before it has acknowledged', { skip }, async (t) => {
+  const home = await temporaryDirectory(t)
+  const first = await spawnHub(t, home)
+  const door = await openDoor(t, first)
+  const account = { role: 'publisher', label: 'test', institutions: [own] }
+  const login = await askNode<Issued>(first.adminSocket, 'credentials.add', account)
+  // Of the events of two, one reaches the node, and its acknowledgement does not come back. The other does not reach it.
+  const programs = [...publishing, ...publishing, shellPublisher, shellPublisher]
+  door.open()
+  door.keepBack()
+  const publishers = await Promise.all(programs.map((program) => start(t, program, door, login)))
+  await door.inFlight(programs.length)
+  await first.stop('SIGKILL')
+  t.same(
+    publishers.flatMap(({ lines }) => lines.filter((line) => /^(published|acknowledged)/.test(line))),
+    [],
+  )
+
+  const second = await spawnHub(t, home)
+  const observer = await connect(t, second, login)
+  await observer.client.subscribeAsync(`feedback/${own}`, { qos: 1 })
+  door.leadTo(second)
+  await Promise.all(publishers.map(({ line }) => line(/^(published de\.org\.hub\.v1\.radio|acknowledged)/)))
+  t.same(
+    await Promise.all(publishers.map(({ ended }) => ended)),
+    publishers.map(() => 0),
+  )
+  const published = new Set<unknown>()
+  await observer.received.until(({ json }) => {
+    if (json.outcome === 'published') published.add(json.payloadHash)
+    return published.size === programs.length
+  })
+})
+
 for (const [what, loginOf] of [
   ['a filter that is denied', (hub: TestHub) => hub.publisher([foreign])],
   ['a wrong password', async (hub: TestHub) => ({ ...(await hub.publisher([own])), password: 'wrong' })],
@@ -210,14 +245,28 @@ async function start(t: Test, { page, language, having, file, command }: Program
 
 type Door = Awaited<ReturnType<typeof openDoor>>
 
-/** A TLS port with the certificate of a node. Refuses connections with CONNACK 3 first, then leads to the node. */
-async function openDoor(t: Test, hub: TestHub) {
-  const certificate = (name: string) => readFileSync(join(hub.home, 'certs', name))
+/**
+ * A TLS port with the certificate of a node. Refuses connections with CONNACK 3 first, then leads to the node, and may keep
+ * back publishes and what the node answers them.
+ */
+async function openDoor(t: Test, { mqttPort, caPath }: Broker) {
+  const certificate = (name: string) => readFileSync(join(dirname(caPath), name))
   const inside = new Set<TLSSocket>()
-  let { mqttPort } = hub
+  let nodePort = mqttPort
   let isRefusing = true
   let refused = 0
-  let noticed = () => {}
+  let isKeepingBack = false
+  let publishes = 0
+  let held = 0
+  const waiting = new Set<() => void>()
+  const noticed = () => {
+    for (const look of waiting) look()
+  }
+  const until = (holds: () => boolean) =>
+    new Promise<void>((resolve) => {
+      waiting.add(() => holds() && resolve())
+      noticed()
+    })
   const server = createServer(
     { key: certificate('server-key.pem'), cert: certificate('server.pem') },
     (client) => {
@@ -242,7 +291,7 @@ async function openDoor(t: Test, hub: TestHub) {
   const address = server.address()
 
   function passOn(client: TLSSocket, first: Buffer): void {
-    const socket = connect(mqttPort, '127.0.0.1')
+    const socket = connectPlainly(nodePort, '127.0.0.1')
     const node = connectSecurely({
       socket,
       host: 'localhost',
@@ -257,30 +306,59 @@ async function openDoor(t: Test, hub: TestHub) {
       node.destroy()
     })
     inside.add(client)
-    node.write(first)
-    client.pipe(node)
-    node.pipe(client)
+    const packets = parser({ protocolVersion: 4 })
+    let hasPublished = false
+    let reaches = true
+    packets.on('packet', ({ cmd }) => {
+      if (cmd !== 'publish' || !isKeepingBack) return
+      hasPublished = true
+      reaches = publishes++ % 2 === 0
+      if (!reaches) hold()
+    })
+    packets.on('error', () => {})
+    const hold = () => {
+      held++
+      noticed()
+    }
+    const pass = (bytes: Buffer) => {
+      packets.parse(bytes)
+      if (reaches) node.write(bytes)
+    }
+    pass(first)
+    client.on('data', pass)
+    let isHeld = false
+    node.on('data', (bytes) => {
+      if (!hasPublished) client.write(bytes)
+      else if (reaches && !isHeld) {
+        isHeld = true
+        hold()
+      }
+    })
   }
 
   return {
     port: typeof address === 'object' ? (address?.port ?? 0) : 0,
-    ca: hub.caPath,
+    ca: caPath,
     /** Resolves when so many connections were refused. */
-    refusals: (count: number) =>
-      new Promise<void>((resolve) => {
-        noticed = () => refused >= count && resolve()
-        noticed()
-      }),
+    refusals: (count: number) => until(() => refused >= count),
     /** Leads to the node from now on. */
     open(): void {
       isRefusing = false
     },
+    /** From now on no PUBLISH has an answer. Every second one does not even reach the node. */
+    keepBack(): void {
+      isKeepingBack = true
+    },
+    /** Resolves when so many connections have a PUBLISH that was kept from the node, or whose answer was kept back. */
+    inFlight: (count: number) => until(() => held >= count),
     /** Sends bytes to every client that is in. */
     send(bytes: Buffer): void {
       for (const client of inside) client.write(bytes)
     },
-    leadTo(next: TestHub): void {
-      mqttPort = next.mqttPort
+    /** Leads to another node, and keeps nothing back any more. */
+    leadTo(next: Broker): void {
+      nodePort = next.mqttPort
+      isKeepingBack = false
     },
   }
 }
