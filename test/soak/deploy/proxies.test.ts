@@ -9,7 +9,9 @@ import { connectAsync } from 'mqtt'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { openClient, password } from '../../bridge-https/api.ts'
+import { connect } from '../../clients.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
+import { playing, playingTopic, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { createBrowser, skip as noBrowser } from '../../web/browser.ts'
@@ -207,10 +209,7 @@ t.test('the TCP proxies of the page lead to the MQTT port', { skip }, async (t) 
 })
 
 t.test('with nginx for HTTP and for TCP, clients have their addresses on both ports', { skip }, async (t) => {
-  const home = await temporaryDirectory(t)
-  const settings = { proxyProtocol: true, proxyFrom: ['127.0.0.1'], trustedProxies: ['127.0.0.1'] }
-  await writeFile(join(home, 'hub.json'), JSON.stringify(settings))
-  const hub = await startTestHub(t, { HUB_CONFIG: join(home, 'hub.json'), HUB_PUBLIC_URL: publicUrl })
+  const hub = await startBehind(t)
   const { ports } = await startProxy(t, nginxBoth, hub)
   const spoofed = { host, 'x-forwarded-for': '203.0.113.1', forwarded: 'for=203.0.113.2' }
   const asked = () => hub.lines.filter(({ path }) => path === '/topics')
@@ -222,6 +221,100 @@ t.test('with nginx for HTTP and for TCP, clients have their addresses on both po
     t.equal(asked()[nth]?.remoteAddress, from)
   }
 })
+
+t.test(
+  'an idle client stays behind nginx while its keep alive is shorter than the time-out',
+  { skip },
+  async (t) => {
+    const hub = await startBehind(t)
+    const shorter = (proxy: Proxy): Proxy => ({
+      ...proxy,
+      configuration(ends) {
+        const whole = proxy.configuration(ends)
+        t.match(whole, /_timeout 1h;/)
+        return whole.replaceAll('_timeout 1h;', '_timeout 3s;')
+      },
+    })
+    const { port, ports } = await startProxy(t, shorter(nginxBoth), hub)
+    const publish = await openPublisher(t, hub, port)
+    for (const url of [`mqtts://127.0.0.1:${port}`, `wss://127.0.0.1:${ports.https}/mqtt`]) {
+      const quick = await openIdle(t, hub, url, { keepalive: 1 })
+      // Each of these two sends nothing, and is there until the time-out.
+      for (const _nth of [1, 2]) {
+        const silent = await openIdle(t, hub, url, { keepalive: 0 })
+        await silent.closed
+      }
+      t.ok(quick.client.connected, url)
+      await publish()
+      await quick.received
+    }
+  },
+)
+
+t.test(
+  'a client with the usual keep alive stays behind nginx for longer than its 60 s',
+  { skip },
+  async (t) => {
+    const hub = await startBehind(t)
+    const withoutTimeouts: Proxy = {
+      ...nginxBoth,
+      configuration(ends) {
+        const whole = nginxBoth.configuration(ends)
+        const less = whole.replaceAll(/^ *proxy_(read|send)_timeout .*\n/gm, '')
+        t.equal(whole.split('\n').length - less.split('\n').length, 2)
+        return less
+      },
+    }
+    const bare = await startProxy(t, withoutTimeouts, hub)
+    const { port, ports } = await startProxy(t, nginxBoth, hub)
+    const publish = await openPublisher(t, hub, port)
+    const urls = [`mqtts://127.0.0.1:${port}`, `wss://127.0.0.1:${ports.https}/mqtt`]
+    const staying = await Promise.all(
+      urls.flatMap((url) => [openIdle(t, hub, url, {}), openIdle(t, hub, url, { keepalive: 0 })]),
+    )
+    const silent = await openIdle(t, hub, `wss://127.0.0.1:${bare.ports.https}/mqtt`, { keepalive: 0 })
+    await silent.closed
+    t.same(
+      staying.map(({ client }) => client.connected),
+      staying.map(() => true),
+    )
+    await publish()
+    await Promise.all(staying.map(({ received }) => received))
+  },
+)
+
+/** Starts a node behind nginx for HTTP and for TCP. */
+async function startBehind(t: Test) {
+  const home = await temporaryDirectory(t)
+  const settings = { proxyProtocol: true, proxyFrom: ['127.0.0.1'], trustedProxies: ['127.0.0.1'] }
+  await writeFile(join(home, 'hub.json'), JSON.stringify(settings))
+  return startTestHub(t, { HUB_CONFIG: join(home, 'hub.json'), HUB_PUBLIC_URL: publicUrl })
+}
+
+/** What publishes an event through the TCP proxy at this port. */
+async function openPublisher(t: Test, hub: TestHub, mqttPort: number) {
+  const institution = station().institution.id
+  const login = await hub.publisher([institution])
+  return async () => {
+    const { client } = await connect(t, { mqttPort, caPath: hub.caPath }, login)
+    await client.publishAsync(`inbox/${institution}`, JSON.stringify(playing(station())), { qos: 1 })
+  }
+}
+
+/** Connects a subscriber through a proxy, which then only waits. */
+async function openIdle(t: Test, hub: TestHub, url: string, options: { keepalive?: number }) {
+  const { username, password } = await hub.subscriber('radio/#')
+  const ca = readFileSync(hub.caPath)
+  const client = await connectAsync(url, {
+    ...{ username, password, protocolVersion: 4, reconnectPeriod: 0, ...options },
+    ...{ ca, servername: 'localhost', wsOptions: { ca, headers: { host } } },
+  } as Parameters<typeof connectAsync>[1])
+  t.teardown(() => client.endAsync(true))
+  await client.subscribeAsync(playingTopic(station()), { qos: 1 })
+  const closed = new Promise<void>((resolve) => client.once('close', () => resolve()))
+  const received = new Promise<void>((resolve) => client.once('message', () => resolve()))
+  return { client, closed, received }
+}
 
 const browser = createBrowser(t)
 
