@@ -323,8 +323,12 @@ function keyProblem(rest: string, word: string, { form, expected, isEncoded }: K
   }
 }
 
+/** A value that is nested much deeper can be read, but not written again: `JSON.stringify` throws. */
+const maxDepth = 100
+
 function json(form: Form): Family['value'] {
   return (value) => {
+    if (isDeeper(value, maxDepth)) return `JSON that is nested at most ${maxDepth} deep`
     try {
       return form(JSON.parse(value.toString()))
     } catch {
@@ -332,6 +336,23 @@ function json(form: Form): Family['value'] {
     }
   }
 }
+
+function isDeeper(json: Buffer, most: number): boolean {
+  // A level takes two bytes, so that most values need no look.
+  if (json.length <= 2 * most) return false
+  let depth = 0
+  let isInText = false
+  for (let at = 0; at < json.length; at++) {
+    const byte = json[at]
+    if (isInText && byte === backslash) at++
+    else if (byte === quote) isInText = !isInText
+    else if (!isInText && (byte === bracket || byte === brace) && ++depth > most) return true
+    else if (!isInText && (byte === closingBracket || byte === closingBrace)) depth--
+  }
+  return false
+}
+
+const [quote, backslash, bracket, closingBracket, brace, closingBrace] = Buffer.from('"\\[]{}')
 
 /** A value of `encodeValue`: JSON up to the first line break. */
 function headed(form: Form): Family['value'] {

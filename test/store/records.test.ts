@@ -34,6 +34,17 @@ t.test('a refusal names the key, its family, the field and what is expected', as
   t.equal(problem('__proto__/x', ''), undefined)
 })
 
+t.test('a value that is nested too deep to be written again is refused', async (t) => {
+  const user = samples.find(({ key }) => key === 'user/u')?.json
+  const withMore = (more: string) => Buffer.from(JSON.stringify(user).replace(/}$/, `,"more":${more}}`))
+  const problem = (more: string) => problemOf({ key: 'user/u', value: withMore(more) })
+  t.equal(problem('['.repeat(99) + ']'.repeat(99)), undefined)
+  t.match(problem('['.repeat(100) + ']'.repeat(100)), /expected JSON that is nested at most 100 deep/)
+  t.match(problem(`${'{"x":'.repeat(20_000)}1${'}'.repeat(20_000)}`), /nested at most 100 deep/)
+  t.equal(problem(JSON.stringify('["\\{'.repeat(1_000))), undefined, 'brackets in a text are none')
+  t.equal(problem(`[${'[],'.repeat(1_000)}[]]`), undefined, 'brackets beside each other are not deep')
+})
+
 /** Records that an import takes, each under a key of its own, until the most that one start can read. */
 function* takenDamage(): Generator<{ change: Change; what: string }> {
   const singles = new Map<string, number>()
