@@ -13,6 +13,16 @@ export function integer(least: number): Form {
     Number.isSafeInteger(value) && Number(value) >= least ? undefined : `an integer from ${least} on`
 }
 
+/** A moment, ISO 8601. From another text `toISOString` would throw later, and a comparison would never hold. */
+export const instant: Form = (value) =>
+  typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? undefined : 'a time of ISO 8601'
+
+/** A URL that may stand in a header and in a page. */
+export const webUrl: Form = (value) =>
+  typeof value === 'string' && /^https?:\/\/[!#-;=?-~]+$/.test(value) && URL.canParse(value)
+    ? undefined
+    : 'an http or https URL'
+
 export function oneOf(...values: readonly unknown[]): Form {
   return (value) =>
     values.includes(value) ? undefined : values.map((each) => JSON.stringify(each)).join(' or ')

@@ -4,6 +4,7 @@ import {
   type Form,
   fields,
   flag,
+  instant,
   integer,
   list,
   number,
@@ -12,6 +13,7 @@ import {
   orNull,
   text,
   tuple,
+  webUrl,
 } from './record-form.ts'
 import type { StoredRecord } from './store.ts'
 
@@ -65,7 +67,7 @@ const principal: Form = (value) => {
     : object({ filters: list(text) }, { temporaryOf: text })(value)
 }
 const attempt = object({
-  ...{ messageId: text, time: text, status: orNull(number), duration: number, reason: orNull(text) },
+  ...{ messageId: text, time: instant, status: orNull(number), duration: number, reason: orNull(text) },
 })
 const item = {
   ...{ sequence: integer(0), messageId: text, details: object({}), enqueuedAt: number },
@@ -90,30 +92,36 @@ export const families: ReadonlyMap<string, Family> = new Map(
       value: json(
         object(
           {
-            ...{ username: text, role: oneOf('publisher', 'subscriber'), label: text, createdAt: text },
+            ...{ username: text, role: oneOf('publisher', 'subscriber'), label: text, createdAt: instant },
             ...{ institutions: list(text), filters: list(text), classes: list(text), salt: text, hash: text },
           },
           {
-            ...{ revokeAt: text, user: text },
+            ...{ revokeAt: instant, user: text },
             login: object({ userId: text, generation: number }, { loginId: text }),
           },
         ),
       ),
     },
-    'credential-use/': { key: named, value: json(object({ lastAt: text })) },
+    'credential-use/': { key: named, value: json(object({ lastAt: instant })) },
     'credential-name/': { key: anyKey, value: anything },
     'user/': {
       key: named,
       value: json(
         object(
           {
-            ...{ userId: text, email: text, institutionId: text, permissions: list(text), createdAt: text },
+            ...{
+              userId: text,
+              email: text,
+              institutionId: text,
+              permissions: list(text),
+              createdAt: instant,
+            },
             generation: number,
-            resets: list(object({ channel: text, hash: text, expiresAt: text })),
+            resets: list(object({ channel: text, hash: text, expiresAt: instant })),
           },
           {
             ...{ emailVerified: flag, passwordHash: text },
-            endedLogins: list(object({ id: text, expiresAt: text })),
+            endedLogins: list(object({ id: text, expiresAt: instant })),
           },
         ),
       ),
@@ -123,8 +131,13 @@ export const families: ReadonlyMap<string, Family> = new Map(
       key: named,
       value: json(
         object(
-          { kid: text, createdAt: text, privateJwk: jwk(createPrivateKey), publicJwk: jwk(createPublicKey) },
-          { signsFrom: text },
+          {
+            kid: text,
+            createdAt: instant,
+            privateJwk: jwk(createPrivateKey),
+            publicJwk: jwk(createPublicKey),
+          },
+          { signsFrom: instant },
         ),
       ),
     },
@@ -134,11 +147,11 @@ export const families: ReadonlyMap<string, Family> = new Map(
         object(
           {
             ...{ name: text, topicId: text, url: text, contact: text, institutionId: text },
-            ...{ serviceAccount: text, createdAt: text },
+            ...{ serviceAccount: text, createdAt: instant },
           },
           {
-            ...{ ackDeadlineSeconds: number, retryPolicy: orNull(text), createdBy: text, from: text },
-            ...{ isBeginning: flag, disabledAt: text, pausedAt: text, pausedBy: text, toldBy: text },
+            ...{ ackDeadlineSeconds: number, retryPolicy: orNull(text), createdBy: text, from: instant },
+            ...{ isBeginning: flag, disabledAt: instant, pausedAt: instant, pausedBy: text, toldBy: text },
           },
         ),
       ),
@@ -147,9 +160,9 @@ export const families: ReadonlyMap<string, Family> = new Map(
       key: named,
       value: json(
         object({
-          ...{ track: text, state: oneOf('live', 'deprecated', 'gone'), announcedAt: orNull(text) },
-          ...{ sunset: orNull(text), link: orNull(text), retiredAt: orNull(text) },
-          brownoutUntil: orNull(text),
+          ...{ track: text, state: oneOf('live', 'deprecated', 'gone'), announcedAt: orNull(instant) },
+          ...{ sunset: orNull(instant), link: orNull(webUrl), retiredAt: orNull(instant) },
+          brownoutUntil: orNull(instant),
         }),
       ),
     },
@@ -160,12 +173,12 @@ export const families: ReadonlyMap<string, Family> = new Map(
     'last-request/': {
       key: named,
       value: json(
-        object({ track: text, route: text, userId: text, email: text, institutionId: text, lastAt: text }),
+        object({ track: text, route: text, userId: text, email: text, institutionId: text, lastAt: instant }),
       ),
     },
     'topic/': {
       key: anyKey,
-      value: json(object({ id: text, createdAt: text }, { institutionId: text, folded: text })),
+      value: json(object({ id: text, createdAt: instant }, { institutionId: text, folded: text })),
     },
     'session/': {
       key: named,
@@ -250,7 +263,7 @@ export const families: ReadonlyMap<string, Family> = new Map(
     'work/': { key: numbered, value: positioned(object(item, timesOfItem)) },
     'work-dead/': {
       key: numbered,
-      value: positioned(object({ ...item, givenUpAt: text, reason: text }, timesOfItem)),
+      value: positioned(object({ ...item, givenUpAt: instant, reason: text }, timesOfItem)),
     },
     'work-seen/': { key: anyKey, value: matching(/^\d+(\.\d+)? /, 'a time and an id') },
     'attempt/': { key: numbered, value: json(attempt) },
@@ -258,7 +271,7 @@ export const families: ReadonlyMap<string, Family> = new Map(
       key: named,
       value: json(
         object(
-          { state: oneOf('active', 'retrying'), since: text, reason: orNull(text) },
+          { state: oneOf('active', 'retrying'), since: instant, reason: orNull(text) },
           { gone: object({ at: number, ms: number }) },
         ),
       ),
@@ -271,7 +284,7 @@ export const families: ReadonlyMap<string, Family> = new Map(
       value: (value) =>
         value.includes(10)
           ? 'a single line'
-          : json(object({ at: text, who: text, action: text, target: text }))(value),
+          : json(object({ at: instant, who: text, action: text, target: text }))(value),
     },
     'health/': { key: anyKey, value: anything },
     'member/': {

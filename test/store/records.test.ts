@@ -34,6 +34,19 @@ t.test('a refusal names the key, its family, the field and what is expected', as
   t.equal(problem('__proto__/x', ''), undefined)
 })
 
+t.test('a time and a link are what headers and pages can show', async (t) => {
+  const lifecycle = Object(samples.find(({ key }) => key === 'lifecycle/push')?.json)
+  const problem = (fields: object) =>
+    problemOf({ key: 'lifecycle/push', value: Buffer.from(JSON.stringify({ ...lifecycle, ...fields })) })
+  for (const link of ['javascript:alert(1)', 'https://x.example/\r\nx: y', 'https://x/>; rel="x"', ''])
+    t.match(problem({ link }), /whose "link" is null or an http or https URL/, link)
+  t.equal(problem({ link: 'https://x.example/a?b=c&d#e' }), undefined)
+  t.match(problem({ sunset: 'soon' }), /whose "sunset" is null or a time of ISO 8601/)
+  const user = Object(samples.find(({ key }) => key === 'credential/sub-x')?.json)
+  const value = Buffer.from(JSON.stringify({ ...user, revokeAt: 'never' }))
+  t.match(problemOf({ key: 'credential/sub-x', value }), /whose "revokeAt" is a time/)
+})
+
 t.test('a value that is nested too deep to be written again is refused', async (t) => {
   const user = samples.find(({ key }) => key === 'user/u')?.json
   const withMore = (more: string) => Buffer.from(JSON.stringify(user).replace(/}$/, `,"more":${more}}`))
