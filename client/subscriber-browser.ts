@@ -1,5 +1,4 @@
-import { ClientError } from './errors.ts'
-import { fetchHttp } from './http.ts'
+import { noCa } from './no-ca.ts'
 import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
 
 /**
@@ -7,10 +6,5 @@ import { createSubscriber, type Subscriber, type SubscriberOptions } from './sub
  * and for `ca`, which browsers cannot take; all else is told by `onProblem`.
  */
 export function connectSubscriber(options: SubscriberOptions): Subscriber {
-  return createSubscriber(options, {
-    readCa() {
-      throw new ClientError('browser.unsupported', 'a browser trusts no CA that a page names: leave out ca')
-    },
-    httpTrusting: () => fetchHttp,
-  })
+  return createSubscriber(options, noCa)
 }
