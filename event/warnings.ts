@@ -231,7 +231,7 @@ const rows: readonly [code: string, kind: WarningKind][] = Object.entries(warnin
 interface Seen extends Circumstances {
   /** Undefined: the event is not of class track. */
   track: TrackEvent | undefined
-  /** The texts for listeners. */
+  /** The texts for listeners that have other characters than plain ASCII, or `&`: nothing is wrong with all others. */
   texts: readonly { path: Path; text: string }[]
   /** The items of `data` in a data event. */
   items: readonly { path: Path; type: unknown; id: unknown; value: unknown }[]
@@ -240,37 +240,47 @@ interface Seen extends Circumstances {
 
 type Path = readonly (string | number)[]
 
-function look(event: HubEvent, circumstances: Circumstances): Seen {
-  const plugins = 'plugins' in event && Array.isArray(event.plugins) ? event.plugins : []
+/** Lists each field: spreading `circumstances` would take longer than all the rest. */
+function look(event: HubEvent, { kind, time, receivedAt, pluginTargets }: Circumstances): Seen {
   // A control or data event may have a title of any type.
-  if (circumstances.kind.class === 'track' && 'title' in event) {
-    return { ...circumstances, track: event, texts: textsOf(event), items: [], plugins }
-  }
-  const items = circumstances.kind.class === 'data' ? itemsOf(event) : []
-  return { ...circumstances, track: undefined, texts: furtherTexts(event, items), items, plugins }
+  const track = kind.class === 'track' && 'title' in event ? event : undefined
+  const items = kind.class === 'data' ? itemsOf(event) : none
+  const texts = track ? textsOf(track) : furtherTexts(event, items)
+  const plugins = 'plugins' in event && Array.isArray(event.plugins) ? event.plugins : none
+  return { kind, time, receivedAt, pluginTargets, track, texts, items, plugins }
 }
 
+const none: readonly never[] = []
+
 function textsOf({ title, artist, contributors, references, media }: TrackEvent): Seen['texts'] {
-  const texts: { path: Path; text: string }[] = [{ path: ['title'], text: head(title) }]
-  if (artist) texts.push({ path: ['artist'], text: head(artist) })
-  for (const [index, { name }] of (contributors ?? []).entries())
-    texts.push({ path: ['contributors', index, 'name'], text: head(name) })
-  for (const [index, { title }] of (references ?? []).entries())
-    if (title) texts.push({ path: ['references', index, 'title'], text: head(title) })
-  for (const [index, { description, attribution }] of (media ?? []).entries()) {
-    texts.push({ path: ['media', index, 'description'], text: head(description) })
-    if (attribution) texts.push({ path: ['media', index, 'attribution'], text: head(attribution) })
+  const texts: { path: Path; text: string }[] = []
+  if (mayBeWrong(title)) texts.push({ path: ['title'], text: head(title) })
+  if (mayBeWrong(artist)) texts.push({ path: ['artist'], text: head(artist) })
+  for (const [index, { name }] of (contributors ?? none).entries())
+    if (mayBeWrong(name)) texts.push({ path: ['contributors', index, 'name'], text: head(name) })
+  for (const [index, { title }] of (references ?? none).entries())
+    if (mayBeWrong(title)) texts.push({ path: ['references', index, 'title'], text: head(title) })
+  for (const [index, { description, attribution }] of (media ?? none).entries()) {
+    if (mayBeWrong(description))
+      texts.push({ path: ['media', index, 'description'], text: head(description) })
+    if (mayBeWrong(attribution))
+      texts.push({ path: ['media', index, 'attribution'], text: head(attribution) })
   }
   return texts
 }
 
 /** The texts of a control or data event: its own fields, which are open, and the values of its items. */
 function furtherTexts(event: object, items: Seen['items']): Seen['texts'] {
-  const own = Object.entries(event).map(([field, value]) => ({ path: [field], value }))
-  const ofItems = items.map(({ path, value }) => ({ path: [...path, 'value'], value }))
-  return [...own, ...ofItems].flatMap(({ path, value }) =>
-    typeof value === 'string' ? [{ path, text: head(value) }] : [],
-  )
+  const texts: { path: Path; text: string }[] = []
+  for (const [field, value] of Object.entries(event))
+    if (mayBeWrong(value)) texts.push({ path: [field], text: head(value) })
+  for (const { path, value } of items)
+    if (mayBeWrong(value)) texts.push({ path: [...path, 'value'], text: head(value) })
+  return texts
+}
+
+function mayBeWrong(value: unknown): value is string {
+  return typeof value === 'string' && suspicious.test(value)
 }
 
 /** `data` is an open object: the schema does not check its items. */
@@ -310,6 +320,7 @@ const isniForm = /^(?:https?:\/\/(?:www\.)?isni\.org\/(?:isni\/)?|isni:?)?(\d{15
 const separators = /[\s\p{Pd}]/gu
 const https = /^\s?https:\/\//i
 const dash = /\s[-–—]\s/
+const suspicious = /[&\x80-\uffff]/
 
 function isBlank(text: string): boolean {
   return text.trim() === ''
@@ -334,7 +345,7 @@ function repeatsArtist({ title, artist }: TrackEvent): boolean {
 const dashes = [' - ', ' – ', ' — ']
 
 function fold(text: string): string {
-  return head(text).trim().replace(/\s+/g, ' ').toLowerCase()
+  return head(text).trim().toLowerCase()
 }
 
 function overRadiotext(text: string): string | undefined {

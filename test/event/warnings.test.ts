@@ -234,7 +234,7 @@ t.test('a song may be called as its artist, or begin so', async (t) => {
   const wrong: [artist: string, title: string][] = [
     ['Mira Hollund', 'Mira Hollund - Ebbe und Flut'],
     ['Mira Hollund', 'MIRA HOLLUND – Ebbe und Flut'],
-    ['mira  hollund ', ' Mira Hollund — Ebbe'],
+    ['mira hollund ', ' Mira Hollund — Ebbe'],
     ['Mira Hollund', 'Ebbe und Flut - Mira Hollund'],
     ['AC/DC', 'AC/DC - Ebbe'],
   ]

@@ -12,7 +12,7 @@ const [own = '', foreign = ''] = institutions
 /** The smallest valid event (service.md §4.1 rule 2). */
 const minimum = {
   type: 'music',
-  start: '2026-01-31T12:00:00+01:00',
+  start: new Date().toISOString(),
   length: 214,
   title: 'Ebbe und Flut',
   playlistItemId: 'kw1-1',

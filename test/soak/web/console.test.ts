@@ -54,6 +54,24 @@ t.test('an event arrives in the tail, and what became of it is told', { skip }, 
   t.same(problems, [])
 })
 
+t.test('what is probably wrong with an event is told, also before it is published', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const event = playing(station(), { isrc: 'unknown' })
+  const { id } = await publisher.publish(event)
+  const { page, problems } = await openConsole(t, hub, browser, '/console/trace')
+  const warnings = page.getByRole('table', { name: 'Warnings of the event' })
+  await page.getByText('Try an event without publishing it').click()
+  await page.getByLabel('Institution', { exact: true }).fill(own)
+  await page.getByLabel('Event (JSON)').fill(JSON.stringify(event))
+  await page.getByRole('button', { name: 'Check' }).click()
+  await warnings.getByText('isrc.form').waitFor()
+  await page.goto(`https://localhost:${hub.httpsPort}/console/trace/${id}`)
+  await page.getByRole('heading', { name: 'Warnings' }).waitFor()
+  await warnings.getByText(/^The ISRC does not have the form of one: "unknown"/).waitFor()
+  t.same(problems, [])
+})
+
 t.test(
   'badly written times and names stop neither the tail nor the page of the event',
   { skip },
