@@ -57,20 +57,8 @@ interface Difference {
   /** What becomes of it, for people. */
   becomes: string
   /** Brings an event into the document's form, in this one respect. */
-  apply(draft: Draft, around: Surroundings): void
+  apply(draft: Draft): void
 }
-
-const roles: ReadonlyMap<unknown, string> = new Map([
-  ['leader', 'choirleader'],
-  ['choir', 'ensemble'],
-])
-const types: ReadonlyMap<unknown, string> = new Map([['EventLivestream', 'Event']])
-/** `blocked` stands at each service as well: a rebroadcaster sends on what it received. */
-const dropped = {
-  track: ['created', 'name', 'topic', 'blocked'],
-  control: ['created'],
-  data: ['created'],
-} as const
 
 /** How long a control state lasts that does not say so, milliseconds. */
 const controlLastsMs = 12 * 3_600_000
@@ -85,7 +73,7 @@ export const differences: readonly Difference[] = [
     classes: eventClasses,
     newer: '`EventLivestream` as `type` of a service',
     becomes: '`Event`',
-    apply: (draft) => replace(draft, 'dialect.type', 'services', 'type', types),
+    apply: (draft) => mapItems(draft, 'services', replaceType),
   },
   {
     code: 'dialect.service',
@@ -93,7 +81,7 @@ export const differences: readonly Difference[] = [
     classes: eventClasses,
     newer: 'a service with `id`, and without `type` or `externalId`',
     becomes: 'what is missing comes from the feed',
-    apply: completeServices,
+    apply: (draft) => mapItems(draft, 'services', completeService),
   },
   {
     code: 'dialect.role',
@@ -101,7 +89,7 @@ export const differences: readonly Difference[] = [
     classes: ['track'],
     newer: '`leader` or `choir` as `role` of a contributor',
     becomes: '`choirleader`, `ensemble`',
-    apply: (draft) => replace(draft, 'dialect.role', 'contributors', 'role', roles),
+    apply: (draft) => mapItems(draft, 'contributors', replaceRole),
   },
   {
     code: 'dialect.creator',
@@ -115,7 +103,7 @@ export const differences: readonly Difference[] = [
       if (creator !== null) {
         draft.creator = cut(typeof creator === 'string' ? creator : JSON.stringify(creator), maxCreator)
       }
-      draft.drop('creator', 'dialect.creator')
+      drop(draft, 'creator', 'dialect.creator')
     },
   },
   {
@@ -126,9 +114,9 @@ export const differences: readonly Difference[] = [
     becomes: 'dropped',
     apply(draft) {
       for (const field of dropped[draft.class]) {
-        if (Object.hasOwn(draft.event, field)) draft.drop(field, 'dialect.dropped')
+        if (Object.hasOwn(draft.event, field)) drop(draft, field, 'dialect.dropped')
       }
-      if (draft.class === 'track') dropBlocked(draft)
+      if (draft.class === 'track') mapItems(draft, 'services', dropBlocked)
     },
   },
   {
@@ -142,7 +130,7 @@ export const differences: readonly Difference[] = [
       if (Object.hasOwn(event, 'time') || !Object.hasOwn(event, 'start')) return
       const { start, ...rest } = event
       draft.event = { ...rest, time: start }
-      draft.warn('dialect.time', '.time')
+      warn(draft, 'dialect.time', '.time')
     },
   },
   {
@@ -153,13 +141,14 @@ export const differences: readonly Difference[] = [
     becomes: '`validUntil` is `time` plus 12 hours',
     apply(draft) {
       const { event } = draft
+      if (Object.hasOwn(event, 'validUntil')) return
       const time = typeof event.time === 'string' ? parseInstant(event.time) : undefined
-      if (time === undefined || Object.hasOwn(event, 'validUntil')) return
+      if (time === undefined) return
       const validUntil = new Date(time + controlLastsMs).toISOString()
       // The end of a state in the last hours of the year 9999 has a year of five digits, and is no instant.
       if (parseInstant(validUntil) === undefined) return
       draft.event = { ...event, validUntil }
-      draft.warn('dialect.validUntil', '.validUntil', validUntil)
+      warn(draft, 'dialect.validUntil', '.validUntil', validUntil)
     },
   },
 ]
@@ -177,130 +166,149 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
   const name = isRecord(sent) && around.dialects === 'all' ? sent.event : undefined
   const kind = typeof name === 'string' ? kindByName.get(name) : undefined
   if (!isRecord(sent) || kind === undefined) return { event: sent, ...nothingToSay }
-  const draft = createDraft(sent, kind.class)
-  for (const difference of differencesOf[kind.class]) difference.apply(draft, around)
-  return draft.read()
+  const draft: Draft = {
+    class: kind.class,
+    around,
+    event: sent,
+    creator: undefined,
+    isCompletedFromFeed: false,
+    warnings: undefined,
+    errors: undefined,
+  }
+  for (const difference of differencesOf[kind.class]) difference.apply(draft)
+  const { event, creator, isCompletedFromFeed } = draft
+  return {
+    event,
+    creator,
+    isCompletedFromFeed,
+    warnings: draft.warnings?.items() ?? nothingToSay.warnings,
+    errors: draft.errors?.items() ?? nothingToSay.errors,
+  }
 }
 
 const nothingToSay = { warnings: [], errors: [], creator: undefined, isCompletedFromFeed: false } as const
 
-type Draft = ReturnType<typeof createDraft>
-
 /** An event that is being read. `event` is replaced, never changed. */
-function createDraft(sent: Record<string, unknown>, cls: EventClass) {
-  let warnings: ErrorList | undefined
-  let errors: ErrorList | undefined
-  const draft = {
-    class: cls,
-    event: sent,
-    creator: undefined as string | undefined,
-    isCompletedFromFeed: false,
-
-    warn(code: string, path: string, detail?: string): void {
-      warnings ??= createErrorList('warnings')
-      warnings.add(() => itemOf(code, sentenceOf.get(code) ?? code, path, detail))
-    },
-    refuse(make: () => ErrorItem): void {
-      errors ??= createErrorList()
-      errors.add(make)
-    },
-    /** Drops a field. The warning does not repeat its value. */
-    drop(field: string, code: string): void {
-      const { [field]: _, ...rest } = draft.event
-      draft.event = rest
-      draft.warn(code, pathOf(field))
-    },
-    /** Replaces the items of a list for which `change` returns another object. Leaves everything else to the schema. */
-    map(
-      field: string,
-      most: number,
-      change: (item: Record<string, unknown>, index: number) => Record<string, unknown>,
-    ): void {
-      const list = draft.event[field]
-      if (!Array.isArray(list) || list.length > most) return
-      let changed: unknown[] | undefined
-      for (let index = 0; index < list.length; index++) {
-        const item: unknown = list[index]
-        if (!isRecord(item)) continue
-        const made = change(item, index)
-        if (made === item) continue
-        changed ??= [...list]
-        changed[index] = made
-      }
-      if (changed) draft.event = { ...draft.event, [field]: changed }
-    },
-    read(): Read {
-      const { event, creator, isCompletedFromFeed } = draft
-      return {
-        ...{ event, creator, isCompletedFromFeed },
-        ...{ warnings: warnings?.items() ?? [], errors: errors?.items() ?? [] },
-      }
-    },
-  }
-  return draft
+interface Draft {
+  readonly class: EventClass
+  readonly around: Surroundings
+  event: Record<string, unknown>
+  creator: string | undefined
+  isCompletedFromFeed: boolean
+  /** Made for the first one, because most events have none. So are `errors`. */
+  warnings: ErrorList | undefined
+  errors: ErrorList | undefined
 }
 
-/** Replaces values of one field in the items of a list. */
-function replace(
+function warn(draft: Draft, code: string, path: string, detail?: string): void {
+  draft.warnings ??= createErrorList('warnings')
+  draft.warnings.add(() => itemOf(code, sentenceOf.get(code) ?? code, path, detail))
+}
+
+function refuse(draft: Draft, make: () => ErrorItem): void {
+  draft.errors ??= createErrorList()
+  draft.errors.add(make)
+}
+
+/** Drops a field. The warning does not repeat its value. */
+function drop(draft: Draft, field: string, code: string): void {
+  const { [field]: _, ...rest } = draft.event
+  draft.event = rest
+  warn(draft, code, pathOf(field))
+}
+
+type Item = Record<string, unknown>
+
+/** Replaces the items of a list for which `change` returns another object. Leaves everything else to the schema. */
+function mapItems(
   draft: Draft,
-  code: string,
-  list: string,
-  field: string,
-  names: ReadonlyMap<unknown, string>,
+  field: 'services' | 'contributors',
+  change: (item: Item, index: number, draft: Draft) => Item,
 ): void {
-  draft.map(list, Number.POSITIVE_INFINITY, (item, index) => {
-    const name = Object.hasOwn(item, field) ? names.get(item[field]) : undefined
-    if (name === undefined) return item
-    draft.warn(code, pathOf(list, index, field), `${item[field]} means ${name} here`)
-    return { ...item, [field]: name }
-  })
+  const list = draft.event[field]
+  if (!Array.isArray(list) || (field === 'services' && list.length > maxServices)) return
+  let changed: unknown[] | undefined
+  for (let index = 0; index < list.length; index++) {
+    const item: unknown = list[index]
+    if (!isRecord(item)) continue
+    const made = change(item, index, draft)
+    if (made === item) continue
+    changed ??= [...list]
+    changed[index] = made
+  }
+  if (changed) draft.event = { ...draft.event, [field]: changed }
 }
 
-/** Drops `services[].blocked`. The check of the shape drops `services[].topic` of either form. */
-function dropBlocked(draft: Draft): void {
-  draft.map('services', maxServices, (service, index) => {
-    if (!Object.hasOwn(service, 'blocked')) return service
-    const { blocked: _received, ...rest } = service
-    draft.warn('dialect.dropped', pathOf('services', index, 'blocked'))
-    return rest
-  })
+const types: ReadonlyMap<unknown, string> = new Map([['EventLivestream', 'Event']])
+const roles: ReadonlyMap<unknown, string> = new Map([
+  ['leader', 'choirleader'],
+  ['choir', 'ensemble'],
+])
+const dropped = {
+  track: ['created', 'name', 'topic', 'blocked'],
+  control: ['created'],
+  data: ['created'],
+} as const
+
+function replaceType(service: Item, index: number, draft: Draft): Item {
+  const type = types.get(service.type)
+  if (type === undefined) return service
+  warn(draft, 'dialect.type', pathOf('services', index, 'type'), `${service.type} means ${type} here`)
+  return { ...service, type }
+}
+
+function replaceRole(contributor: Item, index: number, draft: Draft): Item {
+  const role = roles.get(contributor.role)
+  if (role === undefined) return contributor
+  warn(draft, 'dialect.role', pathOf('contributors', index, 'role'), `${contributor.role} means ${role} here`)
+  return { ...contributor, role }
 }
 
 /**
- * Completes services that name their livestream by `id` alone. Such a service needs the feed, where the document's form
+ * Drops `blocked`: a rebroadcaster sends on what it received. The check of the shape drops `services[].topic` of either
+ * form.
+ */
+function dropBlocked(service: Item, index: number, draft: Draft): Item {
+  if (!Object.hasOwn(service, 'blocked')) return service
+  const { blocked: _received, ...rest } = service
+  warn(draft, 'dialect.dropped', pathOf('services', index, 'blocked'))
+  return rest
+}
+
+/**
+ * Completes a service that names its livestream by `id` alone. Such a service needs the feed, where the document's form
  * would be judged without it. So the errors of the ownership are found here: no feed, no such livestream. A livestream
  * of another institution is left to the check of the ownership.
  */
-function completeServices(draft: Draft, { feed, institutionId }: Surroundings): void {
-  draft.map('services', maxServices, (service, index) => {
-    const { id } = service
-    const lacksType = !Object.hasOwn(service, 'type')
-    const lacksExternalId = !Object.hasOwn(service, 'externalId')
-    if (!(lacksType || lacksExternalId) || typeof id !== 'string' || !isLivestreamUrn(id)) return service
-    if (!feed) {
-      draft.refuse(() => errorItem('feed.unavailable', '.', 'try again later'))
-      return service
-    }
-    const path = (field: string) => pathOf('services', index, field)
-    const livestream = feed.byId.get(id)
-    if (!livestream) {
-      draft.refuse(() => errorItem('service.unknown', path('id'), id))
-      return service
-    }
-    const type = types.get(livestream.type) ?? livestream.type
-    const isOwn = livestream.institution.id === institutionId
-    if (isOwn && !lacksType && service.type !== type && isServiceType(service.type)) {
-      draft.refuse(() => {
-        const detail = `${quote(service.type)} is not the type of ${id}, expected ${type}`
-        return errorItem('service.ambiguous', path('type'), detail)
-      })
-    }
-    const { externalId } = livestream
-    draft.isCompletedFromFeed = true
-    if (lacksType) draft.warn('dialect.service', path('type'), type)
-    if (lacksExternalId) draft.warn('dialect.service', path('externalId'), externalId)
-    return { ...service, ...(lacksType && { type }), ...(lacksExternalId && { externalId }) }
-  })
+function completeService(service: Item, index: number, draft: Draft): Item {
+  const { id } = service
+  const lacksType = !Object.hasOwn(service, 'type')
+  const lacksExternalId = !Object.hasOwn(service, 'externalId')
+  if (!(lacksType || lacksExternalId) || typeof id !== 'string' || !isLivestreamUrn(id)) return service
+  const { feed, institutionId } = draft.around
+  if (!feed) {
+    refuse(draft, () => errorItem('feed.unavailable', '.', 'try again later'))
+    return service
+  }
+  const path = (field: string) => pathOf('services', index, field)
+  const livestream = feed.byId.get(id)
+  if (!livestream) {
+    refuse(draft, () => errorItem('service.unknown', path('id'), id))
+    return service
+  }
+  const type = types.get(livestream.type) ?? livestream.type
+  const isOwn = livestream.institution.id === institutionId
+  if (isOwn && !lacksType && service.type !== type && isServiceType(service.type)) {
+    refuse(draft, () => {
+      const detail = `${quote(service.type)} is not the type of ${id}, expected ${type}`
+      return errorItem('service.ambiguous', path('type'), detail)
+    })
+  }
+  const { externalId } = livestream
+  draft.isCompletedFromFeed = true
+  if (lacksType) warn(draft, 'dialect.service', path('type'), type)
+  if (lacksExternalId) warn(draft, 'dialect.service', path('externalId'), externalId)
+  return { ...service, ...(lacksType && { type }), ...(lacksExternalId && { externalId }) }
 }
 
 function isServiceType(value: unknown): boolean {
