@@ -103,8 +103,8 @@ export function pathOf(...segments: readonly (string | number)[]): string {
 export type ErrorList = ReturnType<typeof createErrorList>
 
 /**
- * Lists the errors or warnings of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could be much
- * larger than its event. If errors are left out, one more item tells how many. `noun`: what the items are, for that item.
+ * Lists the errors or warnings of an event, up to `maxErrors` and `maxErrorBytes`. Without these bounds, a report could
+ * be much larger than its event. If errors are left out, one more item tells how many. `noun`: what the items are, for that item.
  */
 export function createErrorList(noun = 'errors') {
   const listed: ErrorItem[] = []

@@ -308,7 +308,11 @@ function completeService(service: Item, index: number, draft: Draft): Item {
   draft.isCompletedFromFeed = true
   if (lacksType) warn(draft, 'dialect.service', path('type'), type)
   if (lacksExternalId) warn(draft, 'dialect.service', path('externalId'), externalId)
-  return { ...service, ...(lacksType && { type }), ...(lacksExternalId && { externalId }) }
+  return {
+    ...service,
+    type: lacksType ? type : service.type,
+    externalId: lacksExternalId ? externalId : service.externalId,
+  }
 }
 
 function isServiceType(value: unknown): boolean {
