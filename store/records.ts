@@ -235,7 +235,7 @@ export const families: ReadonlyMap<string, Family> = new Map(
           {
             ...{ stream: text, institutionId: text, isReport: flag, isRepetition: flag, hasErrors: flag },
             // 0 would say that the message has its payload from itself: its reader would never end.
-            ...{ sharedWith: integer(1), refused: excerpt },
+            ...{ sharedWith: integer(1), refused: excerpt, creator: text },
             retained: object({ slot: text, time: number }, { expires: number }),
           },
         ),

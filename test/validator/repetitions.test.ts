@@ -319,3 +319,50 @@ t.test('a repetition says so, also while the first one is being stored', async (
   t.equal(begin('same').isRepeated, true)
   t.equal(begin('other').isRepeated, false)
 })
+
+t.test(
+  'a repetition of an event that was completed from the feed finds how the first was stored',
+  async (t) => {
+    const { memory, time } = await openQueues()
+    const parts = { store: memory.store, clock: () => time.now }
+    const repetitions = await createRepetitions(parts)
+    const payload = Buffer.from('as stored')
+    const first = repetitions('a/b', () => '1')
+    t.equal(first.first, undefined)
+    first.keepAsStored(payload)
+    const changes = first.marks()
+    t.strictSame(repetitions('a/b', () => '2').first, { payload }, 'while it is being stored: from memory')
+
+    const position = await memory.store.commit([
+      { put: 'journal/', value: 'x', numbered: { nth: 0, at: 'key' } },
+      ...changes,
+    ])
+    first.stored(position)
+    t.ok(position > 0)
+    t.match(
+      repetitions('a/b', () => '3'),
+      { id: '1', first: { position } },
+      'then in the journal',
+    )
+    const reopened = await createRepetitions({ ...parts, store: memory.crashed().store })
+    t.match(
+      reopened('a/b', () => '4'),
+      { id: '1', first: { position } },
+      'also after a restart',
+    )
+
+    const failing = repetitions('a/c', () => '5')
+    failing.keepAsStored(payload)
+    failing.failed()
+    t.equal(repetitions('a/c', () => '6').first, undefined, 'what was not stored has no form')
+    const other = repetitions('a/d', () => '7')
+    other.stored(await memory.store.commit(other.marks()))
+    t.match(
+      repetitions('a/d', () => '8'),
+      { id: '7', first: undefined },
+      'an event of the document’s form has none',
+    )
+    time.now += hour
+    t.equal(repetitions('a/b', () => '9').first, undefined, 'after an hour it is a new event')
+  },
+)
