@@ -17,13 +17,6 @@ export const errorCodes = {
   'outbox.damaged': 'lines of the outbox could not be read, and were left out',
   'browser.unsupported': 'a browser has no files: leave out what needs them',
   'filter.denied': 'the credential does not permit a filter; those that it permits stay',
-  'push.unreadable': 'the request is no push of a hub; answer 400',
-  'token.missing': 'the request has no Bearer token; answer 401',
-  'token.invalid':
-    'the token is forged, too old, or for somebody else; answer 204, so that a forger learns nothing',
-  'subscription.unknown': 'the push is for no subscription of the list; answer 503, the hub comes again',
-  'key.unknown': 'the hub names no such key now; answer 503, the hub comes again',
-  'hub.unreachable': 'the keys of the hub could not be read; answer 503, the hub comes again',
 } as const
 
 export type ErrorCode = keyof typeof errorCodes

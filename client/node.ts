@@ -3,3 +3,10 @@ export * from './browser.ts'
 export { connectPublisher, createHttpsPublisher } from './publisher-node.ts'
 export { verifyPush } from './push-node.ts'
 export { connectSubscriber } from './subscriber-node.ts'
+export {
+  type Push,
+  PushRefused,
+  type PushRequest,
+  type VerifyPush,
+  type VerifyPushOptions,
+} from './verify-push.ts'

@@ -1,4 +1,5 @@
-import { noCa } from './no-ca.ts'
+import { ClientError } from './errors.ts'
+import { fetchHttp } from './http.ts'
 import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
 
 /**
@@ -6,5 +7,10 @@ import { createSubscriber, type Subscriber, type SubscriberOptions } from './sub
  * and for `ca`, which browsers cannot take; all else is told by `onProblem`.
  */
 export function connectSubscriber(options: SubscriberOptions): Subscriber {
-  return createSubscriber(options, noCa)
+  return createSubscriber(options, {
+    readCa() {
+      throw new ClientError('browser.unsupported', 'a browser trusts no CA that a page names: leave out ca')
+    },
+    httpTrusting: () => fetchHttp,
+  })
 }

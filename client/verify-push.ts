@@ -31,27 +31,32 @@ export interface Push {
   subscription: string
 }
 
-/** With which status to answer (docs/webhooks.md, "Verify the token"). */
-const statuses = {
-  'push.unreadable': 400,
-  'token.missing': 401,
-  // The hub takes it as an acknowledgement, so a forger learns nothing.
-  'token.invalid': 204,
-  // The hub comes again.
-  'subscription.unknown': 503,
-  'key.unknown': 503,
-  'hub.unreachable': 503,
+/**
+ * Why a push is refused: the status to answer with (docs/webhooks.md, "Verify the token"), and what it means. The codes
+ * are stable.
+ */
+export const pushRefusals = {
+  'push.unreadable': { status: 400, meaning: 'the request is no push of a hub' },
+  'token.missing': { status: 401, meaning: 'the request has no Bearer token' },
+  // The hub takes 204 as an acknowledgement, so a forger learns nothing.
+  'token.invalid': { status: 204, meaning: 'the token is forged, has expired, or is for somebody else' },
+  // After 503 the hub comes again.
+  'subscription.unknown': { status: 503, meaning: 'the push is for no subscription of the list' },
+  'key.unknown': { status: 503, meaning: 'the hub names no such key now' },
+  'hub.unreachable': { status: 503, meaning: 'the keys of the hub could not be read' },
 } as const
 
 /** A push that is not genuine, or of which that cannot be told now. */
-export class PushRefused extends ClientError {
+export class PushRefused extends Error {
+  readonly code: keyof typeof pushRefusals
   /** The status to answer with. */
   readonly status: number
 
-  constructor(code: keyof typeof statuses, message: string, options?: ErrorOptions) {
-    super(code, message, options)
+  constructor(code: keyof typeof pushRefusals, message: string, options?: ErrorOptions) {
+    super(message, options)
     this.name = 'PushRefused'
-    this.status = statuses[code]
+    this.code = code
+    this.status = pushRefusals[code].status
   }
 }
 
