@@ -7,6 +7,7 @@ export {
   type Push,
   PushRefused,
   type PushRequest,
+  pushRefusals,
   type VerifyPush,
   type VerifyPushOptions,
 } from './verify-push.ts'

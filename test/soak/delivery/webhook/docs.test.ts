@@ -166,7 +166,7 @@ t.test('how large a push can be, and the check for those who come from elsewhere
   t.match(page, /The largest have less than \*\*1,000,000 bytes\*\*/)
 
   const token = String(pushed?.headers.authorization).replace('Bearer ', '')
-  const code = `${codeBlock(page, 'js', 'verifyPush')}
+  const code = `${codeBlock(page, 'js', 'jwtVerify(idToken')}
     const [token, url, serviceAccount] = process.argv.slice(2)
     verifyPush(token, { url, serviceAccount }).then(
       () => console.log('genuine'),
