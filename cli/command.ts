@@ -1,5 +1,5 @@
 import type { Operation } from '../admin/operations/operation.ts'
-import { type OperationName, operations } from '../admin/operations/operations.ts'
+import { type OperationName, operations, type Result } from '../admin/operations/operations.ts'
 import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 
@@ -13,15 +13,18 @@ interface Typed {
 }
 
 /** A command of `hubctl` that the node carries out. */
-export interface Command extends Typed {
+export type Command = { [Name in OperationName]: CommandOf<Name> }[OperationName]
+
+/** A command that runs one of these operations. The types of its answer follow from the operation's row. */
+export interface CommandOf<Name extends OperationName> extends Typed {
   /** Replaces the summary of the operation in the help. */
   summary?: string
   /** The operation that the node carries out. */
-  operation: OperationName
+  operation: Name
   /** Makes the arguments to send. Throws a `usage` error if they are wrong. */
   args?(input: Input): Awaitable<Record<string, unknown>>
   /** Formats the answer for people. */
-  print(result: unknown, printer: Printer, input?: Input): string
+  print(result: Result<Name>, printer: Printer, input?: Input): string
   /** Formats one line for people, if the answer comes line by line. */
   line?(value: unknown, printer: Printer): string
   /** Formats a line of progress for people, if the node reports progress. */
@@ -29,11 +32,11 @@ export interface Command extends Typed {
   /** The command to run if `option` (in camel case) is not given. */
   without?: { option: string; run: LocalCommand }
   /** Makes the answer for `--json`. Without it, `--json` prints the whole result. */
-  json?(result: unknown): unknown
+  json?(result: Result<Name>): unknown
   /** A warning to print with a successful answer. Undefined: there is none. */
-  warning?(result: unknown): string | undefined
+  warning?(result: Result<Name>): string | undefined
   /** Whether the answer means success; otherwise the exit code is 1. */
-  succeeded?(result: unknown): boolean
+  succeeded?(result: Result<Name>): boolean
 }
 
 /** How a local command reaches a hub. */
@@ -48,11 +51,11 @@ export interface LocalHow {
 }
 
 /** A command that `hubctl` carries out itself, with or without a node. */
-export interface LocalCommand extends Typed {
+export interface LocalCommand<Answer = unknown> extends Typed {
   summary: string
-  run(input: Input, how: LocalHow): Promise<{ result: unknown } | { error: CallFailure }>
+  run(input: Input, how: LocalHow): Promise<{ result: Answer } | { error: CallFailure }>
   /** Formats the answer for people. */
-  print(result: unknown, printer: Printer): string
+  print(result: Answer, printer: Printer): string
 }
 
 /** An option in commander's notation. `many`: it may be given several times. */

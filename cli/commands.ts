@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { checkClass, checkInstitution } from '../acl/permissions.ts'
-import { operationNames, operations } from '../admin/operations/operations.ts'
+import type { Checked } from '../admin/operations/events.ts'
+import { operationNames, operations, type Result } from '../admin/operations/operations.ts'
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { type Command, filtersOf, usage } from './command.ts'
 import { credentialCommands } from './credential-commands.ts'
@@ -8,7 +9,7 @@ import { eventCommands, warningColumns } from './event-commands.ts'
 import { feedDiffCommand } from './feed-diff.ts'
 import { httpsCommands } from './https-commands.ts'
 import { importCommand } from './import-command.ts'
-import { type Column, type Printer, valueAt } from './print.ts'
+import type { Column, Printer } from './print.ts'
 import { queueCommands } from './queue-commands.ts'
 import { statusCommand } from './status.ts'
 import { subscriptionCommands } from './subscription-commands.ts'
@@ -19,8 +20,7 @@ export const commands: readonly Command[] = [
   {
     words: 'trend',
     operation: 'trend',
-    print: (result, printer) =>
-      printer.list(valueAt(result, 'samples'), trendColumns, 'The node has just been started.'),
+    print: (result, printer) => printer.list(result.samples, trendColumns, 'The node has just been started.'),
   },
   ...credentialCommands,
   ...httpsCommands.filter(({ words }) => words.startsWith('users ')),
@@ -40,7 +40,7 @@ export const commands: readonly Command[] = [
     operation: 'feed.refresh',
     args: (input) => ({ force: input.flag('force') }),
     print: (result, printer) => printer.properties(result),
-    succeeded: (result) => valueAt(result, 'ok') !== false,
+    succeeded: (result) => result.ok !== false,
   },
   feedDiffCommand,
   {
@@ -52,9 +52,9 @@ export const commands: readonly Command[] = [
       return id === undefined ? {} : { id }
     },
     print: (result, printer) =>
-      Array.isArray(result) && result.length > 1
+      result.length > 1
         ? printer.list(result, livestreamColumns, 'No livestream.')
-        : printer.properties(Array.isArray(result) ? result[0] : result),
+        : printer.properties(result[0]),
   },
   {
     words: 'clients list',
@@ -73,7 +73,7 @@ export const commands: readonly Command[] = [
     parameters: ['<client-id>'],
     operation: 'clients.disconnect',
     args: (input) => ({ clientId: input.text('clientId') }),
-    print: (result, printer) => printer.sentence('Disconnected', valueAt(result, 'clientId')),
+    print: (result, printer) => printer.sentence('Disconnected', result.clientId),
   },
   {
     words: 'sessions list',
@@ -93,7 +93,7 @@ export const commands: readonly Command[] = [
     parameters: ['<client-id>'],
     operation: 'sessions.drop',
     args: (input) => ({ clientId: input.text('clientId') }),
-    print: (result, printer) => printer.sentence('Dropped the session of', valueAt(result, 'clientId')),
+    print: (result, printer) => printer.sentence('Dropped the session of', result.clientId),
   },
   {
     words: 'retained list',
@@ -121,7 +121,7 @@ export const commands: readonly Command[] = [
       if (malformed !== undefined) throw usage(`"${topic}" is not a topic: ${malformed}`)
       return { topic }
     },
-    print: (result, printer) => printer.sentence('Cleared', valueAt(result, 'topic')),
+    print: (result, printer) => printer.sentence('Cleared', result.topic),
   },
   {
     words: 'check',
@@ -144,7 +144,7 @@ export const commands: readonly Command[] = [
       }
     },
     print: printCheck,
-    succeeded: (result) => valueAt(result, 'outcome') === 'published',
+    succeeded: (result) => result.outcome === 'published',
   },
   ...queueCommands,
   ...subscriptionCommands,
@@ -155,7 +155,7 @@ export const commands: readonly Command[] = [
     words: 'store accept',
     operation: 'store.accept',
     print: (result, printer) =>
-      printer.sentence('Accepted the new store. The damaged one stays at', valueAt(result, 'movedTo')),
+      printer.sentence('Accepted the new store. The damaged one stays at', result.movedTo),
   },
   {
     words: 'audit',
@@ -247,8 +247,8 @@ const auditColumns = [
 ] as const
 
 /** Entries name a node if nodes share the store. */
-function auditColumnsOf(result: unknown): readonly Column[] {
-  const saysNode = Array.isArray(result) && result.some((entry) => valueAt(entry, 'node') !== undefined)
+function auditColumnsOf(entries: Result<'audit'>): readonly Column[] {
+  const saysNode = entries.some(({ node }) => node !== undefined)
   return saysNode ? [...auditColumns, ['NODE', 'node']] : auditColumns
 }
 
@@ -258,19 +258,15 @@ const errorColumns = [
   ['MESSAGE', 'message'],
 ] as const
 
-function printCheck(result: unknown, printer: Printer): string {
-  const errors = valueAt(result, 'errors')
-  const summary = printer.properties({
-    outcome: valueAt(result, 'outcome'),
-    event: valueAt(result, 'event'),
-    eventTime: valueAt(result, 'eventTime'),
-    services: valueAt(result, 'services'),
-  })
-  const warnings = valueAt(result, 'warnings')
+function printCheck(
+  { outcome, event, eventTime, services, errors, warnings }: Checked,
+  printer: Printer,
+): string {
+  const summary = printer.properties({ outcome, event, eventTime, services })
   return [
     summary,
     printer.list(errors, errorColumns, 'No errors.'),
-    ...(Array.isArray(warnings) ? [printer.list(warnings, warningColumns, '')] : []),
+    ...(warnings ? [printer.list(warnings, warningColumns, '')] : []),
   ].join('\n\n')
 }
 

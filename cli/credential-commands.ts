@@ -1,6 +1,7 @@
 import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
+import type { IssuedCredential } from '../admin/operations/credentials.ts'
 import { type Command, filtersOf, usage } from './command.ts'
-import { type Printer, valueAt } from './print.ts'
+import type { Printer } from './print.ts'
 import { parseDuration } from './time/duration.ts'
 
 /** The commands that make, show, rotate and revoke MQTT credentials. */
@@ -84,7 +85,7 @@ export const credentialCommands: readonly Command[] = [
     parameters: ['<username>'],
     operation: 'credentials.revoke',
     args: (input) => ({ username: input.text('username') }),
-    print: (result, printer) => printer.sentence('Revoked', valueAt(result, 'username')),
+    print: (result, printer) => printer.sentence('Revoked', result.username),
   },
 ]
 
@@ -102,16 +103,14 @@ const credentialColumns = [
   ['TEMPORARY FOR', 'user'],
 ] as const
 
-function printIssued(result: unknown, printer: Printer): string {
+function printIssued(result: IssuedCredential, printer: Printer): string {
   return `${printer.properties(withoutWarning(result))}\n\nThe password is shown only now: store it.`
 }
 
-function withoutWarning(result: unknown): unknown {
-  if (typeof result !== 'object' || result === null) return result
-  return Object.fromEntries(Object.entries(result).filter(([name]) => name !== 'warning'))
+function withoutWarning({ warning: _printedApart, ...issued }: IssuedCredential) {
+  return issued
 }
 
-function warningOf(result: unknown): string | undefined {
-  const warning = valueAt(result, 'warning')
-  return typeof warning === 'string' ? warning : undefined
+function warningOf({ warning }: IssuedCredential): string | undefined {
+  return warning
 }

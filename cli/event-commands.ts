@@ -1,5 +1,8 @@
 import { checkInstitution } from '../acl/permissions.ts'
+import { type ListedEvent, listedEvent, type ShownEvent, type Stages } from '../admin/operations/events.ts'
+import type { ShownAttempt } from '../admin/operations/queues.ts'
 import { type Command, filtersOf, type Input, usage } from './command.ts'
+import { fits } from './known-answer.ts'
 import { type Printer, valueAt } from './print.ts'
 import { instantForms, instantOf, passedInstantOf } from './time/instant.ts'
 import { localTime } from './time/local-time.ts'
@@ -51,11 +54,10 @@ export const eventCommands: readonly Command[] = [
         ...(limit !== undefined && { limit: limitOf(limit) }),
       }
     },
-    print: (result, printer) =>
-      printer.list(listOf(valueAt(result, 'events')).map(withResult), eventColumns, 'No events.'),
-    json: (result) => valueAt(result, 'events'),
+    print: (result, printer) => printer.list(result.events.map(withResult), eventColumns, 'No events.'),
+    json: (result) => result.events,
     warning(result) {
-      const next = valueAt(result, 'next')
+      const next = result.next
       return typeof next === 'number' ? `there may be more: --before ${next} goes on` : undefined
     },
   },
@@ -74,9 +76,10 @@ export const eventCommands: readonly Command[] = [
     args: (input) => ({ ...whoseOf(input), ...filterOf(input) }),
     print: (result) => String(result),
     line: (value, printer) => {
+      if (fits(listedEvent, value)) return printer.line(tailOf(value))
       const leftOut = valueAt(value, 'leftOut')
       if (typeof leftOut === 'number') return printer.warning(`${leftOut} events left out: too many at once`)
-      return printer.line(tailOf(value))
+      return printer.properties(value)
     },
   },
   {
@@ -90,7 +93,7 @@ export const eventCommands: readonly Command[] = [
     operation: 'events.slow',
     print: (result, printer) =>
       printer.list(
-        rounded(result),
+        result.map((event) => ({ ...rounded(event), kind: kindOf(event.event) })),
         slowColumns,
         'No event was published in the last hour, or since this node was started.',
       ),
@@ -179,113 +182,93 @@ export const warningColumns = [
   ['MESSAGE', 'message'],
 ] as const
 
-function printEvent(result: unknown, printer: Printer): string {
-  const parts = ['at', 'result', 'id', 'position', 'event', 'institutionId', 'services']
-  const isPartly = listOf(valueAt(result, 'refusedServices')).length > 0
-  const more = [
-    ...(isPartly ? ['refusedServices'] : []),
-    'playlistItemId',
-    'name',
-    'title',
-    'artist',
-    'eventTime',
-    ...(valueAt(result, 'creator') === null ? [] : ['creator']),
-  ]
+function printEvent(result: ShownEvent, printer: Printer): string {
+  const { refusedServices, creator, report, errors, refused, topics, published, nodes, stages } = result
   const known = withResult(result)
-  const stages = valueAt(result, 'stages')
-  const deliveries = listOf(valueAt(result, 'deliveries')).map((delivery) => ({
-    ...Object(delivery),
+  const fields = [
+    ...(['at', 'result', 'id', 'position', 'event', 'institutionId', 'services'] as const),
+    ...(refusedServices?.length ? (['refusedServices'] as const) : []),
+    ...(['playlistItemId', 'name', 'title', 'artist', 'eventTime'] as const),
+  ]
+  const shown = Object.fromEntries(fields.map((name) => [name, known[name]]))
+  const warnings = report?.warnings ?? []
+  const deliveries = result.deliveries.map((delivery) => ({
+    ...delivery,
     state: stateOf(delivery),
-    tries: listOf(valueAt(delivery, 'attempts')).length,
-    last: lastOf(listOf(valueAt(delivery, 'attempts'))[0]),
+    tries: delivery.attempts.length,
+    last: lastOf(delivery.attempts[0]),
   }))
-  const refused = valueAt(result, 'refused')
-  const warnings = listOf(valueAt(result, 'report.warnings'))
   const sections = [
-    printer.properties(Object.fromEntries([...parts, ...more].map((name) => [name, valueAt(known, name)]))),
-    listOf(valueAt(result, 'errors')).length > 0 && printer.list(valueAt(result, 'errors'), errorColumns, ''),
+    printer.properties(creator === null ? shown : { ...shown, creator }),
+    errors.length > 0 && printer.list(errors, errorColumns, ''),
     warnings.length > 0 && printer.list(warnings, warningColumns, ''),
     refused !== null && printer.properties({ refused }),
-    listOf(valueAt(result, 'topics')).length > 0 && printer.list(valueAt(result, 'topics'), topicColumns, ''),
-    ...listOf(valueAt(result, 'topics')).map((topic) => whyNotShown(topic, printer)),
-    valueAt(result, 'published') !== null &&
-      printer.list(valueAt(result, 'nodes'), nodeColumns, 'No node answers.'),
-    stages !== null && printer.list(rounded([stages]), stageColumns, ''),
+    topics.length > 0 && printer.list(topics, topicColumns, ''),
+    ...topics.map((topic) => whyNotShown(topic, printer)),
+    published !== null && printer.list(nodes, nodeColumns, 'No node answers.'),
+    stages !== null && printer.list([rounded(stages)], stageColumns, ''),
     deliveries.length > 0 && printer.list(deliveries, deliveryColumns, ''),
   ]
   return sections.filter((section) => section !== false).join('\n\n')
 }
 
-function whyNotShown(topic: unknown, printer: Printer): string | false {
-  const { newer, retained, validUntil } = Object(topic)
-  const isOver = !retained && typeof validUntil === 'string' && Date.parse(validUntil) <= Date.now()
-  if (isOver)
-    return printer.sentence(
-      `Not shown on ${valueAt(topic, 'topic')} any more: valid until`,
-      localTime(validUntil),
-    )
-  if (typeof newer !== 'object' || newer === null) return false
-  const { id, title, eventTime } = Object(newer)
+function whyNotShown(
+  { topic, newer, retained, validUntil }: ShownEvent['topics'][number],
+  printer: Printer,
+): string | false {
+  const isOver = !retained && validUntil !== null && Date.parse(validUntil) <= Date.now()
+  if (isOver) return printer.sentence(`Not shown on ${topic} any more: valid until`, localTime(validUntil))
+  if (newer === null) return false
+  const { id, title, eventTime } = newer
   const which = [id, ...(title === null ? [] : [`"${title}"`]), `of ${localTime(eventTime)}`].join(' ')
-  return printer.sentence(`Not shown on ${valueAt(topic, 'topic')}: a newer event came before it,`, which)
+  return printer.sentence(`Not shown on ${topic}: a newer event came before it,`, which)
 }
 
 /** An event with the further fields that tables show. */
-function withResult(event: unknown): Record<string, unknown> {
-  const { outcome, dryRun, isRepetition, event: name, title, artist, name: state, errors } = Object(event)
-  const refusedFor = listOf(valueAt(event, 'refusedServices'))
-  const isPartly = outcome === 'published' && listOf(errors).length > 0
+function withResult<Row extends ListedEvent>(row: Row) {
+  const { outcome, dryRun, isRepetition, event, title, artist, name, services, errors } = row
+  const refusedFor = row.refusedServices ?? []
+  const isPartly = outcome === 'published' && errors.length > 0
   return {
-    ...Object(event),
-    result: `${outcome}${dryRun === true ? ', dry run' : ''}${isPartly ? ' in part' : ''}${isRepetition === true ? ', again' : ''}`,
-    kind: kindOf(name),
-    called: title ?? state,
-    what: [title ?? state, artist].filter((part) => part !== null).join(' – '),
-    where: `${firstOf(listOf(valueAt(event, 'services')))}${refusedFor.length > 0 ? `, not ${firstOf(refusedFor)}` : ''}`,
-    why: [
-      ...new Set(listOf(errors).map((error) => `${valueAt(error, 'errorCode')} ${valueAt(error, 'path')}`)),
-    ],
+    ...row,
+    result: `${outcome}${dryRun ? ', dry run' : ''}${isPartly ? ' in part' : ''}${isRepetition ? ', again' : ''}`,
+    kind: kindOf(event),
+    called: title ?? name,
+    what: [title ?? name, artist].filter((part) => part !== null).join(' – '),
+    where: `${firstOf(services)}${refusedFor.length > 0 ? `, not ${firstOf(refusedFor)}` : ''}`,
+    why: [...new Set(errors.map(({ errorCode, path }) => `${errorCode} ${path}`))],
   }
 }
 
 /** One line of `events tail`: its values, each with the width of its column. */
-function tailOf(event: unknown): (readonly [value: unknown, width: number])[] {
-  const { at, ...known } = withResult(event)
-  return tailColumns.map(([path, width]) => [path === 'at' ? localTime(at) : known[path], width])
+function tailOf(event: ListedEvent): (readonly [value: unknown, width: number])[] {
+  const known = withResult(event)
+  return tailColumns.map(([name, width]) => [name === 'at' ? localTime(known.at) : known[name], width])
 }
 
-function firstOf(services: readonly unknown[]): string {
+function firstOf(services: readonly string[]): string {
   return `${services[0] ?? '-'}${services.length > 1 ? ` and ${services.length - 1} more` : ''}`
 }
 
-function kindOf(name: unknown): unknown {
-  return typeof name === 'string' ? name.replace(/^.*\.radio\./, '') : name
+function kindOf(event: string | null): string | null {
+  return event === null ? null : event.replace(/^.*\.radio\./, '')
 }
 
 /** `held`: why the queue stands still. `behind`: the event that the delivery waits for. */
-function stateOf(delivery: unknown): string {
-  const { state, held = null, behind = null } = Object(delivery)
+function stateOf({ state, held, behind }: ShownEvent['deliveries'][number]): string {
   return `${state}${held === null ? '' : `, ${held}`}${behind === null ? '' : ` behind ${behind}`}`
 }
 
-function lastOf(attempt: unknown): string | undefined {
-  if (attempt === undefined) return undefined
-  return `${localTime(valueAt(attempt, 'time'))} ${valueAt(attempt, 'reason') ?? `answered ${valueAt(attempt, 'status')}`}`
+function lastOf(attempt: ShownAttempt | undefined): string | undefined {
+  return attempt && `${localTime(attempt.time)} ${attempt.reason ?? `answered ${attempt.status}`}`
 }
 
-/** Rounds numbers to hundredths, and gives kinds of events their short names. */
-function rounded(events: unknown): Record<string, unknown>[] {
-  return listOf(events).map((event) => {
-    const entries = Object.entries(Object(event)).map(([name, value]) => [
-      name,
-      typeof value === 'number' ? Math.round(value * 100) / 100 : value,
-    ])
-    return { ...Object.fromEntries(entries), kind: kindOf(valueAt(event, 'event')) }
-  })
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
+/** Rounds the milliseconds to hundredths. */
+function rounded<Event extends Stages>(event: Event): Event {
+  const [decided, stored, written] = [event.decided, event.stored, event.written].map(
+    (ms) => Math.round(ms * 100) / 100,
+  )
+  return { ...event, decided, stored, written }
 }
 
 function whoseOf(input: Input): Record<string, string> {

@@ -1,28 +1,28 @@
-import type { Command } from './command.ts'
-import { type Column, type Printer, valueAt } from './print.ts'
+import type { FeedPart } from '../admin/operations/feed.ts'
+import type { CommandOf } from './command.ts'
+import type { Column, Printer } from './print.ts'
 
 /** `hubctl feed diff`: whether the feed would be taken, how many livestreams would change, and the first of them. */
-export const feedDiffCommand: Command = {
+export const feedDiffCommand: CommandOf<'feed.diff'> = {
   words: 'feed diff',
   operation: 'feed.diff',
-  print(result, printer) {
-    const reason = valueAt(result, 'reason')
+  print({ source, items, itemsBefore, reason, problem, differences }, printer) {
     const summary = {
-      source: valueAt(result, 'source'),
-      items: valueAt(result, 'items'),
-      itemsBefore: valueAt(result, 'itemsBefore'),
-      ...Object.fromEntries(parts.map(({ name }) => [name, valueAt(result, `differences.${name}.count`)])),
-      retitled: valueAt(result, 'differences.retitled.count'),
+      source,
+      items,
+      itemsBefore,
+      ...Object.fromEntries(parts.map(({ name }) => [name, differences?.[name].count])),
+      retitled: differences?.retitled.count,
       taken: reason === null ? 'yes' : 'no',
-      ...(reason !== null && { reason, problem: valueAt(result, 'problem') }),
+      ...(reason !== null && { reason, problem }),
     }
-    const lists = parts.flatMap((part) => listOf(result, part, printer))
+    const lists = differences ? parts.flatMap((part) => listOf(differences[part.name], part, printer)) : []
     return [printer.properties(summary), ...lists].join('\n\n')
   },
 }
 
 interface Part {
-  name: string
+  name: 'added' | 'removed' | 'owners' | 'renamed'
   heading: string
   columns: readonly Column[]
 }
@@ -54,10 +54,8 @@ const parts: readonly Part[] = [
   },
 ]
 
-function listOf(result: unknown, { name, heading, columns }: Part, printer: Printer): string[] {
-  const items = valueAt(result, `differences.${name}.items`)
-  if (!Array.isArray(items) || items.length === 0) return []
-  const count = Number(valueAt(result, `differences.${name}.count`))
+function listOf({ count, items }: FeedPart, { heading, columns }: Part, printer: Printer): string[] {
+  if (items.length === 0) return []
   const shown = count > items.length ? `${heading}, the first ${items.length} of ${count}:` : `${heading}:`
   return [`${shown}\n${printer.list(items, columns, '')}`]
 }

@@ -1,7 +1,10 @@
+import type { ApiTrack } from '../admin/operations/https-api.ts'
+import type { Result } from '../admin/operations/operations.ts'
+import type { ResetLink } from '../admin/operations/users.ts'
 import { checkAnnouncement, checkTrack, maxBrownout } from '../bridge-https/lifecycle/track.ts'
 import { checkEmail, checkUserRequest } from '../bridge-https/users/user.ts'
 import { type Command, filtersOf, type Input, usage } from './command.ts'
-import { type Printer, valueAt } from './print.ts'
+import type { Printer } from './print.ts'
 import { parseDuration } from './time/duration.ts'
 import { localTime } from './time/local-time.ts'
 
@@ -44,7 +47,7 @@ export const httpsCommands: readonly Command[] = [
     parameters: ['<email>'],
     operation: 'users.remove',
     args: emailArgument,
-    print: (result, printer) => printer.sentence('Removed', valueAt(result, 'email')),
+    print: (result, printer) => printer.sentence('Removed', result.email),
   },
   {
     words: 'users reset-password',
@@ -124,7 +127,7 @@ export const httpsCommands: readonly Command[] = [
       if (wrong !== undefined) throw usage(wrong)
       return { track }
     },
-    print: (result, printer) => printer.sentence('Retired', valueAt(result, 'track')),
+    print: (result, printer) => printer.sentence('Retired', result.track),
   },
 ]
 
@@ -182,38 +185,34 @@ const receiverColumns = [
   ['CONTACT', 'contact'],
 ] as const
 
-function printRotation(result: unknown, printer: Printer): string {
-  const kid = valueAt(result, 'kid')
-  if (valueAt(result, 'dropOld') === true) {
-    const receivers = printer.list(valueAt(result, 'mayRefuse'), receiverColumns, 'No receiver is pushed to.')
+function printRotation(
+  { kid, signsFrom, dropOld, mayRefuse }: Result<'keys.rotate'>,
+  printer: Printer,
+): string {
+  if (dropOld) {
+    const receivers = printer.list(mayRefuse, receiverColumns, 'No receiver is pushed to.')
     return `${printer.sentence('Signing from now on with', kid)}\n\n${receivers}`
   }
-  const from = localTime(valueAt(result, 'signsFrom'))
+  const from = localTime(signsFrom)
   return printer.sentence(`Receivers can read it now, and it signs from ${from} on:`, kid)
 }
 
 /** What follows from a key that signs before receivers know it (design.md §10). */
-function refusalWarning(result: unknown): string | undefined {
-  const receivers = valueAt(result, 'mayRefuse')
-  if (!Array.isArray(receivers) || receivers.length === 0) return undefined
+function refusalWarning({ mayRefuse }: Result<'keys.rotate'>): string | undefined {
+  if (mayRefuse.length === 0) return undefined
   return (
     'these receivers may refuse what the new key signs until they read the key set again. ' +
     'One that answers 204 meanwhile loses events: hubctl queues replay NAME --since TIME sends them once more'
   )
 }
 
-function printReset(result: unknown, printer: Printer): string {
+function printReset(result: ResetLink, printer: Printer): string {
   return `${printer.properties(withoutWarning(result))}\n\nThe link works once and is shown only now: hand it on.`
 }
 
-function printLifecycle(result: unknown, printer: Printer): string {
-  const tracks = Array.isArray(result) ? result : []
-  const traffic = tracks.flatMap((track) => valueAt(track, 'traffic') ?? [])
-  const left = tracks.flatMap((track) =>
-    [valueAt(track, 'left') ?? []]
-      .flat()
-      .map((user) => ({ ...Object(user), track: valueAt(track, 'track') })),
-  )
+function printLifecycle(tracks: readonly ApiTrack[], printer: Printer): string {
+  const traffic = tracks.flatMap((track) => track.traffic)
+  const left = tracks.flatMap(({ left, track }) => left.map((user) => ({ ...user, track })))
   return [
     printer.list(tracks, trackColumns, 'No tracks.'),
     printer.list(traffic, trafficColumns, 'No requests in the last 7 days.'),
@@ -221,20 +220,14 @@ function printLifecycle(result: unknown, printer: Printer): string {
   ].join('\n\n')
 }
 
-function withoutTraffic(result: unknown): unknown {
-  return without(without(result, 'traffic'), 'left')
+function withoutTraffic({ traffic: _inStatus, left: _alsoThere, ...track }: ApiTrack) {
+  return track
 }
 
-function withoutWarning(result: unknown): unknown {
-  return without(result, 'warning')
+function withoutWarning({ warning: _printedApart, ...link }: ResetLink) {
+  return link
 }
 
-function without(result: unknown, name: string): unknown {
-  if (typeof result !== 'object' || result === null) return result
-  return Object.fromEntries(Object.entries(result).filter(([key]) => key !== name))
-}
-
-function warningOf(result: unknown): string | undefined {
-  const warning = valueAt(result, 'warning')
-  return typeof warning === 'string' ? warning : undefined
+function warningOf({ warning }: ResetLink): string | undefined {
+  return warning
 }

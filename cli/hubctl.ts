@@ -2,11 +2,12 @@
 import { userInfo } from 'node:os'
 import { CommanderError } from 'commander'
 import { whyWrong } from '../admin/operations/check-arguments.ts'
-import { operations } from '../admin/operations/operations.ts'
+import { type OperationName, operations } from '../admin/operations/operations.ts'
 import { version } from '../config/version.ts'
 import { visibleJson } from '../telemetry/visible.ts'
-import { type Command, type Input, isUsage, type LocalCommand, usage } from './command.ts'
+import { type Command, type CommandOf, type Input, isUsage, type LocalCommand, usage } from './command.ts'
 import { type CallFailure, call, readLines } from './connection.ts'
+import { isKnownAnswer } from './known-answer.ts'
 import { createPrinter, toJson } from './print.ts'
 import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
@@ -168,31 +169,37 @@ function asTyped(name: string, value: unknown): string[] {
 }
 
 /** Prints an answer, and returns the exit code. */
-function show(command: Command, input: Input, answer: Answer, json: boolean): number {
+function show(command: CommandOf<OperationName>, input: Input, answer: Answer, json: boolean): number {
   if ('error' in answer) {
     fail(withAdvice(answer.error, command), json)
     return 1
   }
   const { result } = answer
-  console.log(
-    json
-      ? toJson(command.json?.(result) ?? result)
-      : command.print(result, createPrinter(process.stdout), input),
-  )
+  const printer = createPrinter(process.stdout)
+  if (!isKnownAnswer(command.operation, result)) {
+    console.log(json ? toJson(result) : printer.properties(result))
+    console.error(createPrinter(process.stderr).warning(strangeAnswer))
+    return command.succeeded ? 1 : 0
+  }
+  console.log(json ? toJson(command.json?.(result) ?? result) : command.print(result, printer, input))
   const warning = command.warning?.(result)
   if (warning !== undefined) console.error(createPrinter(process.stderr).warning(warning))
   return command.succeeded?.(result) === false ? 1 : 0
 }
 
-function withAdvice(error: CallFailure, { operation }: Command): CallFailure {
+function withAdvice(error: CallFailure, { operation }: Pick<Command, 'operation'>): CallFailure {
   if (error.code !== 'node.unanswered' || operations[operation].effect === 'none') return error
   return { ...error, message: `${error.message}. hubctl audit shows whether the change was made` }
 }
 
 /** Prints an answer on one line, also a failure, and returns the exit code. */
-function showLine(command: Command, answer: Answer): number {
-  const value = 'error' in answer ? answer : (command.json?.(answer.result) ?? answer.result)
-  console.log(toLine(value))
+function showLine(command: CommandOf<OperationName>, answer: Answer): number {
+  if ('error' in answer) console.log(toLine(answer))
+  else {
+    const { result } = answer
+    const isKnown = isKnownAnswer(command.operation, result)
+    console.log(toLine((isKnown ? command.json?.(result) : undefined) ?? result))
+  }
   return 'error' in answer ? 1 : 0
 }
 
@@ -205,6 +212,9 @@ function mayPass({ code }: CallFailure, hasAnswered: boolean): boolean {
   if (['node.unreachable', 'node.unanswered', 'busy'].includes(code)) return true
   return hasAnswered && !code.startsWith('login.') && code !== 'permission'
 }
+
+const strangeAnswer =
+  'the answer is not one that this hubctl knows: the hub is of another release. All of it is shown'
 
 function toLine(value: unknown): string {
   return visibleJson(JSON.stringify(value ?? null))

@@ -1,8 +1,9 @@
 import { readFile } from 'node:fs/promises'
+import type { ImportReport } from '../admin/operations/imports.ts'
 import { formats } from '../config/formats.ts'
 import { importOfFile } from './backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
-import { type Printer, valueAt } from './print.ts'
+import type { Printer } from './print.ts'
 
 export const importCommand: Command = {
   words: 'import',
@@ -85,17 +86,13 @@ const reasonColumns = [
   ['BECAUSE', 'why'],
 ] as const
 
-function printAedesReport(result: unknown, printer: Printer): string {
+function printAedesReport(result: ImportReport, printer: Printer): string {
   const sums = parts.map(([name, what]) => {
-    const { found, cameOver } = Object(valueAt(result, name))
+    const { found, cameOver } = result[name]
     return { what, found, cameOver, leftOut: found - cameOver }
   })
   const reasons = parts.flatMap(([name, what]) =>
-    listOf(valueAt(result, `${name}.leftOut`)).map((reason) => ({
-      ...Object(reason),
-      ...Object(listOf(valueAt(reason, 'examples'))[0]),
-      what,
-    })),
+    result[name].leftOut.map((reason) => ({ ...reason, ...reason.examples[0], what })),
   )
   return [
     printer.list(sums, sumColumns, ''),
@@ -103,10 +100,6 @@ function printAedesReport(result: unknown, printer: Printer): string {
   ].join('\n\n')
 }
 
-function aedesWarning(result: unknown): string | undefined {
-  return valueAt(result, 'dryRun') === true ? 'dry run: nothing was changed' : undefined
-}
-
-function listOf(value: unknown): readonly unknown[] {
-  return Array.isArray(value) ? value : []
+function aedesWarning({ dryRun }: ImportReport): string | undefined {
+  return dryRun ? 'dry run: nothing was changed' : undefined
 }

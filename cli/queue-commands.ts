@@ -1,5 +1,4 @@
 import { type Command, filtersOf, usage } from './command.ts'
-import { valueAt } from './print.ts'
 import { instantForms, passedInstantOf } from './time/instant.ts'
 
 /** The commands about the queues of webhooks and plugin targets. */
@@ -55,9 +54,9 @@ export const queueCommands: readonly Command[] = [
       return { name: input.text('name'), since: passedInstantOf('--since', since) }
     },
     print: (result, printer) =>
-      valueAt(result, 'replayed') === 0
-        ? printer.sentence('Nothing to send once more. What waits is tried now:', valueAt(result, 'name'))
-        : printer.sentence(`Sending ${valueAt(result, 'replayed')} once more, from`, valueAt(result, 'name')),
+      result.replayed === 0
+        ? printer.sentence('Nothing to send once more. What waits is tried now:', result.name)
+        : printer.sentence(`Sending ${result.replayed} once more, from`, result.name),
   },
 ]
 

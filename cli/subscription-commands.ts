@@ -1,6 +1,7 @@
+import type { ShownSubscription } from '../admin/operations/queues.ts'
 import { isLivestreamName, readSelection } from '../delivery/webhook/selection.ts'
 import { type Command, type Input, usage } from './command.ts'
-import { type Printer, valueAt } from './print.ts'
+import type { Printer } from './print.ts'
 import { attemptColumns } from './queue-commands.ts'
 
 /** The commands about push subscriptions of all institutions. */
@@ -45,15 +46,15 @@ export const subscriptionCommands: readonly Command[] = [
     parameters: ['<name>'],
     operation: 'subscriptions.test',
     args: nameArgument,
-    print: (result, printer) => printer.list([valueAt(result, 'delivery')], attemptColumns, ''),
-    succeeded: (result) => valueAt(result, 'delivered') === true,
+    print: (result, printer) => printer.list([result.delivery], attemptColumns, ''),
+    succeeded: (result) => result.delivered === true,
   },
   {
     words: 'subscriptions pause',
     parameters: ['<name>'],
     operation: 'subscriptions.pause',
     args: nameArgument,
-    print: (result, printer) => printer.sentence('Paused', valueAt(result, 'name')),
+    print: (result, printer) => printer.sentence('Paused', result.name),
   },
   {
     words: 'subscriptions resume',
@@ -62,11 +63,11 @@ export const subscriptionCommands: readonly Command[] = [
     args: nameArgument,
     print: (result, printer) =>
       [
-        printer.sentence('Resumed', valueAt(result, 'name')),
-        printer.sentence('Messages that wait:', valueAt(result, 'pending')),
+        printer.sentence('Resumed', result.name),
+        printer.sentence('Messages that wait:', result.pending),
       ].join(' '),
     warning: (result) =>
-      valueAt(result, 'state') === 'disabled'
+      result.state === 'disabled'
         ? 'nothing is sent: its webhook answered 410 and it is disabled; a replay or an acknowledged test message enables it'
         : undefined,
   },
@@ -76,8 +77,8 @@ export const subscriptionCommands: readonly Command[] = [
     operation: 'subscriptions.remove',
     args: nameArgument,
     print(result, printer) {
-      const lost = `${valueAt(result, 'pending')} messages that waited, ${valueAt(result, 'deadLetters')} dead letters`
-      return `${printer.sentence('Removed', valueAt(result, 'name'))} ${printer.sentence('Lost with it:', lost)}`
+      const lost = `${result.pending} messages that waited, ${result.deadLetters} dead letters`
+      return `${printer.sentence('Removed', result.name)} ${printer.sentence('Lost with it:', lost)}`
     },
   },
 ]
@@ -105,7 +106,6 @@ function numberOrText(typed: string | undefined): number | string | undefined {
   return typed !== undefined && /^[0-9]{1,9}$/.test(typed) ? Number(typed) : typed
 }
 
-function printSubscription(result: unknown, printer: Printer): string {
-  const { attempts, ...subscription } = Object(result)
+function printSubscription({ attempts, ...subscription }: ShownSubscription, printer: Printer): string {
   return `${printer.properties(subscription)}\n\n${printer.list(attempts, attemptColumns, 'Nothing was tried yet.')}`
 }

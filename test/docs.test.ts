@@ -1,6 +1,8 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { test } from 'tap'
+import { operations } from '../admin/operations/operations.ts'
+import type { CommandOf } from '../cli/command.ts'
 import { commands } from '../cli/commands.ts'
 import { createPrinter } from '../cli/print.ts'
 import { localCommands, programOptions } from '../cli/typed/program.ts'
@@ -142,8 +144,10 @@ test('commands of hubctl', async (t) => {
 })
 
 test('columns of the queues', async (t) => {
-  const list = commands.find(({ words }) => words === 'queues list')
-  const [headings = ''] = String(list?.print?.([{}], createPrinter({}))).split('\n')
+  const list = commands.find(({ words }) => words === 'queues list') as CommandOf<'queues.list'> | undefined
+  const [headings = ''] = String(
+    list?.print(operations['queues.list'].resultExample, createPrinter({})),
+  ).split('\n')
   for (const heading of headings.split(/ {2,}/).filter(Boolean)) {
     t.ok(operators.includes(`\`${heading}\``), heading)
   }

@@ -40,10 +40,10 @@ const row = {
   artist: stringOrNull,
   errors: Type.Array(errorItem),
 }
-const eventRow = Type.Object(row)
+export const listedEvent = Type.Object(row)
 
 const page = Type.Object({
-  events: Type.Array(eventRow),
+  events: Type.Array(listedEvent),
   next: Type.Union([integer, Type.Null()], { description: 'the `before` of the next page' }),
 })
 
@@ -105,7 +105,7 @@ const newest = Type.Object({
 })
 
 const recent = Type.Object({
-  events: Type.Array(eventRow),
+  events: Type.Array(listedEvent),
   next: integer,
   leftOut: orNull(integer),
 })
@@ -130,7 +130,7 @@ const checked = Type.Object({
   topics: texts,
 })
 
-export type ListedEvent = Of<typeof eventRow>
+export type ListedEvent = Of<typeof listedEvent>
 export type EventError = Of<typeof errorItem>
 export type SlowEvent = Of<typeof slowEvent>
 /** When an event reached each stage, milliseconds after its arrival. */

@@ -66,7 +66,7 @@ function operation<P extends TProperties, R extends TSchema>(
 ) {
   return {
     ...{ summary, effect, result },
-    resultExample: exampleOf(result),
+    resultExample: exampleOf(result) as Of<R>,
     args: Type.Object(args, { additionalProperties: false, examples: [example] }),
   }
 }

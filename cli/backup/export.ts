@@ -9,25 +9,33 @@ import { checkFile } from '../../admin/backup/export-file.ts'
 import { pathBehindLinks } from '../../config/foreign-links.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
-import { sizeText, valueAt } from '../print.ts'
+import { sizeText } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
 /** `hubctl export FILE`. Writes and checks a draft, then renames the draft to FILE. */
-export const exportCommand: LocalCommand = {
+/** What was written. */
+interface Exported {
+  file: string
+  records: number
+  bytes: number
+  sha256: string
+  exportedAt: string
+  release: string
+  from: string
+}
+
+export const exportCommand: LocalCommand<Exported> = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
   parameters: ['<file>'],
   options: [stoppedOption],
   run: (input, how) => exportTo(input.text('file'), atSocket(how, input)),
   print: (result, printer) =>
-    printer.sentence(
-      `Exported ${valueAt(result, 'records')} records (${sizeText(valueAt(result, 'bytes'))}) into`,
-      valueAt(result, 'file'),
-    ),
+    printer.sentence(`Exported ${result.records} records (${sizeText(result.bytes)}) into`, result.file),
 }
 
-async function exportTo(named: string, place: Place): Promise<{ result: unknown } | { error: CallFailure }> {
+async function exportTo(named: string, place: Place): Promise<{ result: Exported } | { error: CallFailure }> {
   const file = await fileAt(named)
   const draft = `${file}.part`
   const ended = new AbortController()

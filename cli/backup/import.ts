@@ -18,23 +18,28 @@ const askEveryMs = 200
 /** Longest wait for the node to start again, milliseconds. */
 const patienceMs = 30 * 60_000
 
-type Done = { result: unknown } | { error: CallFailure }
+type Done = { result: Imported } | { error: CallFailure }
+
+/** What was taken in. `waitsIn`: the next start of the node takes it in, from this file. */
+type Imported = Pick<About, 'records' | 'sha256' | 'release' | 'from'> & {
+  file: string
+  exportedAt: About['at']
+  waits?: true
+  waitsIn?: string
+}
 
 /** `hubctl import FILE`. */
-export const importOfFile: LocalCommand = {
+export const importOfFile: LocalCommand<Imported> = {
   words: 'import',
   summary: 'take a file of hubctl export into an empty store; the node starts again meanwhile',
   parameters: ['<file>'],
   options: [stoppedOption],
   run: (input, how) => importFrom(input.text('file'), atSocket(how, input)),
   print(result, printer) {
-    const what = `${valueAt(result, 'records')} records of ${valueAt(result, 'exportedAt')}`
-    return valueAt(result, 'waits') === true
-      ? printer.sentence(
-          `The next start of the node takes in ${what}, which wait in`,
-          valueAt(result, 'waitsIn'),
-        )
-      : printer.sentence(`Imported ${what} from`, valueAt(result, 'file'))
+    const what = `${result.records} records of ${result.exportedAt}`
+    return result.waits
+      ? printer.sentence(`The next start of the node takes in ${what}, which wait in`, result.waitsIn)
+      : printer.sentence(`Imported ${what} from`, result.file)
   },
 }
 
@@ -120,6 +125,6 @@ async function copyInto(dataDir: string, file: string): Promise<void> {
   }
 }
 
-function shown(file: string, { records, sha256, at, release, from }: About): object {
+function shown(file: string, { records, sha256, at, release, from }: About): Imported {
   return { file, records, sha256, exportedAt: at, release, from }
 }

@@ -1,32 +1,29 @@
 import { type Input, type LocalCommand, usage } from '../command.ts'
-import { valueAt } from '../print.ts'
-import { checkUrl, logIn, logOut, readCa } from './log-in.ts'
+import { checkUrl, type LoggedIn, logIn, logOut, readCa } from './log-in.ts'
+
+const login: LocalCommand<LoggedIn> = {
+  words: 'login',
+  summary:
+    'log in to a hub over HTTPS; e-mail address and password are asked for, or read from lines of the standard input',
+  options: [{ flags: '--email <email>', summary: 'e-mail address of a user with the permission operate' }],
+  run: async (input: Input, { url, caPath }) =>
+    logIn(urlOf(url), {
+      email: input.optional('email'),
+      ca: caPath === undefined ? undefined : await readCa(caPath),
+    }),
+  print: ({ email, url }, printer) => printer.sentence(`Logged in as ${email} at`, url),
+}
+
+const logout: LocalCommand<{ url: string; loggedOut: boolean }> = {
+  words: 'logout',
+  summary: 'forget the log-in to a hub',
+  run: async (_input, { url }) => logOut(urlOf(url)),
+  print: ({ url, loggedOut }, printer) =>
+    loggedOut ? printer.sentence('Logged out at', url) : printer.sentence('There was no log-in at', url),
+}
 
 /** The commands that log in to a hub over HTTPS, and out. */
-export const logInCommands: readonly LocalCommand[] = [
-  {
-    words: 'login',
-    summary:
-      'log in to a hub over HTTPS; e-mail address and password are asked for, or read from lines of the standard input',
-    options: [{ flags: '--email <email>', summary: 'e-mail address of a user with the permission operate' }],
-    run: async (input: Input, { url, caPath }) =>
-      logIn(urlOf(url), {
-        email: input.optional('email'),
-        ca: caPath === undefined ? undefined : await readCa(caPath),
-      }),
-    print: (result, printer) =>
-      printer.sentence(`Logged in as ${valueAt(result, 'email')} at`, valueAt(result, 'url')),
-  },
-  {
-    words: 'logout',
-    summary: 'forget the log-in to a hub',
-    run: async (_input, { url }) => logOut(urlOf(url)),
-    print: (result, printer) =>
-      valueAt(result, 'loggedOut') === true
-        ? printer.sentence('Logged out at', valueAt(result, 'url'))
-        : printer.sentence('There was no log-in at', valueAt(result, 'url')),
-  },
-]
+export const logInCommands: readonly LocalCommand[] = [login, logout]
 
 function urlOf(url: string | undefined): string {
   if (url === undefined)

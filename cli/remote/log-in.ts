@@ -7,7 +7,7 @@ import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
 import { beginSession } from './session.ts'
 
 /** The printed parts of a log-in. Never a token. */
-interface LoggedIn {
+export interface LoggedIn {
   url: string
   email: string
   node: unknown

@@ -1,5 +1,6 @@
 import t from 'tap'
-import type { Input } from '../../cli/command.ts'
+import { type OperationName, operations } from '../../admin/operations/operations.ts'
+import type { CommandOf, Input } from '../../cli/command.ts'
 import { httpsCommands } from '../../cli/https-commands.ts'
 import { createPrinter } from '../../cli/print.ts'
 
@@ -50,13 +51,14 @@ t.test('what is typed wrong is not sent', async (t) => {
 
 t.test('a rotation says from when the key signs, or which receivers may refuse it', async (t) => {
   const printer = createPrinter({ isTTY: false })
-  const rotate = httpsCommands.find(({ words }) => words === 'keys rotate')
+  const rotate = commandOf('keys.rotate')
   const signsFrom = '2026-03-01T12:10:00.000Z'
-  const waiting = { kid: 'k1', signsFrom, dropOld: false, mayRefuse: [] }
+  const key = { createdAt: signsFrom, signsFrom, replacedAt: null, state: 'waiting' as const }
+  const waiting = { ...key, kid: 'k1', dropOld: false, mayRefuse: [] }
   t.match(rotate?.print(waiting, printer), /it signs from 2026-03-01T\S+ on: k1\.$/)
   t.equal(rotate?.warning?.(waiting), undefined)
   const receiver = { name: 'sub-1', target: 'https://hook.example/', contact: 'a@b.example' }
-  const atOnce = { kid: 'k2', signsFrom, dropOld: true, mayRefuse: [receiver] }
+  const atOnce = { ...key, kid: 'k2', dropOld: true, mayRefuse: [receiver] }
   const text = rotate?.print(atOnce, printer)
   t.match(text, /^Signing from now on with k2\.$/m)
   t.match(text, /^sub-1 +https:\/\/hook\.example\/ +a@b\.example$/m)
@@ -65,17 +67,24 @@ t.test('a rotation says from when the key signs, or which receivers may refuse i
 
 t.test('the life cycle is two tables: where the tracks stand, and who asks', async (t) => {
   const printer = createPrinter({ isTTY: false })
-  const status = httpsCommands.find(({ words }) => words === 'lifecycle status')
+  const status = commandOf('lifecycle.status')
+  const [unannounced] = operations['lifecycle.status'].resultExample
+  if (!unannounced) throw new Error('no example')
   const tracks = [
     {
-      track: 'push',
-      state: 'live',
+      ...unannounced,
+      track: 'push' as const,
+      state: 'live' as const,
       requests: 3,
       traffic: [{ day: '2026-03-01', route: 'GET /topics', requests: 3 }],
     },
-    { track: 'publish', state: 'gone', requests: 0, traffic: [] },
+    { ...unannounced, track: 'publish' as const, state: 'gone' as const, requests: 0, traffic: [] },
   ]
   const text = status?.print(tracks, printer) ?? ''
   t.match(text, /^push +live .* 3$/m)
   t.match(text, /^2026-03-01 +GET \/topics +3$/m)
 })
+
+function commandOf<Name extends OperationName>(name: Name) {
+  return httpsCommands.find(({ operation }) => operation === name) as CommandOf<Name> | undefined
+}
