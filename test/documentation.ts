@@ -48,6 +48,8 @@ export function startProgram(
 
   return {
     lines,
+    /** Ends it like kill -9. */
+    kill: () => child.kill('SIGKILL'),
     /** Resolves with the exit code when the program has ended. */
     ended: ended.then(() => child.exitCode),
     /** Resolves with the first line that matches. Rejects if the program ends without one. */
