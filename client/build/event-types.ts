@@ -14,7 +14,7 @@ const target = fileURLToPath(new URL('../events.ts', import.meta.url))
 
 /** The source text of client/events.ts. */
 export function eventTypes(): string {
-  const definitions = components(eventSchemas, (name) => `#/$defs/${name}`)
+  const definitions = eventDefinitions()
   const kinds = Object.keys(definitions).filter((name) => name.endsWith('Event'))
   const root = {
     title: 'HubEvent',
@@ -32,6 +32,11 @@ export function eventTypes(): string {
     input: JSON.stringify(root),
     encoding: 'utf8',
   })
+}
+
+/** The schemas of events by name, which refer to each other below `$defs`. */
+export function eventDefinitions() {
+  return components(eventSchemas, (name) => `#/$defs/${name}`)
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, eventTypes())

@@ -1,0 +1,50 @@
+import { execFileSync } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Test } from 'tap'
+import { startProgram } from '../../documentation.ts'
+import { projectFile } from '../../root.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
+
+/** Every Python here with a paho of its own: Debian's 1.6, and 2 where `PAHO2_PYTHON` or the PATH has it. */
+export const pythons = [
+  ...new Map(
+    [process.env.PAHO2_PYTHON, '/usr/bin/python3', 'python3'].flatMap((python) => {
+      const version = python === undefined ? undefined : pahoOf(python)
+      return python === undefined || version === undefined ? [] : [[version, { python, version }] as const]
+    }),
+  ).values(),
+]
+
+/**
+ * Starts a program that has the library beside it, and ends it with the test. Tracebacks and warnings are lines, too.
+ * `settings`: what the program finds in its environment.
+ */
+export async function startPython(
+  t: Test,
+  python: string,
+  text: string,
+  settings: Record<string, string>,
+  cwd?: string,
+) {
+  const folder = cwd ?? (await temporaryDirectory(t))
+  writeFileSync(join(folder, 'program.py'), text)
+  const env = { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', PYTHONPATH: projectFile('client/python') }
+  const command = [python, '-u', '-W', 'error', '-X', 'dev', 'program.py']
+  return startProgram(t, command, {
+    cwd: folder,
+    env: { ...env, PYTHONDONTWRITEBYTECODE: '1', ...settings },
+  })
+}
+
+function pahoOf(python: string): string | undefined {
+  try {
+    const asked = 'import paho.mqtt; print(paho.mqtt.__version__)'
+    return execFileSync(python, ['-c', asked], {
+      encoding: 'utf8',
+      stdio: ['ignore', 'pipe', 'ignore'],
+    }).trim()
+  } catch {
+    return undefined
+  }
+}
