@@ -91,10 +91,14 @@ function isFromDriver(message: unknown): message is FromDriver {
   if (kind === 'beat' || kind === 'ready') return true
   if (kind === 'unusable') return typeof reason === 'string'
   if (kind === 'uncaught') return typeof reason === 'string' && typeof stack === 'string'
-  if (kind === 'outcome') return typeof id === 'number' && isRecord(outcome)
+  if (kind === 'outcome') return typeof id === 'number' && isRecord(outcome) && isTextOrNull(outcome.reason)
   if (kind === 'log') return typeof line === 'string' && isRecord(parse(line))
   if (kind === 'left-out') return typeof lines === 'number'
-  return kind === 'closed' && (problem === null || typeof problem === 'string')
+  return kind === 'closed' && isTextOrNull(problem)
+}
+
+function isTextOrNull(value: unknown): value is string | null {
+  return value === null || typeof value === 'string'
 }
 
 /** Time between two signs of life, milliseconds. */

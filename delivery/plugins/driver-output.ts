@@ -58,10 +58,22 @@ export function createDriverOutput(streams: readonly (Readable | null)[], log: L
   }
 }
 
-/** Logs a line that a driver has given to its log, with the level of the driver. */
+/**
+ * Logs a line that a driver has given to its log, with the level of the driver. A reader must be able to tell what the
+ * hub says from what a driver says: a field with the name of one of the hub's own is called `driver.time`, for example.
+ */
 export function logLine(log: Log, line: string): void {
-  const { level, msg, ...fields } = JSON.parse(line)
-  const label = pino.levels.labels[level]
+  // The first level is that of the line. A second one is a field.
+  const [, number = ''] = /^\{"level":(\d+)/.exec(line) ?? []
+  const { msg, ...given } = JSON.parse(line)
+  if (String(given.level) === number) delete given.level
+  const fields = Object.fromEntries(
+    Object.entries(given).map(([name, value]) => [ofTheHub.has(name) ? `driver.${name}` : name, value]),
+  )
+  const label = pino.levels.labels[Number(number)]
   if (label === 'fatal' || label === 'error' || label === 'warn') log[label](fields, msg)
   else if (label === 'info' || label === 'debug' || label === 'trace') log[label](fields, msg)
 }
+
+/** The fields that each line of the hub about a driver has. */
+const ofTheHub = new Set(['level', 'time', 'pid', 'hostname', 'plugin'])

@@ -17,10 +17,15 @@ async function start(t: Test, file: string, more: Partial<DriverLimits> = {}) {
   const path = join(home, 'driver.mjs')
   await writeFile(path, file)
   const ends: string[] = []
+  const raw: string[] = []
   const lines: Record<string, unknown>[] = []
+  const write = (line: string) => {
+    raw.push(line)
+    lines.push(JSON.parse(line))
+  }
   const driver = createDriverProcess({
     ...{ file: path, target: { type: 'x', field: 'of its own' }, limits: { ...limits, ...more } },
-    log: pino({ level: 'debug' }, { write: (line: string) => lines.push(JSON.parse(line)) }),
+    log: pino({ level: 'debug' }, { write }).child({ plugin: 'x' }),
     ended: (reason) => ends.push(reason),
   })
   t.teardown(() => Promise.resolve(driver.close?.()).catch(() => undefined))
@@ -31,7 +36,7 @@ async function start(t: Test, file: string, more: Partial<DriverLimits> = {}) {
   const isReady = (times = 1) => until(() => readies >= times)
   const deliver = (attempt = 1, signal = new AbortController().signal) =>
     driver.deliver(item, { messageId: 'm1', attempt, signal })
-  return { driver, ends, lines, isReady, deliver }
+  return { driver, ends, raw, lines, isReady, deliver }
 }
 
 const faults: [what: string, code: string, end: string, reason: RegExp][] = [
@@ -116,7 +121,7 @@ export default (target, { log }) => ({
   )
   await isReady()
   t.match(await deliver(), { result: 'refused', reason: /exit code 3/ })
-  const pid = Number(lines.find(({ msg }) => msg === 'started')?.pid)
+  const pid = Number(lines.find(({ msg }) => msg === 'started')?.['driver.pid'])
   t.ok(pid > 0)
   await until(() => !isAlive(pid))
 })
@@ -169,6 +174,41 @@ t.test('a driver gets its target, has no environment, and its errors are told', 
   )
   t.same(await deliver(), { result: 'failed', status: null, reason: 'not today' })
   await until(() => lines.filter(({ msg }) => msg === 'plugin driver wrote').length === 2)
+})
+
+t.test('an outcome that cannot be read ends the driver, and not the hub', async (t) => {
+  const { ends, isReady, deliver } = await start(
+    t,
+    `import { writeSync } from 'node:fs'
+const said = { kind: 'outcome', id: 1, outcome: { result: 'failed', reason: { toString: 1 } } }
+export default () => ({
+  deliver() {
+    writeSync(3, JSON.stringify(said) + '\\n')
+    return new Promise(() => {})
+  },
+})`,
+  )
+  await isReady()
+  t.match(await deliver(), { result: 'refused', reason: /what is no message of a driver/ })
+  t.same(ends, ['error'])
+})
+
+t.test('a line of a driver keeps the level, the time and the name that the hub gives it', async (t) => {
+  const { raw, isReady } = await start(
+    t,
+    `export default (target, { log }) => {
+  log.child({ plugin: 'other' }).warn({ level: 'loud', time: 1, pid: 2, hostname: 'else', title: 'Ebbe' }, 'made')
+  return { deliver() {} }
+}`,
+  )
+  await isReady()
+  const [line = ''] = raw.filter((text) => text.includes('"made"'))
+  for (const name of ['level', 'time', 'pid', 'hostname', 'plugin'])
+    t.equal(line.split(`"${name}":`).length, 2, `${name} is there once`)
+  t.match(JSON.parse(line), {
+    ...{ level: 40, pid: process.pid, plugin: 'x', title: 'Ebbe', 'driver.level': 'loud' },
+    ...{ 'driver.time': 1, 'driver.pid': 2, 'driver.hostname': 'else', 'driver.plugin': 'other' },
+  })
 })
 
 const closings: [what: string, code: string, problem: RegExp | undefined][] = [
