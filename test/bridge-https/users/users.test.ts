@@ -11,7 +11,8 @@ async function start(t: Test, passwords = quickPasswords()) {
   t.teardown(() => store.close())
   const time = { now: Date.parse('2026-03-01T12:00:00Z') }
   const clock = () => time.now
-  const open = () => createUsers({ store, passwords, clock, knownInstitution: () => true })
+  const knownInstitution = (id: string) => id === institution
+  const open = () => createUsers({ store, passwords, clock, knownInstitution })
   const users = await open()
   const added = await users.add({ email: 'a@b.example', institution })
   if ('error' in added) throw new Error(added.error)
@@ -69,4 +70,17 @@ t.test('whoever is removed while the password is checked is not let in', async (
   const setting = users.setPassword(added.token, 'a long password')
   t.equal(await setting, undefined)
   t.same(users.list(), [])
+})
+
+t.test('an institution outside the feed is a warning, but not for an operator, who needs none', async (t) => {
+  const { users } = await start(t)
+  const elsewhere = 'urn:org:institution:operators'
+  const warned = (email: string, permissions: string[]) =>
+    users.add({ email, institution: elsewhere, permissions })
+  const operator = await warned('operator@b.example', ['operate', 'subscribe'])
+  t.same(Object.keys(operator).sort(), ['expiresAt', 'token', 'user'], 'no warning')
+  for (const permissions of [['publish'], ['subscribe'], ['operate', 'publish']]) {
+    const added = await warned(`${permissions.join('-')}@b.example`, permissions)
+    t.match(added, { warning: /does not know urn:org:institution:operators/ }, permissions.join())
+  }
 })
