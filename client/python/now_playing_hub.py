@@ -2070,6 +2070,7 @@ class _Link:
             self._loop.soon(self._disconnect)
 
     def _disconnect(self) -> None:
+        self._is_flushing = True  # the loop may have no further turn
         if self._fd is not None:
             self._client.disconnect()
             self._client.loop_write()

@@ -1,11 +1,18 @@
 import { execFileSync } from 'node:child_process'
+import { appendFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { errorCodes } from '../../../client/errors.ts'
 import { pushRefusals } from '../../../client/verify-push.ts'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
+import { freePort } from '../../free-port.ts'
 import { projectFile } from '../../root.ts'
-import { type Issued, startTestHub } from '../../start-hub.ts'
+import { spawnHub } from '../../spawn-hub.ts'
+import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { pythons, startPython } from './python-programs.ts'
 
 const [own = '', foreign = ''] = institutions
@@ -140,6 +147,305 @@ for (const { python, version } of pythons) {
     t.ok(refused.lines.some((line) => line.startsWith('login.refused: ')))
     await hub.ask('credentials.revoke', { username: reader.username })
     t.equal(await listener.ended, 1)
+  })
+}
+
+for (const { python, version } of pythons) {
+  const start = (t: Test, text: string, settings: Settings, cwd?: string) =>
+    startPython(t, python, publishing + text, settings, cwd)
+
+  t.test(`paho ${version}: a node that is killed loses and doubles nothing`, async (t) => {
+    const home = await temporaryDirectory(t)
+    const first = await spawnHub(t, home)
+    const account = { role: 'publisher', label: 'test', institutions: [own] }
+    const login = await askNode<Issued>(first.adminSocket, 'credentials.add', account)
+    const port = String(first.mqttPort)
+    const program = await start(
+      t,
+      `
+with connect() as publisher:
+    futures = [publisher.submit({**event, "title": f"title {number}"}) for number in range(2_000)]
+    futures[100].result()
+    say("under way")
+    ids = [future.result(60)["id"] for future in futures]
+    say("published", len(ids), len(set(ids)))
+`,
+      settingsOf(first, login),
+    )
+    await program.line(/^under way$/)
+    await first.stop('SIGKILL')
+    await spawnHub(t, home, { HUB_MQTT_PORT: port })
+    await program.line(/^published 2000 2000$/)
+    t.equal(await program.ended, 0)
+    t.ok(program.lines.includes('problem connection.lost'))
+  })
+
+  t.test(`paho ${version}: a revoked credential ends what waits`, async (t) => {
+    const hub = await startTestHub(t)
+    const login = await hub.publisher([own])
+    const program = await start(
+      t,
+      `
+publisher = connect()
+publisher.publish(event)
+say("published")
+while True:
+    try:
+        publisher.publish(event, timeout=20)
+        time.sleep(0.05)
+    except hub.ClientError as error:
+        say("error", error.code)
+        break
+publisher.close()
+`,
+      settingsOf(hub, login),
+    )
+    await program.line(/^published$/)
+    await hub.ask('credentials.revoke', { username: login.username })
+    await program.line(/^error login\.refused$/)
+    t.equal(await program.ended, 0)
+  })
+
+  t.test(
+    `paho ${version}: an event without a report is sent once more, unchanged, then unknown`,
+    async (t) => {
+      const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+        if (packet.cmd !== 'publish') return proceed()
+        // Of others: they settle nothing.
+        report(packet, { clientId: 'another-studio', outcome: 'blocked' })
+        report(packet, { dryRun: true, outcome: 'blocked' })
+        send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+      })
+      const program = await start(
+        t,
+        `
+with connect(report_timeout=0.05) as publisher:
+    say(publisher.publish(event))
+`,
+        {
+          ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+          URL: broker.url,
+        },
+      )
+      t.equal(await program.ended, 0)
+      t.same(program.lines, ["{'outcome': 'unknown', 'acknowledged': True}"])
+      t.equal(broker.published.length, 2)
+      t.same(broker.published[0]?.payload, broker.published[1]?.payload)
+    },
+  )
+
+  t.test(`paho ${version}: CONNACK 3 is tried again, 4 is the end`, async (t) => {
+    const codes: number[] = []
+    const broker = await openScriptedBroker(t, ({ packet, connection, send }) => {
+      if (packet.cmd !== 'connect') return
+      codes.push(connection)
+      send({ cmd: 'connack', returnCode: connection === 1 ? 3 : 4, sessionPresent: false })
+    })
+    const program = await start(
+      t,
+      `
+publisher = connect()
+try:
+    publisher.publish(event)
+except hub.ClientError as error:
+    say("error", error)
+publisher.close()
+`,
+      {
+        ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+        URL: broker.url,
+      },
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines.toSorted(), [
+      'error the hub refused the log-in: CONNACK 4',
+      'problem connection.lost',
+      'problem login.refused',
+    ])
+    t.same(codes, [1, 2])
+  })
+
+  t.test(`paho ${version}: a program that is killed leaves its events in the outbox`, async (t) => {
+    const home = await temporaryDirectory(t)
+    const hub = await startTestHub(t)
+    const settings = settingsOf(hub, await hub.publisher([own]))
+    const killed = await start(
+      t,
+      `
+publisher = connect(outbox="outbox")
+for number in range(3):
+    publisher.submit({**event, "playlistItemId": f"item {number}", "services": []})
+publisher.submit({**event, "start": "2026-01-01T00:00:00Z"})
+publisher.submit(event)
+while len(open("outbox").readlines()) < 6:
+    time.sleep(0.01)
+try:
+    connect(outbox="outbox")
+except hub.ClientError as error:
+    say("second", error.code)
+os.kill(os.getpid(), 9)
+`,
+      { ...settings, URL: 'mqtts://localhost:1' },
+      home,
+    )
+    await killed.ended
+    t.ok(killed.lines.includes('second outbox.locked'))
+    t.equal(statSync(join(home, 'outbox')).mode & 0o777, 0o600)
+    appendFileSync(join(home, 'outbox'), '{"number":9,"at":17')
+    const next = await start(
+      t,
+      `
+with connect(outbox="outbox") as publisher:
+    for restored in publisher.restored:
+        try:
+            say(restored.result.result(20)["outcome"])
+        except hub.EventRefused as refused:
+            say(refused.outcome, restored.event["playlistItemId"])
+        except hub.ClientError as error:
+            say(error.code)
+say(open("outbox").read().count("payload"))
+`,
+      settings,
+      home,
+    )
+    t.equal(await next.ended, 0)
+    t.same(next.lines.slice(0, 5), [
+      'invalid item 0',
+      'invalid item 1',
+      'invalid item 2',
+      'superseded',
+      'published',
+    ])
+    const last = await start(
+      t,
+      'with connect(outbox="outbox") as publisher: say(publisher.restored)',
+      settings,
+      home,
+    )
+    t.equal(await last.ended, 0)
+    t.same(last.lines, ['()'], 'what is settled is not sent again')
+  })
+
+  t.test(`paho ${version}: a filter that is denied is named, and the others stay`, async (t) => {
+    const hub = await startTestHub(t)
+    const reader = await hub.subscriber(`radio/${station().id}/#`)
+    const login = await hub.publisher([own])
+    const program = await start(
+      t,
+      `
+reader = hub.connect_subscriber(url=env["URL"], username=env["SUB_USER"], password=env["SUB_PASSWORD"], ca=env["CA"],
+    filters=[env["GRANTED"], "radio/other/#"], on_problem=lambda problem: say("reader", problem.code, problem),
+    on={"state": lambda state: say(state), "changed": lambda livestream, shown: say(shown.playing.title)})
+with connect() as publisher:
+    while reader.state != "live":
+        time.sleep(0.01)
+    publisher.publish(event)
+    shown = threading.Event()
+    reader.on("playing", lambda message: shown.set())
+    publisher.publish({**event, "title": "Zweite"})
+    shown.wait(20)
+say(reader.now_playing.get(env["GRANTED"].split("/")[1]).playing.title)
+reader.close()
+`,
+      {
+        ...settingsOf(hub, login),
+        ...{ SUB_USER: reader.username, SUB_PASSWORD: reader.password, GRANTED: `radio/${station().id}/#` },
+      },
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines, [
+      'reader filter.denied radio/other/#: the credential does not permit this filter',
+      'live',
+      'Morgenlicht',
+      'Zweite',
+      'Zweite',
+    ])
+  })
+}
+
+for (const { python, version } of pythons.slice(-1)) {
+  t.test(`the receiver of the page verifies real pushes (paho ${version})`, async (t) => {
+    const home = await temporaryDirectory(t)
+    const tls = await ensureDevelopmentCertificates(join(home, 'receiver-certs'), [])
+    const hookPort = await freePort()
+    const hub = await startTestHub(t, { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: tls.ca ?? '' })
+    const api = await openApi(t, hub)
+    const { token } = await addUser(hub, api, own)
+    const receiver = await startPython(
+      t,
+      python,
+      codeBlock(readPage('clients/python.md'), 'python', 'verify_push('),
+      {
+        ...{ HUB: `https://localhost:${hub.httpsPort}`, HOOK_PORT: String(hookPort), CA: hub.caPath },
+        ...{ CERT: tls.cert, KEY: tls.key },
+      },
+      home,
+    )
+    await receiver.line(/^listening$/)
+    const publish = (title: string) =>
+      api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
+        token,
+        body: playing(station(), { title }),
+      })
+    await publish('makes the topic')
+    const url = `https://localhost:${hookPort}/`
+    const body = { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id }
+    t.equal((await api.call('POST', '/subscriptions', { token, body })).status, 201)
+    const listed = (await api.call('GET', '/subscriptions', { token })).text
+    writeFileSync(join(home, 'subscriptions.json'), listed)
+    await publish('Salt on the Window')
+    await receiver.line(/^Salt on the Window$/)
+    const strangers = execFileSync('curl', [
+      ...[
+        '-s',
+        '--cacert',
+        tls.ca ?? '',
+        '-o',
+        '/dev/null',
+        '-w',
+        '%{http_code}',
+        '-H',
+        'authorization: Bearer x.y.z',
+      ],
+      ...['-d', JSON.stringify({ message: { data: 'e30=', messageId: '1' }, subscription: 'other' }), url],
+    ])
+    t.equal(`${strangers}`, '503')
+    await receiver.line(/^subscription\.unknown /)
+  })
+
+  t.test(`events are published over HTTPS (paho ${version})`, async (t) => {
+    const hub = await startTestHub(t)
+    const api = await openApi(t, hub)
+    const user = await addUser(hub, api, own)
+    const program = await startPython(
+      t,
+      python,
+      `
+import json, os
+import now_playing_hub as hub
+env, event = os.environ, json.loads(os.environ["EVENT"])
+with hub.create_https_publisher(url=env["URL"], email=env["EMAIL"], password=env["SECRET"], ca=env["CA"]) as publisher:
+    print(publisher.publish(event)["outcome"], publisher.check(event)["dryRun"])
+    try:
+        publisher.publish({**event, "length": "long"})
+    except hub.EventRefused as refused:
+        print(refused.outcome, refused.errors[0]["path"])
+try:
+    hub.create_https_publisher(url=env["URL"], email=env["EMAIL"], password="wrong", ca=env["CA"]).publish(event)
+except hub.ClientError as error:
+    print(error.code)
+`,
+      {
+        ...{
+          URL: `https://localhost:${hub.httpsPort}`,
+          CA: hub.caPath,
+          EVENT: JSON.stringify(playing(station())),
+        },
+        ...{ EMAIL: user.email, SECRET: password },
+      },
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines, ['published True', 'invalid .length', 'login.refused'])
   })
 }
 
