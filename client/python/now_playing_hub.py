@@ -2547,8 +2547,7 @@ class _Http:
             headers["content-type"] = "application/json"
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
-        data = b"" if body is None and method == "POST" else body
-        request = urllib.request.Request(url, data=data, headers=headers, method=method)
+        request = urllib.request.Request(url, data=body, headers=headers, method=method)
         try:
             response = self._opener.open(request, timeout=self._PATIENCE)
         except urllib.error.HTTPError as error:

@@ -156,7 +156,7 @@ for (const { python, version } of pythons) {
 
   t.test(`paho ${version}: a node that is killed loses and doubles nothing`, async (t) => {
     const home = await temporaryDirectory(t)
-    const first = await spawnHub(t, home)
+    const first = await spawnHub(t, home, { HUB_PUBLISH_RATE: '0' })
     const account = { role: 'publisher', label: 'test', institutions: [own] }
     const login = await askNode<Issued>(first.adminSocket, 'credentials.add', account)
     const port = String(first.mqttPort)
@@ -174,7 +174,7 @@ with connect() as publisher:
     )
     await program.line(/^under way$/)
     await first.stop('SIGKILL')
-    await spawnHub(t, home, { HUB_MQTT_PORT: port })
+    await spawnHub(t, home, { HUB_MQTT_PORT: port, HUB_PUBLISH_RATE: '0' })
     await program.line(/^published 2000 2000$/)
     t.equal(await program.ended, 0)
     t.ok(program.lines.includes('problem connection.lost'))
@@ -363,6 +363,7 @@ reader.close()
   })
 }
 
+// Debian's has PyJWT and cryptography.
 for (const { python, version } of pythons.slice(-1)) {
   t.test(`the receiver of the page verifies real pushes (paho ${version})`, async (t) => {
     const home = await temporaryDirectory(t)
@@ -411,6 +412,32 @@ for (const { python, version } of pythons.slice(-1)) {
     ])
     t.equal(`${strangers}`, '503')
     await receiver.line(/^subscription\.unknown /)
+  })
+}
+
+for (const { python, version } of pythons) {
+  const start = (t: Test, text: string, settings: Settings) =>
+    startPython(t, python, publishing + text, settings)
+
+  t.test(`a stranger reads a node with a public page, over WebSocket (paho ${version})`, async (t) => {
+    const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'true' })
+    const program = await start(
+      t,
+      `
+with hub.connect_subscriber(url=env["PAGE"], ca=env["CA"], filters=["radio/+/track/playing"]) as reader:
+    with connect() as publisher:
+        publisher.publish(event)
+    for message in reader:
+        say(message.kind, message.event["title"], message.dropped)
+        break
+`,
+      {
+        ...settingsOf(hub, await hub.publisher([own])),
+        ...{ PAGE: `https://localhost:${hub.httpsPort}` },
+      },
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines, ['playing Morgenlicht 0'])
   })
 
   t.test(`events are published over HTTPS (paho ${version})`, async (t) => {
