@@ -1,5 +1,5 @@
 import pino, { type Logger } from 'pino'
-import pretty from 'pino-pretty'
+import { prettyFactory } from 'pino-pretty'
 import { createLogOutput } from './log-output.ts'
 import { legibleJson, visibleJson } from './visible.ts'
 
@@ -11,13 +11,23 @@ export type Log = Logger
  */
 export function createLog(level: string): Log {
   const options = { level, redact: ['password', '*.password', 'token', '*.token', 'headers.authorization'] }
-  if (process.stdout.isTTY) {
-    const printer = pretty({ sync: true, ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' })
-    return pino(options, { write: (line: string) => void printer.write(legibleJson(line)) })
-  }
+  const written = process.stdout.isTTY ? createPrinter() : visibleJson
   const output = createLogOutput((lines) =>
     log.warn({ lines }, 'log lines were lost: they could not be written'),
   )
-  const log: Log = pino(options, { ...output, write: (line: string) => output.write(visibleJson(line)) })
+  const log: Log = pino(options, { ...output, write: (line: string) => output.write(written(line)) })
   return log
+}
+
+/** Prints lines for people. Prints a line as it is if it cannot be printed, for example because of a field `valueOf`. */
+function createPrinter(): (line: string) => string {
+  const print = prettyFactory({ ignore: 'pid,hostname', translateTime: 'SYS:HH:MM:ss.l' })
+  return (line) => {
+    const legible = legibleJson(line)
+    try {
+      return print(legible)
+    } catch {
+      return legible
+    }
+  }
 }

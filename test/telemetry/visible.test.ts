@@ -47,11 +47,15 @@ t.test('a line of JSON for people reads as in hubctl', async (t) => {
 t.test('the log of a node', async (t) => {
   const log = JSON.stringify(pathToFileURL(projectFile('telemetry/log.ts')).href)
   const clientId = hostile.map(([, text]) => text).join(' ')
-  const logged = (isTty: boolean) => {
+  const logged = (
+    isTty: boolean,
+    write = 'log.warn({ clientId, err: new Error(clientId), nested: { [clientId]: [clientId] } }, clientId)',
+  ) => {
     const code = `process.stdout.isTTY = ${isTty}
       const { createLog } = await import(${log})
       const clientId = ${JSON.stringify(clientId)}
-      createLog('info').warn({ clientId, err: new Error(clientId), nested: { [clientId]: [clientId] } }, clientId)`
+      const log = createLog('info')
+      ${write}`
     const args = ['--import=tsx', '--input-type=module', '-e', code]
     return spawnSync(process.execPath, args, { encoding: 'utf8', env: { ...process.env, NO_COLOR: '1' } })
       .stdout
@@ -68,5 +72,12 @@ t.test('the log of a node', async (t) => {
     const text = logged(true)
     for (const line of text.split('\n')) t.notMatch(line.replaceAll('\t', ''), acts)
     for (const [, , shown] of hostile.filter(([name]) => name !== 'line ends')) t.match(text, shown)
+  })
+  t.test('on a terminal goes on after a line that cannot be printed', async (t) => {
+    for (const name of ['constructor', 'hasOwnProperty', 'valueOf']) {
+      const text = logged(true, `log.info({ '${name}': 1 }, 'of a driver')\nlog.info('the next')`)
+      t.match(text, /"of a driver"/, `${name}: as it is`)
+      t.match(text, /INFO: the next/, name)
+    }
   })
 })
