@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -7,10 +8,12 @@ import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { pythons } from './python-programs.ts'
 
 /*
- * Runs the programs of docs/clients/javascript.md as they stand there, with the package as it is published.
+ * Runs the programs with the library of docs/clients/javascript.md, docs/publishers.md and the README as they stand there, with
+ * the package as it is published.
  */
 
 const [own = ''] = institutions
@@ -46,6 +49,53 @@ t.test('the publisher of the page publishes, says what to mend, and ends', async
   )
 })
 
+t.test('the program of the README publishes', async (t) => {
+  const hub = await startTestHub(t)
+  const folder = await folderWithPackage(t)
+  await mkdir(join(folder, 'certs'))
+  await copyFile(hub.caPath, join(folder, 'certs/ca.pem'))
+  const readme = readFileSync(projectFile('README.md'), 'utf8')
+  await writeFile(join(folder, 'publish.mjs'), ofHub(hub, codeBlock(readme, 'js', 'connectPublisher')))
+  const { username, password } = await hub.publisher([own])
+  const env = { PATH: process.env.PATH ?? '', PUB_USER: username, PUB_PASSWORD: password }
+  const program = startProgram(t, [process.execPath, 'publish.mjs'], { cwd: folder, env })
+  t.equal(await program.ended, 0)
+  t.match(program.lines, [/^published \d+$/])
+})
+
+t.test('the short programs for publishers say what became of an event', async (t) => {
+  const hub = await startTestHub(t)
+  const folder = await folderWithPackage(t)
+  const login = await hub.publisher([own])
+  const block = (language: string) =>
+    ofHub(
+      hub,
+      codeBlock(readPage('publishers.md'), language, language === 'js' ? 'EventRefused' : 'sys.argv'),
+    )
+  await writeFile(join(folder, 'publish.mjs'), block('js'))
+  await writeFile(join(folder, 'publish.py'), block('python'))
+  const programs = [[process.execPath, 'publish.mjs'], ...pythons.map(({ python }) => [python, 'publish.py'])]
+  for (const [file, event, secret, code, line] of [
+    ['right.json', playing(station()), login.password, 0, /^published \[\]$/],
+    ['wrong.json', playing(station(), { length: 0 }), login.password, 1, /^invalid /],
+    ['right.json', playing(station()), 'wrong', 1, /^login\.refused /],
+  ] as const) {
+    await writeFile(join(folder, file), JSON.stringify(event))
+    const env = {
+      ...{ PATH: process.env.PATH ?? '', PYTHONPATH: projectFile('client/python'), CA: hub.caPath },
+      ...{ INSTITUTION: own, PUB_USER: login.username, PUB_PASSWORD: secret, PYTHONDONTWRITEBYTECODE: '1' },
+    }
+    for (const program of programs) {
+      const run = startProgram(t, [...program, file], { cwd: folder, env })
+      t.equal(await run.ended, code, program.join(' '))
+      t.ok(
+        run.lines.some((one) => line.test(one)),
+        run.lines.join('\n'),
+      )
+    }
+  }
+})
+
 t.test('the lines about the outbox and about HTTPS work', async (t) => {
   const hub = await startTestHub(t)
   const folder = await folderWithPackage(t)
@@ -75,6 +125,9 @@ console.log(statuses, id)
   t.equal(await both.ended, 0, both.lines.join('\n'))
   t.match(both.lines, ['published', /^\{ published: 1, blocked: 0, failed: 0 \} \d+$/])
 })
+
+/** A program of a page, with the port of this hub. */
+const ofHub = ({ mqttPort }: TestHub, text: string): string => text.replace(':8883', `:${mqttPort}`)
 
 /** A folder in which somebody has installed the package. */
 async function folderWithPackage(t: Test): Promise<string> {

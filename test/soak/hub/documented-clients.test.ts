@@ -15,7 +15,7 @@ import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
- * Runs the clients of docs/publishers.md, docs/subscribers.md and docs/clients/ as they stand there, behind a door that
+ * Runs the clients without the library, of docs/subscribers.md and docs/clients/, as they stand there, behind a door that
  * answers for the hub with CONNACK 3 or with a message that nobody can read, or keeps back what the hub answers.
  */
 
@@ -42,13 +42,13 @@ interface Program {
   command(folder: string): string[]
 }
 
-const usual = (page: string): Program[] => [
+const inJavaScriptAndPython = (javascriptPage: string, pythonPage: string): Program[] => [
   {
-    ...{ page, language: 'js', having: 'connect({', file: 'program.mjs' },
+    ...{ page: javascriptPage, language: 'js', having: 'mqtt.connect({', file: 'program.mjs' },
     command: () => [process.execPath, 'program.mjs'],
   },
   ...[...new Map(pythons.map((one) => [one.version, one])).values()].map(({ python }) => ({
-    ...{ page, language: 'python', having: 'track.playing', file: 'program.py' },
+    ...{ page: pythonPage, language: 'python', having: 'mqtt.Client(', file: 'program.py' },
     command: () => [python, 'program.py'],
   })),
 ]
@@ -80,8 +80,12 @@ const shellListener: Program = {
   ...{ ...inShell, having: 'listen.sh FILTER', file: 'listen.sh' },
   command: () => ['bash', 'listen.sh', `radio/${station().id}/#`],
 }
-const publishing = [...usual('publishers.md'), ...(hasGo ? [inGo] : []), ...(hasJava ? [inJava] : [])]
-const listening = [...usual('subscribers.md'), shellListener]
+const publishing = [
+  ...inJavaScriptAndPython('clients/javascript.md', 'clients/python.md'),
+  ...(hasGo ? [inGo] : []),
+  ...(hasJava ? [inJava] : []),
+]
+const listening = [...inJavaScriptAndPython('subscribers.md', 'subscribers.md'), shellListener]
 const skip =
   pythons.length === 0 && 'NOT TESTED: there is no Python with paho (apt-get install python3-paho-mqtt)'
 
