@@ -1,6 +1,7 @@
 import { machine, summarize, toTables, writePage } from './report.ts'
 import type { Options, Scenario } from './scenario.ts'
 import { attacks } from './scenarios/attacks.ts'
+import { client } from './scenarios/client.ts'
 import { connect } from './scenarios/connect.ts'
 import { fanout } from './scenarios/fanout.ts'
 import { growth } from './scenarios/growth.ts'
@@ -30,6 +31,7 @@ const scenarios: Record<string, Scenario> = {
   pages,
   attacks,
   hazards,
+  client,
 }
 
 const asked = readArguments(process.argv.slice(2))

@@ -10,13 +10,14 @@ export interface Row {
   system: string
   runs: number
   figures: Record<string, number>
-  /** Hub ÷ system within a run, median over the runs: `ratios[system][figure]`. */
+  /** Of the subject: subject ÷ system within a run, median over the runs: `ratios[system][figure]`. */
   ratios?: Record<string, Record<string, number>>
 }
 
-const ours = 'hub'
-
-export function summarize(samples: readonly Sample[], { figures, compared }: Scenario): Row[] {
+export function summarize(
+  samples: readonly Sample[],
+  { figures, compared, subject = 'hub' }: Scenario,
+): Row[] {
   const groups = new Map<string, Sample[]>()
   for (const sample of samples) {
     const key = `${sample.case}\n${sample.system}`
@@ -32,7 +33,7 @@ export function summarize(samples: readonly Sample[], { figures, compared }: Sce
       const values = group.map((sample) => sample.figures[name]).filter((value) => value !== undefined)
       if (values.length > 0) row.figures[name] = median(values)
     }
-    if (first.system === ours) row.ratios = ratiosOf(group, samples, compared)
+    if (first.system === subject) row.ratios = ratiosOf(group, samples, compared)
     return [row]
   })
   const cases = [...new Set(rows.map((row) => row.case))]
@@ -41,7 +42,7 @@ export function summarize(samples: readonly Sample[], { figures, compared }: Sce
 
 function ratiosOf(own: readonly Sample[], all: readonly Sample[], compared: readonly string[]) {
   const ratios: Record<string, Record<string, number>> = {}
-  const others = new Set(all.map(({ system }) => system).filter((system) => system !== ours))
+  const others = new Set(all.map(({ system }) => system).filter((system) => system !== own[0]?.system))
   for (const system of others) {
     for (const figure of compared) {
       const inRuns = own.flatMap((sample) => {
@@ -82,7 +83,7 @@ export function toTables(rows: readonly Row[], scenario: Scenario): string {
   const ratios = rows.flatMap((row) =>
     Object.entries(row.ratios ?? {}).map(([system, of]) => [
       row.case,
-      `hub ÷ ${system}`,
+      `${row.system} ÷ ${system}`,
       ...compared.map((name) => format(of[name])),
     ]),
   )

@@ -20,7 +20,9 @@ export interface Scenario {
   figures: Record<string, string>
   /** The figures of each table; by default one table. A table shows cases with at least one of the table's figures. */
   tables?: readonly (readonly string[])[]
-  /** Figures that the page also compares: hub ÷ each other system. */
+  /** The system that is compared with the others. By default the hub. */
+  subject?: string
+  /** Figures that the page also compares: subject ÷ each other system. */
   compared: readonly string[]
   /** The parts that `--only` can choose, each with its text on the page. */
   parts?: Readonly<Record<string, string>>

@@ -85,6 +85,18 @@ t.test('attacks: a row for each, and 1 at the end when one is outside of the mea
   t.equal(code, isWithin ? 0 : 1)
 })
 
+t.test('client: the library beside the package mqtt, with a ratio for each way without it', async (t) => {
+  const { stdout } = await bench('client', '--events', '20', '--warm', '20', '--runs', '1', '--json')
+  const { rows } = JSON.parse(stdout).results.client
+  t.strictSame(
+    rows.map(({ system }: { system: string }) => system),
+    ['mqtt, no feedback', 'mqtt, parses feedback', 'client library'],
+  )
+  for (const { figures } of rows) t.ok(figures.cpu > 0)
+  const { ratios } = rows[2]
+  t.ok(ratios['mqtt, no feedback'].cpu > 0 && ratios['mqtt, parses feedback'].cpu > 0)
+})
+
 t.test('what it does not know is wrong usage', async (t) => {
   const wrong = [
     ['nothing'],

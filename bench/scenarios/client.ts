@@ -1,0 +1,60 @@
+import { startChild } from '../child.ts'
+import type { commands, Way } from '../load/library-publisher.ts'
+import { prepareGround } from '../peers/ground.ts'
+import { startHubPeer } from '../peers/hub.ts'
+import { counted, type Sample, type Scenario, single } from '../scenario.ts'
+
+const ways = ['mqtt, no feedback', 'mqtt, parses feedback', 'client library'] as const satisfies Way[]
+
+export const client: Scenario = {
+  about:
+    'What a publisher itself pays for the client library: the CPU time of its process per event, beside the package ' +
+    '`mqtt` alone. All three write JSON and publish at QoS 1 over TLS to one hub, in turn, so many events at a time: ' +
+    'the next ones when all are answered. One never reads the feedback, one subscribes to it and parses each report, ' +
+    'and the library matches each report with its event. Every publisher is a process of its own with an institution ' +
+    'of its own.',
+  options: { events: [5_000], runs: [5], inflight: [50], warm: [5_000] },
+  figures: { cpu: 'CPU per event, µs' },
+  subject: 'client library',
+  compared: ['cpu'],
+
+  async measure(options, _peers, say) {
+    const [count, inFlight] = [single(options, 'events'), single(options, 'inflight')]
+    const stops: (() => Promise<unknown>)[] = []
+    try {
+      const ground = await prepareGround()
+      stops.push(ground.remove)
+      const hub = await startHubPeer(ground)
+      stops.push(hub.stop)
+      const publishers = []
+      for (const [index, way] of ways.entries()) {
+        const child = await startChild<typeof commands>('load/library-publisher.ts')
+        stops.push(child.stop)
+        const { login, livestreams: [livestream] = [] } = hub.publishers[index] ?? {}
+        if (!login || !livestream) throw new Error('too few institutions')
+        await child.ask('join', { way, address: hub.address, login, livestream })
+        await child.ask('flood', { count: single(options, 'warm'), inFlight })
+        publishers.push({ way, ...child })
+      }
+      const samples: Sample[] = []
+      for (let run = 1; run <= single(options, 'runs'); run++) {
+        for (const { way, ask, usage } of publishers) {
+          const before = await usage()
+          await ask('flood', { count, inFlight })
+          const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
+          say(`${way}: run ${run}: ${cpu.toFixed(1)} µs`)
+          samples.push({
+            case: `${counted(inFlight, 'event')} in flight`,
+            system: way,
+            run,
+            figures: { cpu },
+          })
+        }
+        publishers.push(...publishers.splice(0, 1))
+      }
+      return samples
+    } finally {
+      for (const stop of stops.reverse()) await stop()
+    }
+  },
+}
