@@ -237,8 +237,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function received(payload: Uint8Array, isRepeated: boolean): void {
-    const report = readReport(payload)
-    if (!report || (report.clientId !== undefined && report.clientId !== clientId)) return
+    const report = readReport(payload, clientId)
+    if (!report) return
     const key = keyOf(report.payloadHash, report.dryRun === true)
     const item = sent.get(key)?.find((each) => each.report === undefined)
     if (isOfSettled(key, isRepeated, item) || !item) return

@@ -25,15 +25,22 @@ export interface Report {
   trace: null
 }
 
-/** Reads a report. Undefined: it is none, or lacks what it is matched and judged by. */
-export function readReport(payload: Uint8Array): Report | undefined {
+/**
+ * Reads a report for the client with this id. Undefined: it is none, lacks what it is matched and judged by, or is about
+ * an event of somebody else.
+ */
+export function readReport(payload: Uint8Array, clientId: string): Report | undefined {
+  const text = decoder.decode(payload)
+  // Everybody sees the reports of the whole institution. Most are of others, and looking is cheaper than parsing.
+  if (text.includes('"clientId":') && !text.includes(JSON.stringify(clientId))) return undefined
   let value: unknown
   try {
-    value = JSON.parse(decoder.decode(payload))
+    value = JSON.parse(text)
   } catch {
     return undefined
   }
-  return isReport(value) ? value : undefined
+  if (!isReport(value)) return undefined
+  return value.clientId === undefined || value.clientId === clientId ? value : undefined
 }
 
 const decoder = new TextDecoder()
