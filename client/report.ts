@@ -58,5 +58,12 @@ function isReport(value: unknown): value is Report {
 }
 
 function areRemarks(value: unknown): value is Remark[] {
-  return Array.isArray(value) && value.every(isRecord)
+  return Array.isArray(value) && value.every(isRemark)
+}
+
+/** All three are texts: what cannot become one would end the process where it is shown. */
+function isRemark(value: unknown): boolean {
+  return (
+    isRecord(value) && [value.path, value.message, value.errorCode].every((part) => typeof part === 'string')
+  )
 }

@@ -218,8 +218,8 @@ function pushIn(body: unknown): Push {
     throw unreadable('the body has no message and subscription')
   }
   const { data, messageId, publishTime, attributes } = message
-  if (typeof data !== 'string' || typeof messageId !== 'string') {
-    throw unreadable('the message has no data and messageId')
+  if (typeof data !== 'string' || typeof messageId !== 'string' || typeof publishTime !== 'string') {
+    throw unreadable('the message has no data, messageId and publishTime')
   }
   const bytes = fromBase64(data)
   const event = bytes && jsonOf(decoded(bytes))
@@ -227,7 +227,7 @@ function pushIn(body: unknown): Push {
   return {
     event: event as unknown as HubEvent,
     messageId,
-    publishTime: String(publishTime ?? ''),
+    publishTime,
     attributes: isRecord(attributes) ? (attributes as Record<string, string>) : {},
     subscription,
   }

@@ -19,7 +19,9 @@ t.test('what lacks the fields that an event is recognised and judged by is no re
     { ...report, payloadHash: 7 },
     { ...report, errors: 'none' },
     { ...report, errors: [null] },
+    { ...report, errors: [{ path: { toString: 7 }, message: 'must be a text', errorCode: 'event.shape' }] },
     { ...report, warnings: {} },
+    { ...report, warnings: [{ path: '.title', errorCode: 'text.empty' }] },
   ]) {
     t.equal(readReport(bytes(odd), me), undefined, JSON.stringify(odd))
   }

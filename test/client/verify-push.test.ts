@@ -130,6 +130,7 @@ t.test('what is no push, or of nobody that is expected, is told from what is for
     { message: { ...message, data: '%' }, subscription: name },
     { message: { ...message, data: Buffer.from('[]').toString('base64') }, subscription: name },
     { message: { ...message, messageId: 7 }, subscription: name },
+    { message: { ...message, publishTime: { toString: 7 } }, subscription: name },
   ]) {
     const request = { headers: { authorization }, body: wrong }
     await refused(
