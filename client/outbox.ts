@@ -7,6 +7,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  statSync,
   writeFileSync,
 } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
@@ -147,7 +148,10 @@ function openLocked(path: string, release: () => void) {
 
 function read(path: string): { clientId: string; kept: Map<number, Kept>; damaged: number } {
   const kept = new Map<number, Kept>()
-  const text = existsSync(path) ? readFileSync(path, 'utf8') : ''
+  const found = statSync(path, { throwIfNoEntry: false })
+  // To read a queue or a device might take for ever, and to replace it would harm others.
+  if (found && !found.isFile()) throw new ClientError('outbox.unusable', `${path} is no file`)
+  const text = found ? readFileSync(path, 'utf8') : ''
   if (text === '') return { clientId: newClientId(), kept, damaged: 0 }
   // What stands behind the last line end is a torn line.
   const [head = '', ...lines] = text.split('\n').slice(0, -1)

@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
   existsSync,
@@ -104,6 +104,13 @@ t.test('a file of another kind is refused, and nothing is changed', async (t) =>
   t.same(readdirSync(directory), ['studio.json'])
   t.throws(() => openOutbox(directory), { code: 'outbox.unusable' })
   t.throws(() => openOutbox(join(directory, 'no', 'outbox')), { code: 'outbox.unusable' })
+  const queue = join(directory, 'queue')
+  execFileSync('mkfifo', [queue])
+  // Whoever reads the queue gets nothing, and does not wait for ever.
+  const writer = spawn('sh', ['-c', ': > "$0"', queue])
+  t.teardown(() => writer.kill())
+  t.throws(() => openOutbox(queue), { code: 'outbox.unusable', message: /queue is no file/ })
+  t.ok(statSync(queue).isFIFO(), 'and nothing was put in its place')
 })
 
 t.test('a second client of this process is refused, also by another name of the file', async (t) => {
