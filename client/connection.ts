@@ -74,7 +74,10 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
     current.on('error', (error) => {
       problem = error
     })
-    current.on('message', (_topic, payload, { dup }) => events.message(payload, dup))
+    current.on('message', (_topic, payload, { dup }) => {
+      // mqtt.js goes on through what it has read already, also after its end.
+      if (!isEnded) events.message(payload, dup)
+    })
     current.on('connect', ({ sessionPresent }) => {
       // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
       if ('setNoDelay' in current.stream && typeof current.stream.setNoDelay === 'function') {

@@ -121,7 +121,10 @@ export function keepSubscribed(parts: SubscriptionParts) {
     let wasLive = false
     let refusal: number | undefined
     let cause: Error | undefined
-    client.on('message', (topic, payload, { retain }) => received(topic, payload, retain))
+    client.on('message', (topic, payload, { retain }) => {
+      // mqtt.js goes on through what it has read already, also after its end.
+      if (!isClosed) received(topic, payload, retain)
+    })
     client.on('error', (error) => {
       cause = error
       const code = 'code' in error ? Number(error.code) : 0

@@ -1,6 +1,7 @@
 import type { MqttClient } from 'mqtt'
 import { keepConnected, newClientId } from './connection.ts'
 import { ClientError } from './errors.ts'
+import { loginTextProblem } from './login-text.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
@@ -120,6 +121,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       ready(current, isResumed) {
         client = current
         refusal = undefined
+        dropTooOld()
         if (outbox) drop(notWorthSending([...items], Date.now()))
         for (const item of items) {
           if (item.isAcknowledged) {
@@ -380,10 +382,13 @@ const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : h
 
 /** Throws `ClientError` with the name of the option and what is expected. */
 function checkOptions(options: PublisherOptions): void {
-  const { url, institution, reportTimeout = 1 } = options
+  const { url, institution, outbox, reportTimeout = 1 } = options
   for (const name of ['url', 'username', 'password', 'institution'] as const) {
-    if (typeof options[name] !== 'string' || options[name] === '') wrong(name, 'must be a text')
+    const problem = options[name] === '' ? 'must be a text' : loginTextProblem(options[name])
+    if (problem) wrong(name, problem)
   }
+  if (outbox !== undefined && (typeof outbox !== 'string' || outbox === ''))
+    wrong('outbox', 'must be the path of a file')
   const parsed = URL.canParse(url) ? new URL(url) : undefined
   if (!parsed || !['mqtts:', 'wss:'].includes(parsed.protocol))
     wrong('url', 'must begin with mqtts:// or wss://')

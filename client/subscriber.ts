@@ -2,6 +2,7 @@ import { ClientError, type ErrorCode } from './errors.ts'
 import type { Http } from './http.ts'
 import { type ConnectionState, keepSubscribed, noneGranted } from './keep-subscribed.ts'
 import { type EventOfKind, isRecord, type Kind, kindOf } from './kind.ts'
+import { loginTextProblem } from './login-text.ts'
 import { createMessageQueue } from './message-queue.ts'
 import type { NowPlaying } from './now-playing.ts'
 import { createNowPlaying, type NowPlayingOfAll } from './now-playing-of-all.ts'
@@ -146,20 +147,13 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
 
   function emit<Name extends keyof SubscriberEvents>(name: Name, value: SubscriberEvents[Name]): void {
     for (const listener of listeners.get(name) ?? []) {
-      try {
-        ;(listener as (value: SubscriberEvents[Name]) => void)(value)
-      } catch (error) {
-        // As event targets do: the mistake of a listener is seen, and stops nobody else.
-        queueMicrotask(() => {
-          throw error
-        })
-      }
+      callSafely(listener as (value: SubscriberEvents[Name]) => void, value)
     }
   }
 
   function tell(code: ErrorCode, message: string, cause?: Error): ClientError {
     const problem = new ClientError(code, message, { cause })
-    onProblem(problem)
+    callSafely(onProblem, problem)
     return problem
   }
 
@@ -167,6 +161,17 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
     end ??= error === undefined ? {} : { error }
     nowPlaying.close()
     for (const queue of queues) queue.end(error)
+  }
+}
+
+/** Calls a function of the caller. As with event targets, its mistake is seen, and stops nothing else. */
+function callSafely<Value>(call: (value: Value) => void, value: Value): void {
+  try {
+    call(value)
+  } catch (error) {
+    queueMicrotask(() => {
+      throw error
+    })
   }
 }
 
@@ -193,7 +198,12 @@ function checkOptions({ url, username, password, filters }: SubscriberOptions): 
   if (username === undefined && parsed.protocol === 'mqtts:') {
     wrong('username', 'is missing: without one, url must begin with https:// or wss://')
   }
-  if (username !== undefined && typeof password !== 'string') wrong('password', 'must be a text')
+  if (username !== undefined) {
+    for (const [name, value] of Object.entries({ username, password })) {
+      const problem = loginTextProblem(value)
+      if (problem) wrong(name, problem)
+    }
+  }
   const isList = Array.isArray(filters) && filters.length > 0
   if (!isList || filters.some((filter) => typeof filter !== 'string' || !isFilter.test(filter))) {
     wrong('filters', 'must be a list of topic filters, such as radio/+/track/playing')

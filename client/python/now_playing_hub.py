@@ -623,6 +623,9 @@ class Publisher:
 
     def _sweep(self) -> None:
         self._loop.later(_SWEEP, self._sweep)
+        self._drop_too_old()
+
+    def _drop_too_old(self) -> None:
         too_old = [item for item in self._items if item.is_too_old()]
         self._drop([item for item in too_old if not item.is_acknowledged])
         for item in too_old:
@@ -637,6 +640,7 @@ class Publisher:
     def _ready(self, link: _Link, is_resumed: bool) -> None:
         self._link = link
         self._refusal = None
+        self._drop_too_old()
         if self._outbox:
             self._drop(_not_worth_sending(list(self._items), time.time()))
         for item in list(self._items):
@@ -1894,9 +1898,13 @@ def _push_in(body: bytes | str) -> Push:
         raise PushRefused("push.unreadable", f"no push: the body must be text of at most {_MAX_BODY} bytes")
     value = _json_in(body)
     message, subscription = _get(value, "message"), _get(value, "subscription")
-    data, message_id = _get(message, "data"), _get(message, "messageId")
-    if not isinstance(subscription, str) or not isinstance(data, str) or not isinstance(message_id, str):
-        raise PushRefused("push.unreadable", "no push: the body is not a message with data and messageId of a subscription")
+    data, message_id, publish_time = (_get(message, name) for name in ("data", "messageId", "publishTime"))
+    texts = (subscription, data, message_id, publish_time)
+    if not all(isinstance(text, str) for text in texts):
+        raise PushRefused(
+            "push.unreadable",
+            "no push: the body is not a message with data, messageId and publishTime of a subscription",
+        )
     try:
         event = _json_in(base64.b64decode(data, validate=True))
     except (binascii.Error, ValueError):
@@ -1907,7 +1915,7 @@ def _push_in(body: bytes | str) -> Push:
     return Push(
         event=event,
         message_id=message_id,
-        publish_time=str(_get(message, "publishTime") or ""),
+        publish_time=publish_time,
         attributes=attributes if isinstance(attributes, dict) else {},
         subscription=subscription,
     )

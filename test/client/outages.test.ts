@@ -1,6 +1,12 @@
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { type ClientError, connectPublisher, type PublisherOptions } from '../../client/node.ts'
+import {
+  type ClientError,
+  connectPublisher,
+  connectSubscriber,
+  type PublisherOptions,
+} from '../../client/node.ts'
 import { control, institutions, playing, station } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
@@ -218,6 +224,24 @@ t.test('with an outbox, what is not worth sending any more is superseded', async
   t.equal(broker.published.length, 2)
 })
 
+t.test('with an outbox, an event of an earlier process is not sent after 55 minutes', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  const line = (number: number, minutes: number) => {
+    const payload = JSON.stringify(control(station(), { name: `minute ${minutes}` }))
+    return JSON.stringify({ number, at: Date.now() - minutes * 60_000, payload })
+  }
+  // The hub knows a repeated event again for an hour: later it would be another one.
+  const lines = [JSON.stringify({ outbox: 1, clientId: 'studio' }), line(1, 56), line(2, 54)]
+  writeFileSync(outbox, lines.map((line) => `${line}\n`).join(''))
+  const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+  const { restored } = open(t, broker, { outbox })
+  t.match(await Promise.allSettled(restored.map(({ result }) => result)), [
+    { reason: { code: 'superseded' } },
+    { value: { outcome: 'published' } },
+  ])
+  t.equal(broker.published.length, 1)
+})
+
 t.test('with an outbox, a refused log-in rejects at once, and the event stays in it', async (t) => {
   const outbox = join(await temporaryDirectory(t), 'outbox')
   let returnCode: 0 | 4 = 4
@@ -234,6 +258,58 @@ t.test('with an outbox, a refused log-in rejects at once, and the event stays in
   returnCode = 0
   const second = open(t, broker, { outbox })
   t.match(await Promise.all(second.restored.map(({ result }) => result)), [{ id: '7261' }, { id: '7261' }])
+})
+
+t.test('after close of a subscriber nothing arrives, also of what the hub had sent before', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    proceed()
+    if (packet.cmd !== 'subscribe') return
+    for (let number = 0; number < 100; number++) {
+      const payload = JSON.stringify(control(station()))
+      send({
+        ...{ cmd: 'publish', topic: `radio/${number}/control`, payload },
+        ...{ qos: 0, dup: false, retain: true },
+      })
+    }
+  })
+  const { url, ca } = broker
+  const subscriber = connectSubscriber({
+    ...{ url, ca, username: 'u', password: 'p', filters: ['radio/#'] },
+    onProblem() {},
+  })
+  let heard = 0
+  await new Promise<void>((resolve) => {
+    subscriber.on('control', () => {
+      if (heard++ === 0) void subscriber.close().then(() => setImmediate(resolve))
+    })
+  })
+  t.equal(heard, 1)
+  t.equal(subscriber.nowPlaying.size, 1, 'so no timer of a control state keeps the process')
+})
+
+t.test('a subscriber goes on when its onProblem fails, and that is seen', async (t) => {
+  const broker = await openScriptedBroker(t, ({ connection, proceed, cut }) =>
+    connection > 1 ? proceed() : cut(),
+  )
+  const seen = new Promise((resolve) => {
+    process.setUncaughtExceptionCaptureCallback(resolve)
+  })
+  const { url, ca } = broker
+  const subscriber = connectSubscriber({
+    ...{ url, ca, username: 'u', password: 'p', filters: ['radio/#'] },
+    onProblem() {
+      throw new Error('of onProblem')
+    },
+  })
+  t.teardown(subscriber.close)
+  const isLive = new Promise<void>((resolve) => {
+    subscriber.on('state', (state) => {
+      if (state === 'live') resolve()
+    })
+  })
+  t.match(await seen, { message: 'of onProblem' })
+  process.setUncaughtExceptionCaptureCallback(null)
+  await isLive
 })
 
 function open(
