@@ -24,10 +24,9 @@ interface Schema {
   required?: string[]
 }
 
-/** The text of client/python/now_playing_hub.py, with the types as they must be. */
-export function pythonLibrary(): string {
-  const text = readFileSync(target, 'utf8')
-  if (!marked.test(text)) throw new Error(`${target} has no marks`)
+/** The text of client/python/now_playing_hub.py with the types as they must be. `text`: what it is now. */
+export function pythonLibrary(text: string): string {
+  if (!marked.test(text)) throw new Error('client/python/now_playing_hub.py has no marks')
   return text.replace(marked, () => pythonTypes())
 }
 
@@ -126,4 +125,5 @@ function wrap(text: string, columns: number): string[] {
   return line === '' ? lines : [...lines, line]
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, pythonLibrary())
+if (process.argv[1] === fileURLToPath(import.meta.url))
+  writeFileSync(target, pythonLibrary(readFileSync(target, 'utf8')))

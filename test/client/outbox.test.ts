@@ -11,8 +11,10 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t, { type Test } from 'tap'
 import { openOutbox } from '../../client/outbox.ts'
+import { projectFile, root } from '../root.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 
 const event = (number: number) => JSON.stringify({ event: 'de.org.hub.v1.radio.data', number })
@@ -174,12 +176,13 @@ t.test('a file that cannot be written refuses the event, and takes later ones', 
 /** Another process that has the outbox, with one event in it. */
 async function holdElsewhere(t: Test, path: string) {
   const program = `
-    import { openOutbox } from ${JSON.stringify(new URL('../../client/outbox.ts', import.meta.url).href)}
+    import { openOutbox } from ${JSON.stringify(pathToFileURL(projectFile('client/outbox.ts')).href)}
     const outbox = openOutbox(${JSON.stringify(path)})
     await outbox.add('{"event":"kept"}').synced
     console.log('held')
     setInterval(() => {}, 1000)`
   const child = spawn(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
+    cwd: root,
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   t.teardown(() => child.kill('SIGKILL'))
