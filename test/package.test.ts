@@ -9,6 +9,8 @@ const packages: [path: string, entry: Locked][] = Object.entries<Locked>(lock.pa
 interface Locked {
   version: string
   resolved?: string
+  /** A package of this repository. */
+  link?: boolean
   engines?: { node?: string }
 }
 
@@ -25,7 +27,7 @@ t.test('versions are exact, and come from whichever registry is configured', asy
   const asked = { ...manifest.dependencies, ...manifest.devDependencies, ...manifest.overrides }
   for (const [name, version] of Object.entries(asked)) t.match(version, /^\d+\.\d+\.\d+$/, name)
   t.strictSame(
-    packages.flatMap(([path, { resolved }]) => (resolved === undefined ? [] : [path])),
+    packages.flatMap(([path, { resolved, link }]) => (resolved === undefined || link ? [] : [path])),
     [],
   )
 })

@@ -128,8 +128,10 @@ export const differences: readonly Difference[] = [
     apply(draft) {
       const { event } = draft
       if (Object.hasOwn(event, 'time') || !Object.hasOwn(event, 'start')) return
-      const { start, ...rest } = event
-      draft.event = { ...rest, time: start }
+      const { start } = event
+      const changed = changeable(draft)
+      delete changed.start
+      changed.time = start
       warn(draft, 'dialect.time', '.time')
     },
   },
@@ -147,7 +149,7 @@ export const differences: readonly Difference[] = [
       const validUntil = new Date(time + controlLastsMs).toISOString()
       // The end of a state in the last hours of the year 9999 has a year of five digits, and is no instant.
       if (parseInstant(validUntil) === undefined) return
-      draft.event = { ...event, validUntil }
+      changeable(draft).validUntil = validUntil
       warn(draft, 'dialect.validUntil', '.validUntil', validUntil)
     },
   },
@@ -169,6 +171,7 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
   const draft: Draft = {
     class: kind.class,
     around,
+    sent,
     event: sent,
     creator: undefined,
     isCompletedFromFeed: false,
@@ -188,10 +191,11 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
 
 const nothingToSay = { warnings: [], errors: [], creator: undefined, isCompletedFromFeed: false } as const
 
-/** An event that is being read. `event` is replaced, never changed. */
+/** An event that is being read. `event` is what came, until `changeable` copies it. */
 interface Draft {
   readonly class: EventClass
   readonly around: Surroundings
+  readonly sent: Record<string, unknown>
   event: Record<string, unknown>
   creator: string | undefined
   isCompletedFromFeed: boolean
@@ -210,10 +214,15 @@ function refuse(draft: Draft, make: () => ErrorItem): void {
   draft.errors.add(make)
 }
 
+/** The event, copied once: an event may have thousands of fields. */
+function changeable(draft: Draft): Record<string, unknown> {
+  if (draft.event === draft.sent) draft.event = { ...draft.sent }
+  return draft.event
+}
+
 /** Drops a field. The warning does not repeat its value. */
 function drop(draft: Draft, field: string, code: string): void {
-  const { [field]: _, ...rest } = draft.event
-  draft.event = rest
+  delete changeable(draft)[field]
   warn(draft, code, pathOf(field))
 }
 
@@ -236,7 +245,7 @@ function mapItems(
     changed ??= [...list]
     changed[index] = made
   }
-  if (changed) draft.event = { ...draft.event, [field]: changed }
+  if (changed) changeable(draft)[field] = changed
 }
 
 const types: ReadonlyMap<unknown, string> = new Map([['EventLivestream', 'Event']])
