@@ -4,9 +4,13 @@ import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
+import { isLineByLine } from '../../../admin/lines.ts'
+import { listedEvent } from '../../../admin/operations/events.ts'
+import { operations } from '../../../admin/operations/operations.ts'
 import type { Commands } from '../../../admin/operations/perform.ts'
 import { refusal } from '../../../admin/refusal.ts'
 import { startAdminSocket } from '../../../admin/socket.ts'
+import { completed } from '../../cli/completed.ts'
 import { runHubctl as hubctl, type Run } from '../../cli/run-hubctl.ts'
 import { shortDir } from '../../cli/short-dir.ts'
 import { projectFile } from '../../root.ts'
@@ -25,7 +29,7 @@ const issued = {
 }
 
 t.test('commands reach the node with their arguments', async (t) => {
-  const node = await startNode(t)
+  const node = await startNode(t, { 'feed.refresh': async () => ({ ok: true }) })
   const typical: (readonly [typed: string, command: string, args: object])[] = [
     ['status', 'status', {}],
     ['config', 'config', {}],
@@ -122,7 +126,7 @@ t.test('a list of events is an array, and where it goes on is said beside it', a
 
 t.test('events that are followed are printed line by line, until the node ends it', async (t) => {
   async function* tail() {
-    yield { at: '2026-03-01T18:02:00Z', outcome: 'invalid', title: 'A\u001b[31m', artist: null, errors: [] }
+    yield completed(listedEvent, { at: '2026-03-01T18:02:00Z', outcome: 'invalid', title: 'A\u001b[31m' })
     yield { leftOut: 12 }
   }
   const node = await startNode(t, { 'events.tail': async () => tail() })
@@ -198,7 +202,7 @@ t.test('--json and --socket stand anywhere', async (t) => {
   ]) {
     const { code, stdout } = await hubctl(argv)
     t.equal(code, 0)
-    t.strictSame(JSON.parse(stdout), { username: 'x' }, argv.join(' '))
+    t.match(JSON.parse(stdout), { username: 'x' }, argv.join(' '))
   }
 })
 
@@ -206,7 +210,7 @@ t.test('without --socket it is the one of the data directory', async (t) => {
   const node = await startNode(t, { status: async () => ({ node: 'n1' }) })
   const { code, stdout } = await hubctl(['status', '--json'], { env: { HUB_DATA_DIR: node.dir } })
   t.equal(code, 0)
-  t.strictSame(JSON.parse(stdout), { node: 'n1' })
+  t.match(JSON.parse(stdout), { node: 'n1' })
 })
 
 t.test('without a node it says so in one line', async (t) => {
@@ -344,7 +348,7 @@ t.test('lists are aligned tables, or a sentence when empty', async (t) => {
   const column = lines[0]?.indexOf('USERNAME')
   t.equal(lines[1]?.indexOf('sub-player-1'), column)
   t.equal(lines[2]?.indexOf('pub-x-1'), column)
-  t.strictSame(JSON.parse((await node.hubctl(['clients', 'list', '--json'])).stdout), rows)
+  t.match(JSON.parse((await node.hubctl(['clients', 'list', '--json'])).stdout), rows)
   t.equal((await node.hubctl(['sessions', 'list'])).stdout, 'No sessions.\n')
   t.equal((await node.hubctl(['sessions', 'list', '--json'])).stdout.trim(), '[]')
 })
@@ -367,13 +371,13 @@ t.test('an empty list says only that nothing is in it, because a filter may have
 })
 
 t.test('status shows every value with its path', async (t) => {
-  const status = { node: 'n1', feed: { items: 60, ok: true }, budget: { count: 0, p50: null }, plugins: [] }
+  const status = { node: 'n1', feed: { items: 60, ok: true }, budget: { count: 0 }, plugins: [] }
   const node = await startNode(t, { status: async () => status })
   const { stdout } = await node.hubctl(['status'])
   t.match(stdout, /^node +n1$/m)
   t.match(stdout, /^feed\.items +60$/m)
   t.match(stdout, /^feed\.ok +true$/m)
-  t.match(stdout, /^budget\.p50 +-$/m)
+  t.match(stdout, /^plugins +-$/m)
 })
 
 t.test('destructive commands say what they did', async (t) => {
@@ -420,7 +424,7 @@ t.test('a subscription is shown with its last deliveries', async (t) => {
   const { stdout } = await node.hubctl(['subscriptions', 'show', 'one'])
   t.match(
     stdout,
-    /^livestream\.title +-\nstate +paused\npaused\.at +2026\S+\npaused\.by +kim\ndisabled +-\n\n/m,
+    /^livestream\.title +-\n(?:.+\n)*state +paused\n(?:.+\n)*paused\.at +2026\S+\npaused\.by +kim\ndisabled +-\n\n/m,
   )
   t.match(stdout, /^TIME +MESSAGE +STATUS +MS +REASON\n2026\S+ +7 +503 +8 +no\n$/m)
 })
@@ -468,7 +472,7 @@ t.test('people see moments by their own clock, programs as they are', async (t) 
   const event = { at: '2026-03-01T18:02:00.250Z', eventTime: '2026-03-01T18:01:00Z', errors: [] }
   const found = { ...event, playlistItemId: '2026-03-01T18:01:00Z', outcome: 'published' }
   async function* tail() {
-    yield found
+    yield completed(listedEvent, found)
   }
   const node = await startNode(t, {
     'events.list': async () => ({ events: [found], next: null }),
@@ -492,7 +496,7 @@ t.test('people see moments by their own clock, programs as they are', async (t) 
 t.test('hostile values cannot play with the terminal', async (t) => {
   const hostile = '\u001b[2J\u001b]0;owned\u0007\r\nroot\u009b31m\u202egnp\u0000\ud800\u2028\u{e0041}'
   const node = await startNode(t, {
-    'clients.list': async () => [{ clientId: hostile, username: 'u', address: [hostile] }],
+    'clients.list': async () => [{ clientId: hostile, username: 'u', address: hostile }],
     status: async () => ({ [hostile]: hostile }),
     'sessions.drop': async () => {
       throw refusal(`there is no session ${hostile}`)
@@ -556,10 +560,11 @@ t.test('a refresh that did not bring a good feed is a failure', async (t) => {
 t.test('output that is not a terminal has no colours', async (t) => {
   const node = await startNode(t, { status: async () => ({ node: 'n1' }) })
   const { stdout } = await node.hubctl(['status'], { env: { FORCE_COLOR: '1', CI: 'true' } })
-  t.equal(stdout, 'node  n1\n')
+  t.match(stdout, /^node +n1$/m)
+  t.notMatch(stdout, '\u001b')
 })
 
-/** An admin socket that records commands in `asked`, and answers by `given` or with an empty object. */
+/** An admin socket that records commands in `asked`, and answers by `given`, completed as the schemas have it. */
 async function startNode(t: Test, given: Commands = {}) {
   const dir = await shortDir(t)
   const path = join(dir, 'admin.sock')
@@ -568,7 +573,10 @@ async function startNode(t: Test, given: Commands = {}) {
     getOwnPropertyDescriptor: () => ({ configurable: true, enumerable: true, value: undefined }),
     get: (target, command: string) => async (args: Record<string, unknown>, who: string) => {
       asked.push({ command, args, who })
-      return target[command]?.(args, who) ?? {}
+      const answer = await target[command]?.(args, who)
+      if (isLineByLine(answer)) return answer
+      const { result } = Object(operations)[command] ?? {}
+      return result ? completed(result, answer) : (answer ?? {})
     },
   })
   const socket = await startAdminSocket({ path, commands, log: pino({ level: 'silent' }) })
