@@ -10,6 +10,7 @@ import {
 import { control, institutions, playing, station } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
+import { thrownApart } from './thrown-apart.ts'
 
 const [own = ''] = institutions
 
@@ -291,9 +292,7 @@ t.test('a subscriber goes on when its onProblem fails, and that is seen', async 
   const broker = await openScriptedBroker(t, ({ connection, proceed, cut }) =>
     connection > 1 ? proceed() : cut(),
   )
-  const seen = new Promise((resolve) => {
-    process.setUncaughtExceptionCaptureCallback(resolve)
-  })
+  const thrown = thrownApart(t)
   const { url, ca } = broker
   const subscriber = connectSubscriber({
     ...{ url, ca, username: 'u', password: 'p', filters: ['radio/#'] },
@@ -307,9 +306,8 @@ t.test('a subscriber goes on when its onProblem fails, and that is seen', async 
       if (state === 'live') resolve()
     })
   })
-  t.match(await seen, { message: 'of onProblem' })
-  process.setUncaughtExceptionCaptureCallback(null)
   await isLive
+  t.match(thrown, [{ message: 'of onProblem' }])
 })
 
 function open(

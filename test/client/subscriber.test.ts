@@ -15,6 +15,7 @@ import { shareCertificates } from '../certificates.ts'
 import { connectPublisher } from '../clients.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
+import { thrownApart } from './thrown-apart.ts'
 
 const [own = ''] = institutions
 const { id } = station()
@@ -206,18 +207,7 @@ t.test('a listener that fails is seen, and stops nobody else', async (t) => {
   })
   const iterator = subscriber[Symbol.asyncIterator]()
   await live(subscriber)
-  const thrown: unknown[] = []
-  const { queueMicrotask } = globalThis
-  t.teardown(() => Object.assign(globalThis, { queueMicrotask }))
-  // What is thrown in a task of its own would end this process.
-  globalThis.queueMicrotask = (task) =>
-    queueMicrotask(() => {
-      try {
-        task()
-      } catch (error) {
-        thrown.push(error)
-      }
-    })
+  const thrown = thrownApart(t)
   await publisher.publish(playing(station(), { title: 'Now' }))
   t.match(await take(iterator), { event: { title: 'Now' } })
   t.match(thrown, [{ message: 'of the listener' }])
