@@ -25,7 +25,7 @@ export const longest = [
   'bridge-https/operate',
   'soak/web/accessible',
   'broker/session/returning',
-  'store/redis/unread-log',
+  'soak/store/redis/unread-log',
   'delivery/replays',
 ]
 

@@ -1,9 +1,9 @@
 import { once } from 'node:events'
 import { setTimeout as delay } from 'node:timers/promises'
 import t from 'tap'
-import { startRedis, withoutRedis } from '../../redis-server.ts'
-import { numbered, openRedis } from '../open-redis.ts'
-import { startNetwork } from '../slow-network.ts'
+import { startRedis, withoutRedis } from '../../../redis-server.ts'
+import { numbered, openRedis } from '../../../store/open-redis.ts'
+import { startNetwork } from '../../../store/slow-network.ts'
 
 t.test('a log of changes that this node may not read', { skip: withoutRedis }, async (t) => {
   const redis = await startRedis(t)

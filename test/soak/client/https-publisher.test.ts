@@ -4,11 +4,11 @@ import type { ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { createHttpsPublisher, type HttpsPublisherOptions } from '../../client/node.ts'
-import { addUser, openApi, password } from '../bridge-https/api.ts'
-import { shareCertificates } from '../certificates.ts'
-import { institutions, playing, station } from '../events.ts'
-import { startTestHub, temporaryDirectory } from '../start-hub.ts'
+import { createHttpsPublisher, type HttpsPublisherOptions } from '../../../client/node.ts'
+import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { shareCertificates } from '../../certificates.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 const [own = ''] = institutions
 

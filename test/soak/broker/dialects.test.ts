@@ -1,8 +1,8 @@
 import t, { type Test } from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { type Becomes, type DialectSample, loadDialects } from '../samples/load.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { type Becomes, type DialectSample, loadDialects } from '../../samples/load.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
 
 const samples = loadDialects(Date.now())
 const institutions = [...new Set(samples.map(({ institution }) => institution))]
