@@ -27,6 +27,7 @@ const programs = [
   'bench/usage.ts',
   'bench/attacks/attacker.ts',
   'bench/load/crowd.ts',
+  'bench/load/library-publisher.ts',
   'bench/load/pair.ts',
   'bench/load/publishers.ts',
   'bench/peers/aedes-redis-process.ts',
