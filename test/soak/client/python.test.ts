@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, statSync, writeFileSync } from 'node:fs'
+import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { request } from 'node:https'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
@@ -396,21 +397,8 @@ for (const { python, version } of pythons.slice(-1)) {
     writeFileSync(join(home, 'subscriptions.json'), listed)
     await publish('Salt on the Window')
     await receiver.line(/^Salt on the Window$/)
-    const strangers = execFileSync('curl', [
-      ...[
-        '-s',
-        '--cacert',
-        tls.ca ?? '',
-        '-o',
-        '/dev/null',
-        '-w',
-        '%{http_code}',
-        '-H',
-        'authorization: Bearer x.y.z',
-      ],
-      ...['-d', JSON.stringify({ message: { data: 'e30=', messageId: '1' }, subscription: 'other' }), url],
-    ])
-    t.equal(`${strangers}`, '503')
+    const pushed = JSON.stringify({ message: { data: 'e30=', messageId: '1' }, subscription: 'other' })
+    t.equal(await statusOf(url, tls.ca, pushed), 503)
     await receiver.line(/^subscription\.unknown /)
   })
 }
@@ -491,4 +479,15 @@ function settingsOf(
     HUB_PASSWORD: password,
     EVENT: JSON.stringify(event),
   }
+}
+
+/** The status with which a receiver answers a stranger's POST. */
+function statusOf(url: string, caPath: string | undefined, body: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const ca = caPath === undefined ? undefined : readFileSync(caPath)
+    const headers = { authorization: 'Bearer x.y.z' }
+    request(url, { method: 'POST', ca, headers }, (answer) => resolve(answer.resume().statusCode))
+      .on('error', reject)
+      .end(body)
+  })
 }
