@@ -4,6 +4,7 @@
  */
 export const longest = [
   'soak/hub/crowd',
+  'soak/client/python',
   'soak/fence/fence',
   'soak/bench/bench',
   'soak/hub/crash',
@@ -11,6 +12,7 @@ export const longest = [
   'soak/nodes/store-faults',
   'soak/hub/crash-load',
   'soak/web/console',
+  'soak/client/browser',
   'soak/hub/start',
   'soak/hub/crash-on-redis',
   'soak/nodes/stale-sessions',
@@ -18,6 +20,8 @@ export const longest = [
   'soak/delivery/webhook/push',
   'soak/attacks/tiny-records',
   'soak/nodes/beginnings',
+  'soak/client/publisher',
+  'soak/deploy/proxies',
   'soak/web/on-air',
   'soak/nodes/gaps',
   'soak/web/console-changes',

@@ -397,7 +397,10 @@ for (const { python, version } of pythons.slice(-1)) {
     writeFileSync(join(home, 'subscriptions.json'), listed)
     await publish('Salt on the Window')
     await receiver.line(/^Salt on the Window$/)
-    const pushed = JSON.stringify({ message: { data: 'e30=', messageId: '1' }, subscription: 'other' })
+    const pushed = JSON.stringify({
+      message: { data: 'e30=', messageId: '1', publishTime: '2026-03-01T12:00:00Z' },
+      subscription: 'other',
+    })
     t.equal(await statusOf(url, tls.ca, pushed), 503)
     await receiver.line(/^subscription\.unknown /)
   })
