@@ -159,11 +159,14 @@ export const families: ReadonlyMap<string, Family> = new Map(
     'lifecycle/': {
       key: named,
       value: json(
-        object({
-          ...{ track: text, state: oneOf('live', 'deprecated', 'gone'), announcedAt: orNull(instant) },
-          ...{ sunset: orNull(instant), link: orNull(webUrl), retiredAt: orNull(instant) },
-          brownoutUntil: orNull(instant),
-        }),
+        object(
+          {
+            ...{ track: text, state: oneOf('live', 'deprecated', 'gone'), announcedAt: orNull(instant) },
+            ...{ sunset: orNull(instant), link: orNull(webUrl), retiredAt: orNull(instant) },
+          },
+          // Earlier releases knew no brown-outs.
+          { brownoutUntil: orNull(instant) },
+        ),
       ),
     },
     'traffic/': {

@@ -91,7 +91,8 @@ function isFromDriver(message: unknown): message is FromDriver {
   if (kind === 'beat' || kind === 'ready') return true
   if (kind === 'unusable') return typeof reason === 'string'
   if (kind === 'uncaught') return typeof reason === 'string' && typeof stack === 'string'
-  if (kind === 'outcome') return typeof id === 'number' && isRecord(outcome) && isTextOrNull(outcome.reason)
+  if (kind === 'outcome')
+    return typeof id === 'number' && isRecord(outcome) && isTextOrNull(outcome.reason ?? null)
   if (kind === 'log') return typeof line === 'string' && isRecord(parse(line))
   if (kind === 'left-out') return typeof lines === 'number'
   return kind === 'closed' && isTextOrNull(problem)
