@@ -3,6 +3,7 @@
  * elsewhere 15 to 40 s. Tests that compute alternate with tests that mostly wait.
  */
 export const longest = [
+  'soak/store/redis/split',
   'soak/hub/crowd',
   'soak/client/python',
   'soak/fence/fence',
