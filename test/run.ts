@@ -17,8 +17,9 @@ const timeoutSeconds = 600
 
 t.register()
 t.setTimeout(0)
-// Tests also wait, so there can be more jobs than cores. With only one more, a run used 85 % of the processor time.
-t.jobs = availableParallelism() + 2
+// Tests also wait, so there can be more jobs than cores. With only one more, a run used 85 % of the processor time;
+// since then there are more tests that wait for minutes.
+t.jobs = availableParallelism() + 3
 show(t.pipe(new PassThrough()))
 for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {
   // `env -u` removes the loaders of mocks and coverage, which `t.spawn` passes on.

@@ -105,21 +105,22 @@ async function startSplit(
   }
   await until(async () => (await roleOf(next)).includes('master_link_status:up'))
   const quorum = sentinelThere ? 2 : 1
-  const watch = (port: number, downAfterMs: number) =>
+  const watch = (port: number, agreeing = quorum) =>
     startRedis(
       t,
       [
-        `sentinel monitor hub 127.0.0.1 ${port} ${quorum}`,
+        `sentinel monitor hub 127.0.0.1 ${port} ${agreeing}`,
         `sentinel down-after-milliseconds hub ${downAfterMs}`,
         // After this time, a Sentinel would make the replica follow the master directly, past the network.
         'sentinel failover-timeout hub 60000',
       ],
       'sentinel',
     )
-  const there = sentinelThere ? [await watch(master.port, downAfterMs)] : []
-  // One after the other: two that begin at the same moment vote for themselves, and begin again after two minutes.
+  const there = sentinelThere ? [await watch(master.port)] : []
+  // Only the first may begin a failover: two that begin at the same moment vote for themselves, and begin again after
+  // two minutes. The second one waits for the third, which is cut off, and only votes.
   const here = await Promise.all(
-    Array.from({ length: quorum }, (_, nth) => watch(network.port, downAfterMs + 500 * nth)),
+    Array.from({ length: quorum }, (_, nth) => watch(network.port, nth === 0 ? quorum : quorum + 1)),
   )
   for (const sentinel of [...there, ...here]) {
     await until(async () =>
