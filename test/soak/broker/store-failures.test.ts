@@ -1,9 +1,10 @@
 import { once } from 'node:events'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import { createPublishing } from '../../broker/publish.ts'
-import { createPacing, createPublishRate } from '../../listener/pacing.ts'
-import { createOnlyNode } from '../../store/nodes/nodes.ts'
+import { createPublishing } from '../../../broker/publish.ts'
+import { createPacing, createPublishRate } from '../../../listener/pacing.ts'
+import { createOnlyNode } from '../../../store/nodes/nodes.ts'
+import { createFailingStore, touches } from '../../broker/failing-store.ts'
 import {
   openBroker,
   type Peer,
@@ -12,11 +13,10 @@ import {
   publishes,
   subscribe,
   subscriber,
-} from '../conformance/peers.ts'
-import type { PlainBroker } from '../plain-broker.ts'
-import { createRandom } from '../random.ts'
-import { rawClient } from '../raw-client.ts'
-import { createFailingStore, touches } from './failing-store.ts'
+} from '../../conformance/peers.ts'
+import type { PlainBroker } from '../../plain-broker.ts'
+import { createRandom } from '../../random.ts'
+import { rawClient } from '../../raw-client.ts'
 
 /* The broker acknowledges nothing without the store, and recovers without loss. */
 

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { playing, station } from '../events.ts'
-import { startTestHub } from '../start-hub.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { playing, station } from '../../events.ts'
+import { startTestHub } from '../../start-hub.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id

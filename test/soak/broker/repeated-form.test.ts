@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sampleFeedPath } from '../../config/config.ts'
-import { connect, connectPublisher } from '../clients.ts'
-import { playing, playingTopic, serviceOf, station } from '../events.ts'
-import { startTestHub, type TestHub, temporaryDirectory } from '../start-hub.ts'
-import { onEachStore } from '../stores.ts'
+import { sampleFeedPath } from '../../../config/config.ts'
+import { connect, connectPublisher } from '../../clients.ts'
+import { playing, playingTopic, serviceOf, station } from '../../events.ts'
+import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const institution = livestream.institution.id
