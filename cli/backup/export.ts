@@ -13,8 +13,7 @@ import { sizeText } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** `hubctl export FILE`. Writes and checks a draft, then renames the draft to FILE. */
-/** What was written. */
+/** The answer: the file, and what is in it. */
 interface Exported {
   file: string
   records: number
@@ -25,6 +24,7 @@ interface Exported {
   from: string
 }
 
+/** `hubctl export FILE`. Writes and checks a draft, then renames the draft to FILE. */
 export const exportCommand: LocalCommand<Exported> = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
