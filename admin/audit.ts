@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
+import { failure, isRefusal, reasonOf, refusal } from '../operations/refusal.ts'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
-import { failure, isRefusal, reasonOf, refusal } from './refusal.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 

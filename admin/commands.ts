@@ -1,12 +1,6 @@
 import type { EventClass } from '../event/kind.ts'
-import { inTimeOr } from '../store/deadline.ts'
-import { type AedesImportParts, createAedesImport } from './aedes-redis/import-command.ts'
-import type { Audit } from './audit.ts'
-import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
-import { createEventCommands, type EventCommandParts } from './event-commands.ts'
-import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
-import { whyWrong } from './operations/check-arguments.ts'
-import { choose } from './operations/choose.ts'
+import { whyWrong } from '../operations/check-arguments.ts'
+import { choose } from '../operations/choose.ts'
 import {
   type Args,
   type CommandsOf,
@@ -14,10 +8,16 @@ import {
   type OperationName,
   operationNames,
   type Result,
-} from './operations/operations.ts'
-import type { Commands } from './operations/perform.ts'
+} from '../operations/operations.ts'
+import type { Commands } from '../operations/perform.ts'
+import { assertCarriedOut, reasonOf, refusal, unknownName } from '../operations/refusal.ts'
+import { inTimeOr } from '../store/deadline.ts'
+import { type AedesImportParts, createAedesImport } from './aedes-redis/import-command.ts'
+import type { Audit } from './audit.ts'
+import { type CredentialCommandParts, createCredentialCommands } from './credential-commands.ts'
+import { createEventCommands, type EventCommandParts } from './event-commands.ts'
+import { createHttpsCommands, type HttpsCommandParts } from './https-commands.ts'
 import { createQueueCommands, type QueueCommandParts } from './queue-commands.ts'
-import { assertCarriedOut, reasonOf, refusal, unknownName } from './refusal.ts'
 import { createSubscriptionCommands, type SubscriptionCommandParts } from './subscription-commands.ts'
 
 type Awaitable<T> = T | Promise<T>

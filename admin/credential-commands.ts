@@ -1,8 +1,8 @@
 import type { Credential, Credentials, IssuedCredential } from '../acl/credentials.ts'
+import { choose } from '../operations/choose.ts'
+import type { CommandsOf } from '../operations/operations.ts'
+import { unknownName, unlessError } from '../operations/refusal.ts'
 import type { Audit } from './audit.ts'
-import { choose } from './operations/choose.ts'
-import type { CommandsOf } from './operations/operations.ts'
-import { unknownName, unlessError } from './refusal.ts'
 
 export interface CredentialCommandParts {
   credentials: Credentials

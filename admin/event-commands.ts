@@ -14,10 +14,10 @@ import {
 } from '../journal/history/event-row.ts'
 import type { Found } from '../journal/history/find.ts'
 import type { History } from '../journal/history/history.ts'
+import type { Args, CommandsOf } from '../operations/operations.ts'
+import { refusal, unknownName } from '../operations/refusal.ts'
 import { createTail } from './event-tail.ts'
 import type { createEventTrace } from './event-trace.ts'
-import type { Args, CommandsOf } from './operations/operations.ts'
-import { refusal, unknownName } from './refusal.ts'
 
 /** The parts of a node that know of events. */
 export interface EventCommandParts {

@@ -4,11 +4,11 @@ import type { User } from '../bridge-https/users/user.ts'
 import type { ResetToken, Users } from '../bridge-https/users/users.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
+import { choose } from '../operations/choose.ts'
+import type { CommandsOf } from '../operations/operations.ts'
+import { refusal, unknownName, unlessError } from '../operations/refusal.ts'
 import type { Audit } from './audit.ts'
-import { choose } from './operations/choose.ts'
-import type { CommandsOf } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
-import { refusal, unknownName, unlessError } from './refusal.ts'
 
 /** The parts of a node behind the HTTPS API. */
 export interface HttpsCommandParts {

@@ -1,9 +1,9 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { parseInstant } from '../event/format.ts'
+import { choose } from '../operations/choose.ts'
+import type { CommandsOf, Result } from '../operations/operations.ts'
+import { refusal, uniqueByPrefix, unknownName } from '../operations/refusal.ts'
 import type { Audit } from './audit.ts'
-import { choose } from './operations/choose.ts'
-import type { CommandsOf, Result } from './operations/operations.ts'
-import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
 
 type Awaitable<T> = T | Promise<T>
 

@@ -3,10 +3,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { connect } from 'node:net'
 import { basename, dirname, join } from 'node:path'
 import { isRecord, parseJson } from '../event/json.ts'
+import { isLineByLine, sendLines } from '../operations/lines.ts'
+import { type Commands, createPerform } from '../operations/perform.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
-import { isLineByLine, sendLines } from './lines.ts'
-import { type Commands, createPerform } from './operations/perform.ts'
 
 /** Longest request, bytes. The largest request is the dry run of an event. */
 const maxBodyBytes = 1024 * 1024

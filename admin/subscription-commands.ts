@@ -2,11 +2,11 @@ import type { Deliveries } from '../delivery/deliveries.ts'
 import type { ShownQueue } from '../delivery/queue-list.ts'
 import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
+import type { CommandsOf, Result } from '../operations/operations.ts'
+import { refusal, uniqueByPrefix, unknownName, unlessError } from '../operations/refusal.ts'
 import type { Audit } from './audit.ts'
 import type { EventCommandParts } from './event-commands.ts'
-import type { CommandsOf, Result } from './operations/operations.ts'
 import type { QueueCommandParts } from './queue-commands.ts'
-import { refusal, uniqueByPrefix, unknownName, unlessError } from './refusal.ts'
 
 /** The parts of a node that the commands about push subscriptions use. */
 export interface SubscriptionCommandParts {

@@ -1,5 +1,5 @@
-import type { Operation } from '../admin/operations/operation.ts'
-import { type OperationName, operations, type Result } from '../admin/operations/operations.ts'
+import type { Operation } from '../operations/operation.ts'
+import { type OperationName, operations, type Result } from '../operations/operations.ts'
 import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 

@@ -1,5 +1,5 @@
 import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
-import type { IssuedCredential } from '../admin/operations/credentials.ts'
+import type { IssuedCredential } from '../operations/credentials.ts'
 import { type Command, filtersOf, usage } from './command.ts'
 import type { Printer } from './print.ts'
 import { parseDuration } from './time/duration.ts'

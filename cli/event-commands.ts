@@ -1,6 +1,6 @@
 import { checkInstitution } from '../acl/permissions.ts'
-import { type ListedEvent, listedEvent, type ShownEvent, type Stages } from '../admin/operations/events.ts'
-import type { ShownAttempt } from '../admin/operations/queues.ts'
+import { type ListedEvent, listedEvent, type ShownEvent, type Stages } from '../operations/events.ts'
+import type { ShownAttempt } from '../operations/queues.ts'
 import { type Command, filtersOf, type Input, usage } from './command.ts'
 import { fits } from './known-answer.ts'
 import { type Printer, valueAt } from './print.ts'

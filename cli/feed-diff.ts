@@ -1,4 +1,4 @@
-import type { FeedPart } from '../admin/operations/feed.ts'
+import type { FeedPart } from '../operations/feed.ts'
 import type { CommandOf } from './command.ts'
 import type { Column, Printer } from './print.ts'
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
 import { CommanderError } from 'commander'
-import { whyWrong } from '../admin/operations/check-arguments.ts'
-import { type OperationName, operations } from '../admin/operations/operations.ts'
 import { version } from '../config/version.ts'
+import { whyWrong } from '../operations/check-arguments.ts'
+import { type OperationName, operations } from '../operations/operations.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type CommandOf, type Input, isUsage, type LocalCommand, usage } from './command.ts'
 import { type CallFailure, call, readLines } from './connection.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { ImportReport } from '../admin/operations/imports.ts'
 import { formats } from '../config/formats.ts'
+import type { ImportReport } from '../operations/imports.ts'
 import { importOfFile } from './backup/import.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
 import type { Printer } from './print.ts'

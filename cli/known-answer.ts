@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import type { TSchema } from 'typebox'
-import type { Of } from '../admin/operations/operation.ts'
-import { type OperationName, operations, type Result } from '../admin/operations/operations.ts'
+import type { Of } from '../operations/operation.ts'
+import { type OperationName, operations, type Result } from '../operations/operations.ts'
 
 const ajv = new Ajv({ strict: false, validateFormats: false, validateSchema: false, meta: false })
 const checks = new Map<TSchema, ValidateFunction>()

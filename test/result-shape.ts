@@ -1,10 +1,10 @@
 import { Ajv, type ValidateFunction } from 'ajv'
-import { operations } from '../admin/operations/operations.ts'
+import { operations } from '../operations/operations.ts'
 
 const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false })
 const checks = new Map<string, ValidateFunction>()
 
-/** How the answer of a command differs from what its row in `admin/operations/` says. Undefined: it does not. */
+/** How the answer of a command differs from what its row in `operations/` says. Undefined: it does not. */
 export function whyUnlike(command: string, result: unknown): string | undefined {
   const schema = Object(operations)[command]?.result
   if (schema === undefined) return undefined

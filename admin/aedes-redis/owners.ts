@@ -1,6 +1,6 @@
 import { type Credential, hasEnded } from '../../acl/credential.ts'
 import { cut } from '../../event/cut.ts'
-import { refusal } from '../refusal.ts'
+import { refusal } from '../../operations/refusal.ts'
 
 /** Longest beginning of a client id that is tried as a user name. */
 const maxNameLength = 100

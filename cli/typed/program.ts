@@ -1,5 +1,5 @@
 import { Command as Commander, Option } from 'commander'
-import { operations } from '../../admin/operations/operations.ts'
+import { operations } from '../../operations/operations.ts'
 import { exportCommand } from '../backup/export.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
 import { commands } from '../commands.ts'

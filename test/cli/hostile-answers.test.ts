@@ -1,10 +1,10 @@
 import t from 'tap'
 import type { TSchema } from 'typebox'
-import { type OperationName, operations } from '../../admin/operations/operations.ts'
 import type { CommandOf } from '../../cli/command.ts'
 import { commands } from '../../cli/commands.ts'
 import { isKnownAnswer } from '../../cli/known-answer.ts'
 import { createPrinter } from '../../cli/print.ts'
+import { type OperationName, operations } from '../../operations/operations.ts'
 
 /*
  * An answer can hold any text. Strangers choose titles and client ids, or run the hub at `--url`.

@@ -1,8 +1,8 @@
 import t from 'tap'
-import { type OperationName, operations } from '../../admin/operations/operations.ts'
 import type { CommandOf, Input } from '../../cli/command.ts'
 import { httpsCommands } from '../../cli/https-commands.ts'
 import { createPrinter } from '../../cli/print.ts'
+import { type OperationName, operations } from '../../operations/operations.ts'
 
 /** What `hubctl` sends for a typed command. Throws on a usage error. */
 async function sent(words: string, given: Record<string, string | readonly string[] | boolean> = {}) {

@@ -9,10 +9,10 @@ import { promisify } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createTail } from '../../admin/event-tail.ts'
-import type { Commands } from '../../admin/operations/perform.ts'
-import { refusal } from '../../admin/refusal.ts'
 import { startAdminSocket } from '../../admin/socket.ts'
 import { type EventRow, rowOfMessage } from '../../journal/history/event-row.ts'
+import type { Commands } from '../../operations/perform.ts'
+import { refusal } from '../../operations/refusal.ts'
 import { shortDir } from './short-dir.ts'
 
 const run = promisify(execFile)

@@ -1,6 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Livestream } from '../../admin/operations/feed.ts'
+import type { Livestream } from '../../operations/feed.ts'
 import { operate } from './operate.ts'
 import { repeat } from './poll.ts'
 import { shortId } from './words.ts'

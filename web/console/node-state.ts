@@ -1,6 +1,6 @@
 import { batch, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Status } from '../../admin/operations/node.ts'
+import type { Status } from '../../operations/node.ts'
 import { operate } from './operate.ts'
 import { repeat } from './poll.ts'
 

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { Result } from '../../admin/operations/operations.ts'
+import type { Result } from '../../operations/operations.ts'
 import { reasonOf } from '../page/ask.ts'
 import { askAsUser } from '../page/session.ts'
 import type { OperationName } from './operations.ts'

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Result } from '../../admin/operations/operations.ts'
+import type { Result } from '../../operations/operations.ts'
 import { operate } from './operate.ts'
 import type { OperationName } from './operations.ts'
 

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { operations as all } from '../../../admin/operations/operations.ts'
+import { operations as all } from '../../../operations/operations.ts'
 import { operations } from '../../../web/console/operations.ts'
 import { root } from '../../root.ts'
 

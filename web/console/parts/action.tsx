@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Result } from '../../../admin/operations/operations.ts'
+import type { Result } from '../../../operations/operations.ts'
 import { useFocusOnHeading } from '../../page/focus.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { loses, type OperationName } from '../operations.ts'

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Result } from '../../../admin/operations/operations.ts'
+import type { Result } from '../../../operations/operations.ts'
 import { institutions } from '../names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import type { OperationName } from '../operations.ts'

@@ -1,4 +1,4 @@
-import type { ShownQueue } from '../../../admin/operations/queues.ts'
+import type { ShownQueue } from '../../../operations/queues.ts'
 import { Badge, type Tone } from './shown.tsx'
 
 const tones: Readonly<Record<string, Tone>> = {

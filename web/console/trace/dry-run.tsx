@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals'
-import type { Checked } from '../../../admin/operations/events.ts'
+import type { Checked } from '../../../operations/events.ts'
 import { Choice, CommandForm, InstitutionField, Lines, type Typed } from '../parts/form.tsx'
 import { Errors } from './errors.tsx'
 import { Outcome } from './outcome.tsx'

@@ -1,4 +1,4 @@
-import type { EventError } from '../../../admin/operations/events.ts'
+import type { EventError } from '../../../operations/events.ts'
 import { withNames } from '../names.ts'
 import { Table } from '../parts/table.tsx'
 

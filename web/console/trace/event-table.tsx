@@ -1,4 +1,4 @@
-import type { ListedEvent } from '../../../admin/operations/events.ts'
+import type { ListedEvent } from '../../../operations/events.ts'
 import { pathPart } from '../../page/location.ts'
 import { livestreamName } from '../names.ts'
 import { None } from '../parts/shown.tsx'

@@ -1,4 +1,4 @@
-import type { ShownEvent } from '../../../admin/operations/events.ts'
+import type { ShownEvent } from '../../../operations/events.ts'
 import { now } from '../../page/clock.ts'
 import { pathPart } from '../../page/location.ts'
 import { institutionName, livestreamName } from '../names.ts'

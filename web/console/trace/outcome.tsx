@@ -1,4 +1,4 @@
-import type { ListedEvent } from '../../../admin/operations/events.ts'
+import type { ListedEvent } from '../../../operations/events.ts'
 import { Badge, type Tone } from '../parts/shown.tsx'
 
 const tones: Readonly<Record<string, Tone>> = {

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { ListedEvent } from '../../../admin/operations/events.ts'
+import type { ListedEvent } from '../../../operations/events.ts'
 import { operate } from '../operate.ts'
 import { Problem } from '../parts/shown.tsx'
 import { amount, clockTime } from '../words.ts'

@@ -1,4 +1,4 @@
-import type { Stages } from '../../../admin/operations/events.ts'
+import type { Stages } from '../../../operations/events.ts'
 import { budgetMs, ms } from '../words.ts'
 
 /** Shows how long each stage took. */

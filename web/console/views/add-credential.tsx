@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import type { IssuedCredential } from '../../../admin/operations/credentials.ts'
+import type { IssuedCredential } from '../../../operations/credentials.ts'
 import { Choice, CommandForm, Field, InstitutionField, Lines, listOf, type Typed } from '../parts/form.tsx'
 
 const typed: Typed = signal({})

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ShownSession } from '../../../admin/operations/clients.ts'
+import type { ShownSession } from '../../../operations/clients.ts'
 import { go, pathPart } from '../../page/location.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'

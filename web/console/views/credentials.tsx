@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
-import type { ShownClient } from '../../../admin/operations/clients.ts'
-import type { IssuedCredential, ShownCredential } from '../../../admin/operations/credentials.ts'
+import type { ShownClient } from '../../../operations/clients.ts'
+import type { IssuedCredential, ShownCredential } from '../../../operations/credentials.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Head, keptForUser, Problem, Secret, ShownOnce, When } from '../parts/shown.tsx'

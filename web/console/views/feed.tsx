@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { FeedDiff, FeedPart } from '../../../admin/operations/feed.ts'
+import type { FeedDiff, FeedPart } from '../../../operations/feed.ts'
 import { refreshNames } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { Badge, Facts, Head, Problem, When } from '../parts/shown.tsx'

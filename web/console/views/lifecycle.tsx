@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ApiTrack } from '../../../admin/operations/https-api.ts'
+import type { ApiTrack } from '../../../operations/https-api.ts'
 import { now } from '../../page/clock.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { ListedEvent } from '../../../admin/operations/events.ts'
+import type { ListedEvent } from '../../../operations/events.ts'
 import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { QueueState } from '../parts/queue-state.tsx'

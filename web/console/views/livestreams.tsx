@@ -1,5 +1,5 @@
-import type { NewestEvent } from '../../../admin/operations/events.ts'
-import type { Livestream } from '../../../admin/operations/feed.ts'
+import type { NewestEvent } from '../../../operations/events.ts'
+import type { Livestream } from '../../../operations/feed.ts'
 import { institutionName, livestreams, livestreamsProblem } from '../names.ts'
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ImportReport } from '../../../admin/operations/imports.ts'
+import type { ImportReport } from '../../../operations/imports.ts'
 import { nodeState } from '../node-state.ts'
 import { Action, type Outcome, Said } from '../parts/action.tsx'
 import { CommandForm, Field, Lines, Tick } from '../parts/form.tsx'

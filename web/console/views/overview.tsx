@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import type { Status, TrendSample } from '../../../admin/operations/node.ts'
-import type { ShownQueue } from '../../../admin/operations/queues.ts'
+import type { Status, TrendSample } from '../../../operations/node.ts'
+import type { ShownQueue } from '../../../operations/queues.ts'
 import { nodeState, rateOf, stateProblem } from '../node-state.ts'
 import { isReached } from '../operate.ts'
 import { Chart } from '../parts/chart.tsx'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { IssuedCredential, ShownCredential } from '../../../admin/operations/credentials.ts'
+import type { IssuedCredential, ShownCredential } from '../../../operations/credentials.ts'
 import { Choice, CommandForm } from '../parts/form.tsx'
 import { Problem, When } from '../parts/shown.tsx'
 import { useCommandAnswer } from '../poll.ts'

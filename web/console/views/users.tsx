@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals'
-import type { ResetLink, ShownUser } from '../../../admin/operations/users.ts'
+import type { ResetLink, ShownUser } from '../../../operations/users.ts'
 import { institutionName } from '../names.ts'
 import { Action } from '../parts/action.tsx'
 import { CommandForm, Field, InstitutionField, Tick, type Typed } from '../parts/form.tsx'

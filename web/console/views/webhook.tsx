@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
-import type { Result } from '../../../admin/operations/operations.ts'
-import type { ListedSubscription, ShownQueue } from '../../../admin/operations/queues.ts'
+import type { Result } from '../../../operations/operations.ts'
+import type { ListedSubscription, ShownQueue } from '../../../operations/queues.ts'
 import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
 import { institutionName } from '../names.ts'

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import type { ListedSubscription, ShownQueue } from '../../../admin/operations/queues.ts'
+import type { ListedSubscription, ShownQueue } from '../../../operations/queues.ts'
 import { livestreamName } from '../names.ts'
 import { needsAttention, QueueState } from '../parts/queue-state.tsx'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'

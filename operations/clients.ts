@@ -1,4 +1,4 @@
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
 import { anId } from './examples.ts'
 import { changes, loses, type Of, reads } from './operation.ts'

@@ -1,5 +1,5 @@
-import { eventClasses } from '../../event/kind.ts'
-import { Type } from '../../event/type.ts'
+import { eventClasses } from '../event/kind.ts'
+import { Type } from '../event/type.ts'
 import { institution, label, limit, listOf, oneOf, radioFilter, username } from './arguments.ts'
 import { anInstitution, aUsername } from './examples.ts'
 import { changes, loses, type Of, reads } from './operation.ts'

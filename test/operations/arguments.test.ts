@@ -1,7 +1,7 @@
 import t from 'tap'
-import { checkCredentialRequest } from '../../../acl/permissions.ts'
-import { whyWrong } from '../../../admin/operations/check-arguments.ts'
-import { checkAnnouncement } from '../../../bridge-https/lifecycle/track.ts'
+import { checkCredentialRequest } from '../../acl/permissions.ts'
+import { checkAnnouncement } from '../../bridge-https/lifecycle/track.ts'
+import { whyWrong } from '../../operations/check-arguments.ts'
 
 t.test('the schemas refuse what the hub refuses, and nothing else', async (t) => {
   const institution = 'urn:org:institution:75b657fb49856f7b'

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { choose } from '../../../admin/operations/choose.ts'
+import { choose } from '../../operations/choose.ts'
 
 const rows = [
   { name: 'a', connected: true, classes: ['track', 'data'] },

@@ -1,5 +1,5 @@
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 
 /** The effect of a command. `loss`: it removes something for good, so programs ask for confirmation. */
 export type Effect = 'none' | 'change' | 'loss'

@@ -1,4 +1,4 @@
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 import {
   instant as instantArgument,
   institution,

@@ -1,5 +1,5 @@
-import { permissions } from '../../bridge-https/users/user.ts'
-import { Type } from '../../event/type.ts'
+import { permissions } from '../bridge-https/users/user.ts'
+import { Type } from '../event/type.ts'
 import { email, institution, limit, listOf, oneOf } from './arguments.ts'
 import { anEmail, anInstitution } from './examples.ts'
 import { changes, loses, type Of, reads } from './operation.ts'

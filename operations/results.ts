@@ -1,5 +1,5 @@
 import type { TSchema } from 'typebox'
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 
 /*
  * What answers of commands are made of. A field without a sentence is what its name says.

@@ -1,6 +1,6 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
-import { emailPattern } from '../../bridge-https/users/user.ts'
-import { quote } from '../../event/error.ts'
+import { emailPattern } from '../bridge-https/users/user.ts'
+import { quote } from '../event/error.ts'
 import type { Operation } from './operation.ts'
 import { type OperationName, operations } from './operations.ts'
 

@@ -1,5 +1,5 @@
-import type { Log } from '../../telemetry/log.ts'
-import { isFailure, isRefusal } from '../refusal.ts'
+import type { Log } from '../telemetry/log.ts'
+import { isFailure, isRefusal } from './refusal.ts'
 
 /** The commands of the node, by name. `who`: the person who asks, for the audit log. */
 export type Commands = Record<

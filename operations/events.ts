@@ -1,5 +1,5 @@
-import { eventClasses } from '../../event/kind.ts'
-import { Type } from '../../event/type.ts'
+import { eventClasses } from '../event/kind.ts'
+import { Type } from '../event/type.ts'
 import { institution, limit, ofEvents, oneOf, pageLimit, positionOrInstant, text } from './arguments.ts'
 import { anId, anInstitution } from './examples.ts'
 import { type Of, reads } from './operation.ts'

@@ -1,6 +1,6 @@
 import { mock } from 'node:test'
 import t from 'tap'
-import { shareAnswers } from '../../../admin/operations/share-answers.ts'
+import { shareAnswers } from '../../operations/share-answers.ts'
 
 t.test('those who ask the same within a second get one answer', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })

@@ -1,4 +1,4 @@
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 import { limit, text } from './arguments.ts'
 import { feedStatus } from './feed.ts'
 import { loses, type Of, reads } from './operation.ts'

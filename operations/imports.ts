@@ -1,4 +1,4 @@
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 import { listOf } from './arguments.ts'
 import { changes, type Of } from './operation.ts'
 import { boolean, integer, string } from './results.ts'

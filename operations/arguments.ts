@@ -1,8 +1,8 @@
 import type { TSchema } from 'typebox'
-import { tracks } from '../../bridge-https/lifecycle/track.ts'
-import { instantPattern, maxUrnLength } from '../../event/format.ts'
-import { Type } from '../../event/type.ts'
-import { type Outcome, outcomes } from '../../journal/history/event-row.ts'
+import { tracks } from '../bridge-https/lifecycle/track.ts'
+import { instantPattern, maxUrnLength } from '../event/format.ts'
+import { Type } from '../event/type.ts'
+import { type Outcome, outcomes } from '../journal/history/event-row.ts'
 
 /*
  * The arguments of commands. Their descriptions complete the sentence "<argument> must be …". Over HTTPS, the hub

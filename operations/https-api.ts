@@ -1,5 +1,5 @@
-import { maxBrownout, tracks } from '../../bridge-https/lifecycle/track.ts'
-import { Type } from '../../event/type.ts'
+import { maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
+import { Type } from '../event/type.ts'
 import { dateOrInstant, limit, track, url } from './arguments.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
 import { boolean, instant, instantOrNull, integer, one, string, stringOrNull } from './results.ts'

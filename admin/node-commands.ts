@@ -1,13 +1,13 @@
-import type { Broker } from '../../broker/broker.ts'
-import { type Config, maskedConfig } from '../../config/config.ts'
-import type { Deliveries } from '../../delivery/deliveries.ts'
-import type { Log } from '../../telemetry/log.ts'
-import type { Trend } from '../../telemetry/trend.ts'
-import type { Pipeline } from '../../validator/pipeline.ts'
-import { type CommandParts, createCommands } from '../commands.ts'
-import { createKnownEvents } from '../known-events.ts'
-import { createStatus } from '../status.ts'
-import type { Commands } from './perform.ts'
+import type { Broker } from '../broker/broker.ts'
+import { type Config, maskedConfig } from '../config/config.ts'
+import type { Deliveries } from '../delivery/deliveries.ts'
+import type { Commands } from '../operations/perform.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Trend } from '../telemetry/trend.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
+import { type CommandParts, createCommands } from './commands.ts'
+import { createKnownEvents } from './known-events.ts'
+import { createStatus } from './status.ts'
 
 /** The commands of a node, from its parts. */
 export function createNodeCommands(

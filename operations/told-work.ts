@@ -1,5 +1,5 @@
 import { setTimeout } from 'node:timers/promises'
-import type { Lines } from '../lines.ts'
+import type { Lines } from './lines.ts'
 
 /** Time between two lines of progress, milliseconds. */
 const everyMs = 2_000

@@ -1,4 +1,4 @@
-import { Type } from '../../event/type.ts'
+import { Type } from '../event/type.ts'
 import { text } from './arguments.ts'
 import { anId } from './examples.ts'
 import { changes, type Of, reads } from './operation.ts'
