@@ -22,7 +22,6 @@ import { createBroker } from './broker/broker.ts'
 import { listenMqtt } from './broker/connection/listener.ts'
 import { openFanOut } from './broker/fanout/fanout.ts'
 import { createInbox } from './broker/publish.ts'
-import { createTakeOver } from './broker/take-over.ts'
 import { openCertificates } from './certs/open.ts'
 import { brokerLimits } from './config/broker-limits.ts'
 import { type CaFiles, openCaFiles } from './config/ca-files.ts'
@@ -30,7 +29,6 @@ import { type Config, isSampleFeed, trialSettings } from './config/config.ts'
 import { ensureDataDirectory, listening } from './config/expected.ts'
 import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
-import { formerWork } from './delivery/queue/former-work.ts'
 import { createServiceTokens } from './delivery/webhook/service-tokens.ts'
 import { maxSockets, socketsWithin } from './delivery/webhook/sockets.ts'
 import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
@@ -122,8 +120,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   metrics.watchCertificate(certificates.notAfter)
   const cas = await openCaFiles(config, log)
   open.cas = cas
-  const takeOver = createTakeOver(formerWork)
-  const opened = await openStoreAtStart(config, nodeName, log, { onGap, takeOver, redisCa: cas.redis })
+  const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis })
   const { nodes, state: storeState } = opened
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }

@@ -16,7 +16,7 @@ export interface PageLogin {
   userId: string
   /** The user's generation at the log-in. A new password raises the generation. */
   generation: number
-  /** Undefined: the log-in began under an earlier release, which gave it no id. */
+  /** Undefined: the log-in began under 3.0.0-beta.1, which gave it no id. */
   loginId?: string | undefined
 }
 

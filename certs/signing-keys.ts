@@ -22,7 +22,7 @@ export interface SigningKeyView {
 interface StoredKey {
   kid: string
   createdAt: string
-  /** Keys of earlier releases have none: they signed from `createdAt` on. */
+  /** Keys of 3.0.0-beta.1 have none: they signed from `createdAt` on. */
   signsFrom?: string
   privateJwk: JWK
   publicJwk: JWK

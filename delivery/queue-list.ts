@@ -75,8 +75,7 @@ export function createQueueList(parts: {
       for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
         dropped.set(name, (dropped.get(name) ?? 0) + count)
       }
-      // A node of the release before says nothing of drivers.
-      const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers ?? [])].flat()
+      const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers)].flat()
       return [...targets()].map(([name, target]) => {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
         const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }

@@ -64,6 +64,8 @@ export async function openEmbeddedStore(
 
     lastNumber: async () => lastNumber,
 
+    hasFormer: async () => false,
+
     async *dump() {
       await writing.reopening()
       // All pages come from one LevelDB iterator: they show the store as it was at one moment.

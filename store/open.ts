@@ -11,7 +11,6 @@ import { createMembership } from './nodes/membership.ts'
 import { createOnlyNode, type Nodes } from './nodes/nodes.ts'
 import type { RedisServer } from './redis/client.ts'
 import { isRefused } from './redis/connection.ts'
-import { moveFormerStore } from './redis/former.ts'
 import { unreadable } from './redis/log.ts'
 import { openRedisStore } from './redis/redis.ts'
 import { redisSettingProblems } from './redis/settings.ts'
@@ -44,8 +43,8 @@ interface Handlers {
   /** Called when this node has missed changes, and must load everything again. */
   onGap: (reason: Error) => void
   /**
-   * Converts a store of the former release, and takes in a waiting import, before other code reads the store. True: the
-   * store may have changed.
+   * Brings the store into the form of this release, and takes in a waiting import, before other code reads the store.
+   * True: the store may have changed.
    */
   prepare: (store: Store & Dumpable) => Promise<boolean>
 }
@@ -114,10 +113,6 @@ async function openShared(
     })
   let store = await expected(setting, value, redisThat, open)
   try {
-    const onMembers = (members: readonly string[]) =>
-      log.info({ members }, 'looking whether nodes of the former release run')
-    const isMoved = await moveFormerStore({ server, project, stage, onMembers })
-    if (isMoved) log.info('the store of the former release is moved to its new place')
     if (await prepare(store)) {
       // Opens the store again, so that `follow` leaves out all changes made until now. `follow` reports only changes
       // that come after the opening.

@@ -296,7 +296,6 @@ export const families: ReadonlyMap<string, Family> = new Map(
     },
     'lock/': { key: anyKey, ...ofNodes, value: json(object({ number, claim: orNull(text) })) },
     'work-lease/': { key: anyKey, ...ofNodes, value: anything },
-    'take-over/': { key: anyKey, ...ofNodes, value: anything },
     'import/': { key: anyKey, ...ofNodes, value: anything },
     number: { key: alone, value: matching(/^\d+$/, 'a number') },
     format: { key: alone, value: matching(/^\d+$/, 'a number') },

@@ -69,8 +69,10 @@ export interface StoredRecord {
   time?: number | undefined
 }
 
-/** A store that can be copied, for exports. The stores of both drivers can. */
+/** A store as its driver opens it: it can be copied, for exports. */
 export interface Dumpable {
+  /** Whether 3.0.0-beta.1 has left a store beside this one. It had other keys in Redis. */
+  hasFormer(): Promise<boolean>
   /**
    * Yields the records of all keys, including keys that are no paths. Applying the records in this order gives the
    * store of one moment, no earlier than the call. A key may appear several times: its last record counts. Rejects if

@@ -38,15 +38,15 @@ export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): {
   return { gte: prefix + from, lt: before === undefined ? `${prefix.slice(0, -1)}0` : prefix + before }
 }
 
-/** The store format of this release. The former release stored no format. */
+/** The store format of this release. 3.0.0-beta.1 stored no format. */
 export const presentFormat = 2
 
 /** Key of the store format. No range contains a key without `/`. */
 export const formatKey = 'format'
 
 /**
- * Whether this release has written the store. False: the store is empty, or the release before wrote it. Rejects if a
- * newer release wrote it.
+ * Whether the store has the format of this release. False: it is new, or 3.0.0-beta.1 wrote it. Rejects if a newer
+ * release wrote it.
  */
 export async function isPresentFormat(store: Pick<Store, 'get'>): Promise<boolean> {
   const stored = await store.get(formatKey)

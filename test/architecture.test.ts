@@ -33,6 +33,7 @@ const folders: Record<string, string[]> = {
   'store/nodes': ['store', 'telemetry'],
   journal: ['event', 'store'],
   'journal/history': ['event', 'store', 'journal'],
+  migrate: ['store'],
   certs: ['telemetry', 'store', 'config'],
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
@@ -73,7 +74,7 @@ const folders: Record<string, string[]> = {
     'delivery/webhook',
     'bridge-https/lifecycle',
   ],
-  'admin/backup': ['admin', 'operations', 'event', 'config', 'store', 'store/nodes'],
+  'admin/backup': ['admin', 'operations', 'event', 'config', 'store', 'store/nodes', 'migrate'],
   'admin/aedes-redis': [
     'admin',
     'operations',

@@ -1,8 +1,7 @@
 import type { CurrentCa } from '../../config/ca-files.ts'
 import type { Config } from '../../config/config.ts'
-import { watchReads } from '../../store/last-read.ts'
+import { migrate } from '../../migrate/migrate.ts'
 import { openStore } from '../../store/open.ts'
-import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { checkSocketPath, socketPathIn } from '../socket.ts'
 import { isImporting } from './import-mark.ts'
@@ -10,7 +9,7 @@ import { importWaiting, type Outcome } from './importing.ts'
 import { leftBehind } from './left-behind.ts'
 
 /**
- * Opens the store of a node, takes over the data of a former release, and imports a waiting export. `imported`: the
+ * Opens the store of a node, brings it into the form of this release, and imports a waiting export. `imported`: the
  * outcome of the import. Rejects if another node runs in the data directory.
  */
 export async function openStoreAtStart(
@@ -20,8 +19,6 @@ export async function openStoreAtStart(
   of: {
     onGap: (reason: Error) => void
     redisCa: CurrentCa | undefined
-    /** Resolves with whether a former release had written the store. */
-    takeOver: (store: Store, log: Log) => Promise<boolean>
   },
 ) {
   // Makes sure first that no other node runs in this data directory. Otherwise, on Redis, `join` would remove the
@@ -32,12 +29,9 @@ export async function openStoreAtStart(
     onGap: of.onGap,
     redisCa: of.redisCa,
     async prepare(store) {
-      const reading = watchReads(store)
-      const isTakenOver = await of
-        .takeOver({ ...store, ...reading.reads }, log)
-        .catch((error: unknown) => Promise.reject(reading.explained(error)))
+      const isNew = await migrate(store)
       imported = await importWaiting(store, config.dataDir, log)
-      return isTakenOver || imported !== undefined
+      return isNew || imported !== undefined
     },
   })
   const forgotten = await leftBehind(opened.store, config.dataDir)

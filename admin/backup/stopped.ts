@@ -2,6 +2,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Config, loadConfig } from '../../config/config.ts'
 import { version } from '../../config/version.ts'
+import { refuseBeforeJournal } from '../../migrate/before-journal.ts'
 import { openUnused } from '../../store/open.ts'
 import { isPresentFormat } from '../../store/stored-value.ts'
 import { exported } from './exporting.ts'
@@ -16,8 +17,10 @@ export async function openStopped(env: NodeJS.ProcessEnv, cwd: string) {
   await checkOwner(config)
   const store = await openUnused(config)
   try {
-    if (!(await isPresentFormat(store)))
-      throw new Error('the store is empty, or of the release before: start a node once')
+    if (!(await isPresentFormat(store))) {
+      await refuseBeforeJournal(store)
+      throw new Error('the store is empty: start a node once')
+    }
     const members = await membersOf(store)
     if (members.length > 0) {
       throw new Error(

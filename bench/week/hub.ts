@@ -1,11 +1,9 @@
 import { createBroker } from '../../broker/broker.ts'
 import { openFanOut } from '../../broker/fanout/fanout.ts'
 import { createInbox } from '../../broker/publish.ts'
-import { createTakeOver } from '../../broker/take-over.ts'
 import { loadConfig } from '../../config/config.ts'
 import { createAttempts } from '../../delivery/attempts.ts'
 import { createPlanner } from '../../delivery/planner.ts'
-import { formerWork } from '../../delivery/queue/former-work.ts'
 import { slots, workLimits } from '../../delivery/queue/limits.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
 import { createLeases } from '../../delivery/runner/leases.ts'
@@ -15,9 +13,9 @@ import { createStandings } from '../../delivery/webhook/standing.ts'
 import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import type { Post } from '../../delivery/webhook/webhook.ts'
 import { createEventIds } from '../../event/format.ts'
+import { migrate } from '../../migrate/migrate.ts'
 import { createCalls } from '../../store/nodes/calls.ts'
 import { openStore } from '../../store/open.ts'
-import type { Store } from '../../store/store.ts'
 import { createLog } from '../../telemetry/log.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createFeedSource } from '../../validator/feed/feed-source.ts'
@@ -41,9 +39,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const onGap = (reason: Error) => {
     throw reason
   }
-  const takeOver = createTakeOver(formerWork)
-  const handlers = { onGap, prepare: (store: Store) => takeOver(store, log) }
-  const { store, nodes, join } = await openStore(config, 'week', log, handlers)
+  const { store, nodes, join } = await openStore(config, 'week', log, { onGap, prepare: migrate })
   const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
   const calls = createCalls({ store, nodes })
   const access = {

@@ -8,7 +8,7 @@ export interface KnownUser extends User {
   generation: number
   /**
    * The log-in that the token belongs to. Undefined: the user is just logging in, and has no token yet. Or the log-in
-   * began under the previous release.
+   * began under 3.0.0-beta.1.
    */
   loginId?: string | undefined
 }

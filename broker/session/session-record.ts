@@ -53,9 +53,7 @@ export function toStored({ position, qos, retain, dup }: Owed): StoredOwed {
 }
 
 export function fromStored([position, qos, flags]: StoredOwed): Owed {
-  // An earlier beta set 4 for a retained value that the session would also get as an ordinary message.
-  const isOrdinary = (flags & 4) !== 0
-  return { position, qos, retain: (flags & 1) !== 0 && !isOrdinary, dup: (flags & 2) !== 0 }
+  return { position, qos, retain: (flags & 1) !== 0, dup: (flags & 2) !== 0 }
 }
 
 /**

@@ -27,7 +27,7 @@ export function createEarlierEvents(
   }
 }
 
-/** Makes the same item as the planner. Messages of the previous release can lack `institutionId`. */
+/** Makes the same item as the planner. Messages of 3.0.0-beta.1 lack `institutionId`. */
 function describe(
   { name }: EventKind,
   livestreamId: string,

@@ -41,7 +41,7 @@ export function createLate({ store, journal }: { store: Store; journal: Pick<Jou
 
   async function newerBefore(message: Entry, most: number): Promise<Entry | undefined> {
     const { position, at, topic, stream, retained, queue, institutionId } = message
-    // Control states are left out, because they end by themselves. Messages of the former release (no `institutionId`)
+    // Control states are left out, because they end by themselves. Messages of 3.0.0-beta.1 (no `institutionId`)
     // are left out, because their positions prove no order.
     const isJudged = queue.keep === 'latest' && institutionId !== undefined
     if (!isJudged || !retained || stream === undefined) return undefined

@@ -48,6 +48,8 @@ export function createReading(
       return contentsOf(await readPage(`(${lt}`, `[${gte}`, { isReverse: true, count }))
     },
 
+    hasFormer: async () => (await ask((send) => send('exists', [keys.formerValues]))) === 1,
+
     /**
      * Yields all pages of the store. After each page, yields the changes since the last look at the log. Applied in
      * this order, the records give the store at the time of the last page.

@@ -11,20 +11,10 @@ export type Keys = ReturnType<typeof keysOf>
 
 /** The Redis keys of one store. The braces put all keys in one hash slot: a script cannot use several. */
 export function keysOf(space: string) {
-  return keysBelow(`{${space}}:2:`)
-}
-
-/**
- * The Redis keys of the former release. A later release that moves the keys again must store its format (`formatKey`)
- * at the keys of this release (`keysOf`). A node of this release then finds that format, and refuses to start.
- */
-export function formerKeysOf(space: string) {
-  return keysBelow(`{${space}}:`)
-}
-
-function keysBelow(prefix: string) {
-  const below = (name: string) => prefix + name
+  const below = (name: string) => `{${space}}:2:${name}`
   return {
+    /** Hash of 3.0.0-beta.1, as `values`. 3.0.0-beta.2 has moved it to `values`. */
+    formerValues: `{${space}}:values`,
     /** Hash: key → event time and value. */
     values: below('values'),
     /** Sorted set: all keys, in the order of their bytes. */

@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { isRecord } from '../../event/json.ts'
 import { differences, type FeedDifferences } from './differences.ts'
-import { type Feed, type Livestream, openFeed, readItems, readLivestreams } from './feed.ts'
+import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts'
 import { type Former, nextFormer } from './former.ts'
 import { type GuardedBy, whyGuarded } from './guards.ts'
 import { type Packed, pack, unpackAll } from './packed.ts'
@@ -118,50 +118,6 @@ export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Pack
 /** Reads what `examine` gave to the store. */
 export function restoreFormer(value: Uint8Array): { packed: Packed } | Damaged {
   return unlessDamaged(() => ({ packed: pack(unstored(JSON.parse(Buffer.from(value).toString()).items)) }))
-}
-
-/**
- * Reads what earlier releases stored: the document as it was, and each former livestream under its own key. A feed that
- * was good then is good now: only new ones have to keep the rules of this release.
- */
-export function restoreEarlier(of: Earlier): EarlierFeed | Damaged {
-  return unlessDamaged(() => readEarlier(of))
-}
-
-interface Earlier {
-  feed: Uint8Array
-  /** When the feed was last found good. */
-  confirmed: Uint8Array | undefined
-  former: readonly [key: string, value: Uint8Array][]
-  now: number
-}
-
-interface EarlierFeed extends Pick<GoodFeed, 'about' | 'stored'> {
-  /** Milliseconds since the epoch. */
-  confirmedAt: number
-}
-
-function readEarlier(of: Earlier): EarlierFeed {
-  const { source, etag, loadedAt, text } = JSON.parse(Buffer.from(of.feed).toString())
-  const read = readItems(JSON.parse(text, withWholeCharacters).items)
-  if ('reason' in read) throw new Error(read.problem)
-  const about = { source, etag, digest: '', loadedAt: new Date(loadedAt).toISOString() }
-  const confirmed = of.confirmed && JSON.parse(Buffer.from(of.confirmed).toString())
-  const former = of.former.map(([key, value]): Former => {
-    const livestream: Former = JSON.parse(Buffer.from(value).toString(), withWholeCharacters)
-    return key === livestream.id ? livestream : { ...livestream, isName: true }
-  })
-  const bounded = nextFormer(former, [], openFeed(pack(read.livestreams)), of.now)
-  return {
-    about,
-    confirmedAt: Math.max(Date.parse(loadedAt), confirmed?.source === source ? confirmed.at : 0),
-    stored: { feed: stored(read.livestreams, about), former: stored(bounded) },
-  }
-}
-
-/** A text of an earlier release may have half a character. UTF-8 makes a whole one of it (U+FFFD). */
-function withWholeCharacters(_key: string, value: unknown): unknown {
-  return typeof value === 'string' ? Buffer.from(value).toString() : value
 }
 
 function unlessDamaged<Result>(read: () => Result): Result | Damaged {

@@ -97,7 +97,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   const closing = new AbortController()
   const closed = AbortSignal.any(options.stopping ? [closing.signal, options.stopping] : [closing.signal])
 
-  const feeds = await openStoredFeeds({ store, source, isSample, isAlone: !store.isShared, log, clock })
+  const feeds = await openStoredFeeds({ store, source, isSample, log })
   const state: { inUse: UsedFeed | undefined } = { inUse: feeds.inUse }
   let { lastGood, checked } = feeds
   let former = { packed: feeds.former, livestreams: openFormer(feeds.former) }

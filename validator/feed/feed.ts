@@ -98,7 +98,7 @@ export function readLivestreams(text: string): { livestreams: Livestream[] } | R
 }
 
 /** Reads the items of a feed: each must be a proper livestream, and another one than the others. */
-export function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | Refused {
+function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | Refused {
   const livestreams: Livestream[] = []
   const ids = new Set<string>()
   for (const [index, item] of items.entries()) {

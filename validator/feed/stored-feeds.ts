@@ -33,8 +33,6 @@ const place = 'feed/'
 const checkedPrefix = `${place}checked/`
 const goodPrefix = `${place}good/`
 const formerKey = `${place}dropped`
-/** Keys of earlier releases. */
-const earlier = { last: `${place}last`, confirmed: `${place}confirmed`, former: `${place}former/` }
 
 /** Maximum number of sources whose last good feeds stay, the configured one included. */
 const maxSources = 4
@@ -48,12 +46,9 @@ export async function openStoredFeeds(of: {
   store: Store
   source: string
   isSample: (source: string) => boolean
-  /** No other node uses the store: what earlier releases kept there can go. */
-  isAlone: boolean
   log: Log
-  clock: () => number
 }) {
-  const { store, source, isSample, log, clock } = of
+  const { store, source, isSample, log } = of
   const keyOf = (other: string) => {
     return createHash('sha256')
       .update(isSample(other) ? 'sample' : other)
@@ -69,11 +64,10 @@ export async function openStoredFeeds(of: {
   const putChecked = (checked: Checked): Change => {
     return { put: checkedPrefix + keyOf(checked.source), value: JSON.stringify(checked) }
   }
-  const putFeed = (stored: GoodFeed['stored'], ofSource = source): Change[] => [
-    { put: goodPrefix + keyOf(ofSource), value: bufferOf(stored.feed) },
+  const putFeed = (stored: GoodFeed['stored']): Change[] => [
+    { put: goodPrefix + keyOf(source), value: bufferOf(stored.feed) },
     { put: formerKey, value: bufferOf(stored.former) },
   ]
-  if (all.size === 0) await bringOver()
   await forget()
 
   const lastGood = await restored(own)
@@ -120,27 +114,6 @@ export async function openStoredFeeds(of: {
 
   function ignore({ damaged }: Damaged, key: string): undefined {
     log.error({ key, problem: damaged }, 'a stored feed cannot be read, and is ignored')
-  }
-
-  /** Takes over what an earlier release stored. Other nodes may still run that release: then its keys stay. */
-  async function bringOver(): Promise<void> {
-    const feed = await store.get(earlier.last)
-    if (!feed) return
-    const kept: [string, Buffer][] = []
-    for await (const [key, value] of store.range(earlier.former)) {
-      kept.push([key.slice(earlier.former.length), value])
-    }
-    const confirmed = await store.get(earlier.confirmed)
-    const values = { feed, confirmed, former: kept, now: clock() }
-    const found = await named(earlier.last, beside('restoreEarlier', values))
-    if ('damaged' in found) return ignore(found, earlier.last)
-    const { confirmedAt, about, stored } = found
-    const checked = { source: about.source, by: '', at: confirmedAt, problem: null, held: 0, confirmedAt }
-    await store.commit([...putFeed(stored, about.source), putChecked(checked)])
-    all.set(keyOf(about.source), checked)
-    if (!of.isAlone) return
-    const keys = [earlier.last, earlier.confirmed, ...kept.map(([key]) => earlier.former + key)]
-    await store.commit(keys.map((del) => ({ del })))
   }
 
   /** Forgets the sources that were checked least lately. */

@@ -1,10 +1,10 @@
 import { parentPort } from 'node:worker_threads'
-import { compare, examine, type GoodFeed, restoreEarlier, restoreFeed, restoreFormer } from './examine.ts'
+import { compare, examine, type GoodFeed, restoreFeed, restoreFormer } from './examine.ts'
 
 /* The thread that does what takes long with feeds (`beside.ts`): one task after the other. It keeps nothing. */
 
 /** The tasks by name. */
-export const tasks = { examine, compare, restoreFeed, restoreFormer, restoreEarlier }
+export const tasks = { examine, compare, restoreFeed, restoreFormer }
 
 export interface Task {
   name: keyof typeof tasks

@@ -1,6 +1,7 @@
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { sampleFeedPath } from '../../../config/config.ts'
+import type { Change } from '../../../store/store.ts'
 import { openApi } from '../../bridge-https/api.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore, openStoreOf } from '../../stores.ts'
@@ -69,15 +70,18 @@ onEachStore('the sample feed of a release that lay elsewhere is known as such', 
   const home = await temporaryDirectory(t)
   const elsewhere = join(home, 'now-playing-hub-2', 'dist', 'config', 'sample-feed.json')
   await mkdir(dirname(elsewhere), { recursive: true })
-  await mkdir(join(home, 'data'))
+  const before = await startTestHub(t, store, home)
+  await before.close()
   const opened = await openStoreOf(store, join(home, 'data'))
-  const record = {
-    source: elsewhere,
-    etag: null,
-    loadedAt: '2026-01-01T00:00:00.000Z',
-    text: await readFile(sampleFeedPath, 'utf8'),
+  const moved: Change[] = []
+  for await (const [put, value] of opened.range('feed/')) {
+    const record = JSON.parse(value.toString())
+    // The sample feed of that release had another content.
+    const former = { ...record, source: elsewhere, digest: '' }
+    if (record.source !== undefined) moved.push({ put, value: JSON.stringify(former) })
   }
-  await opened.commit([{ put: 'feed/last', value: JSON.stringify(record) }])
+  t.equal(moved.length, 2)
+  await opened.commit(moved)
   await opened.close()
   const feed = join(home, 'own.json')
   const changed = await startTestHub(t, { ...store, HUB_FEED: feed }, home)

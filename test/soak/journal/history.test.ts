@@ -1,14 +1,15 @@
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { everyPrefix, journalPrefix, latestPrefix, padded } from '../../../journal/entry.ts'
+import type { Message } from '../../../event/message.ts'
+import { appendChanges, everyPrefix, journalPrefix, latestPrefix, padded } from '../../../journal/entry.ts'
 import type { Page } from '../../../journal/history/history.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
+import { formatChange } from '../../../store/stored-value.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { control, institutions, playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { followEvents } from '../../follow-events.ts'
-import { fillDirectory, readFormerStore } from '../../former-release.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore } from '../../stores.ts'
@@ -432,25 +433,33 @@ onEachStore('a node that is started again knows what became of events', async (t
   })
 })
 
-onStore(
-  'embedded',
-  'of a store of the former release, events are listed as far as they were kept',
-  async (t) => {
-    const former = readFormerStore('embedded')
-    const home = await temporaryDirectory(t)
-    await mkdir(join(home, 'data'), { recursive: true })
-    await fillDirectory(join(home, 'data'), former)
-    const { hub, studio } = await startStudio(t, {}, home)
-    const { events } = await list(hub, { livestream: former.livestream })
-    t.ok(events.length > 0)
-    for (const { position, id } of events) {
-      t.match(await hub.ask('events.show', { id: String(position) }), { id, published: { id } })
-    }
-    await list(hub, { institution: former.institution })
-    const { id } = await studio.publish(playing(livestream, { title: 'New' }))
-    t.match(await hub.ask('events.show', { id }), { title: 'New', report: { id } })
-  },
-)
+// 3.0.0-beta.2 has taken such messages over.
+onStore('embedded', 'events of 3.0.0-beta.1, which name no institution, are listed', async (t) => {
+  const home = await temporaryDirectory(t)
+  await mkdir(join(home, 'data'))
+  const store = await openEmbeddedStore(join(home, 'data', 'store'))
+  const time = Date.now() - 1000
+  const former = playing(livestream, { title: 'Former', id: '20261121120000-1-abc' })
+  const message: Message = {
+    ...{
+      topic: playingTopic(livestream),
+      stream: livestream.id,
+      payload: Buffer.from(JSON.stringify(former)),
+    },
+    ...{ qos: 1, retained: { slot: '', time }, queue: { keep: 'latest', time } },
+  }
+  await store.commit([formatChange(), ...appendChanges([message], time)])
+  await store.close()
+  const { hub, studio } = await startStudio(t, {}, home)
+  const { events } = await list(hub, { livestream: livestream.id })
+  t.match(events, [{ title: 'Former' }])
+  for (const { position, id } of events) {
+    t.match(await hub.ask('events.show', { id: String(position) }), { id, published: { id } })
+  }
+  await list(hub, { institution: own })
+  const { id } = await studio.publish(playing(livestream, { title: 'New' }))
+  t.match(await hub.ask('events.show', { id }), { title: 'New', report: { id } })
+})
 
 onEachStore('events are followed as they are decided', async (t, store) => {
   const { hub, studio } = await startStudio(t, store)

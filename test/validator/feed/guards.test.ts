@@ -12,7 +12,7 @@ import { openEmbeddedStore } from '../../../store/embedded.ts'
 import type { Store } from '../../../store/store.ts'
 import { createFeedSource, type FeedSource } from '../../../validator/feed/feed-source.ts'
 import { type FeedReason, feedReasons, feedRefusals } from '../../../validator/feed/refusals.ts'
-import { feedText, item, livestreamOf, textOf } from '../feeds.ts'
+import { feedText, item, textOf } from '../feeds.ts'
 
 /* When a feed is taken, and when not. */
 
@@ -203,40 +203,6 @@ t.test('what fell out of the feed is known after a restart', async (t) => {
   source.close()
   const restarted = await again()
   t.match(restarted.former.byExternalId.get(item(10).externalId), [{ id: item(10).id }])
-})
-
-t.test('what an earlier release stored is taken over', async (t) => {
-  const former = { ...livestreamOf(30), droppedAt: 5 }
-  const named = { ...livestreamOf(1), externalId: 'crid://example/old', droppedAt: 6 }
-  const { source, store } = await startOnFile(t, feedText(10), {}, async (store, path) => {
-    rmSync(path)
-    const last = { source: path, etag: null, loadedAt: '2026-01-01T00:00:00.000Z', text: feedText(10) }
-    await store.commit([
-      { put: 'feed/last', value: JSON.stringify(last) },
-      { put: 'feed/confirmed', value: JSON.stringify({ source: path, at: Date.parse('2026-01-02') }) },
-      { put: `feed/former/${former.id}`, value: JSON.stringify(former) },
-      { put: `feed/former/${named.id}/old`, value: JSON.stringify(named) },
-    ])
-  })
-  t.match(source.status(), { ok: false, items: 10, loadedAt: '2026-01-01T00:00:00.000Z' })
-  t.equal(source.confirmedAt(), Date.parse('2026-01-02'))
-  t.match(source.former.byId.get(former.id), livestreamOf(30))
-  t.match(source.former.byExternalId.get('crid://example/old'), [{ id: named.id }])
-  t.equal(source.former.byId.get(named.id), undefined)
-  t.equal(await store.get('feed/last'), undefined)
-  for await (const [key] of store.range('feed/former/')) t.fail(key)
-})
-
-t.test('what was good for an earlier release is good for this one', async (t) => {
-  const items = Array.from({ length: 10 }, (_, n) => item(n + 1))
-  const text = JSON.stringify({ totalPageCount: 2, items }).replace('Station 4"', 'Best of \\ud83c"')
-  const { source } = await startOnFile(t, feedText(10), {}, async (store, path) => {
-    rmSync(path)
-    const last = { source: path, etag: null, loadedAt: '2026-01-01T00:00:00.000Z', text }
-    await store.commit([{ put: 'feed/last', value: JSON.stringify(last) }])
-  })
-  t.match(source.status(), { ok: false, reason: 'source', items: 10 })
-  t.match(await source.lookup(item(4).id), [{ title: 'Best of \ufffd' }])
 })
 
 t.test('a fault that passes while a stored feed is read ends the start, and loses nothing', async (t) => {
