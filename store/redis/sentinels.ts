@@ -76,7 +76,7 @@ export function watchSentinels(parts: {
     async master(onProblem: (problem: string) => void): Promise<RedisAddress> {
       for (;;) {
         if (isAddress(master)) return master
-        const problem = master ? promoting : problemOf([...watched.values()])
+        const problem = master ? undecided[master] : problemOf([...watched.values()])
         if (hasAskedAll && problem !== undefined) onProblem(problem)
         await new Promise<void>((resolve) => waiting.push(resolve))
       }
@@ -151,7 +151,7 @@ export function watchSentinels(parts: {
     }
     const before = master
     master = masterOf([...watched.values()])
-    if (isAddress(before) && !isAddress(master)) onChange(promoting)
+    if (isAddress(before) && typeof master === 'string') onChange(undecided[master])
     else if (isAddress(before) && isAddress(master) && !isSame(before, master))
       onChange('another server is the master now')
     const proceeding = waiting
@@ -160,18 +160,29 @@ export function watchSentinels(parts: {
   }
 }
 
-const promoting = 'the Sentinels replace the master'
+/** Why Sentinels that answer name no master. */
+const undecided = {
+  promoting: 'the Sentinels replace the master',
+  disputed: 'the Sentinels name different servers as the master',
+}
 
 /**
  * Which server is the master. The latest failover counts: of a Sentinel that still tries to promote a server after
  * another has finished a later failover, nothing will come. `promoting`: a Sentinel is about to promote a server. What
- * the old master takes then may be lost. Undefined: no Sentinel has answered yet.
+ * the old master takes then may be lost. `disputed`: no server has most of those that know the latest failover. Two
+ * forced failovers at once can have one number, and the Sentinels never settle that. Nodes that each believed another
+ * Sentinel would write to different servers. Undefined: no Sentinel has answered yet.
  */
-export function masterOf(voices: readonly Voice[]): RedisAddress | 'promoting' | undefined {
+export function masterOf(voices: readonly Voice[]): RedisAddress | keyof typeof undecided | undefined {
   const opinions = voices.flatMap((voice) => (voice.opinion && !isGone(voice, voices) ? voice.opinion : []))
   const epoch = Math.max(...opinions.map((opinion) => opinion.epoch))
   const latest = opinions.filter((opinion) => opinion.epoch === epoch)
-  return latest.some(({ isPromoting }) => isPromoting) ? 'promoting' : latest[0]?.master
+  if (latest.some(({ isPromoting }) => isPromoting)) return 'promoting'
+  if (latest.length === 0) return undefined
+  const named = latest.map(({ master }) => master)
+  return (
+    named.find((one) => 2 * named.filter((other) => isSame(one, other)).length > named.length) ?? 'disputed'
+  )
 }
 
 /**
@@ -225,5 +236,5 @@ function isSame(left: RedisAddress, right: RedisAddress): boolean {
 }
 
 function isAddress(master: ReturnType<typeof masterOf>): master is RedisAddress {
-  return master !== undefined && master !== 'promoting'
+  return typeof master === 'object'
 }
