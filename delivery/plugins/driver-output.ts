@@ -3,23 +3,34 @@ import pino from 'pino'
 import type { Log } from '../../telemetry/log.ts'
 
 /** How much of the output of a driver is read in a second, bytes. Then the driver waits. */
-const bytesPerSecond = 65_536
+const bytesPerSecond = 8 * 1024 * 1024
+/** How much of that is cut into lines. */
+const legibleBytesPerSecond = 65_536
 /** How many lines of the output of a driver are logged in a second. */
 const linesPerSecond = 20
 /** Longest line of the output that is logged, characters. */
 const maxLine = 1_000
+/** What Node writes before it ends for want of memory. */
+const outOfMemory = 'JavaScript heap out of memory'
 
 /** Logs what a driver writes to its output, for example with `console.log`. */
 export function createDriverOutput(streams: readonly (Readable | null)[], log: Log) {
   let bytes = 0
   let lines = 0
   let leftOut = 0
+  let bytesLeftOut = 0
   let isOutOfMemory = false
   for (const stream of streams) {
     let rest = ''
     stream?.on('data', (chunk: Buffer) => {
+      const isLegible = bytes < legibleBytesPerSecond
       bytes += chunk.length
       if (bytes > bytesPerSecond) stream.pause()
+      if (!isLegible) {
+        bytesLeftOut += chunk.length
+        isOutOfMemory ||= chunk.includes(outOfMemory)
+        return
+      }
       const parts = (rest + chunk.toString()).split('\n')
       rest = parts.pop()?.slice(0, maxLine) ?? ''
       for (const line of parts) write(line)
@@ -43,15 +54,19 @@ export function createDriverOutput(streams: readonly (Readable | null)[], log: L
   }
 
   function nextSecond(): void {
-    if (leftOut > 0) log.warn({ lines: leftOut }, 'plugin driver writes too much, and lines were left out')
+    if (leftOut + bytesLeftOut > 0) {
+      const leftOutOf = { lines: leftOut, bytes: bytesLeftOut }
+      log.warn(leftOutOf, 'plugin driver writes too much, and lines were left out')
+    }
     bytes = 0
     lines = 0
     leftOut = 0
+    bytesLeftOut = 0
     for (const stream of streams) if (stream?.isPaused()) stream.resume()
   }
 
   function write(line: string): void {
-    isOutOfMemory ||= line.includes('JavaScript heap out of memory')
+    isOutOfMemory ||= line.includes(outOfMemory)
     if (line.trim() === '') return
     if (++lines > linesPerSecond) leftOut++
     else log.info({ line: line.slice(0, maxLine) }, 'plugin driver wrote')

@@ -89,9 +89,13 @@ const faults: Record<string, Fault> = {
   'writes-much': {
     code: `for (let count = 0; count < 1e4; count++) { console.log('x'.repeat(100)); console.error('x'.repeat(100)) }`,
   },
+  'waits-for-a-program-that-writes-much': {
+    code: `execSync('head -c 3000000 /dev/zero', { stdio: 'inherit' })`,
+  },
 }
 
-const driver = `import { appendFileSync, closeSync, writeSync } from 'node:fs'
+const driver = `import { execSync } from 'node:child_process'
+import { appendFileSync, closeSync, writeSync } from 'node:fs'
 import { connect } from 'node:net'
 
 const never = new Promise(() => {})
