@@ -69,7 +69,7 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   const validator = validators[kind.class]
   const fits = validator.quick(event)
   checkNumberOfServices(value.services, errorList)
-  if (!fits) reportSchemaErrors(validator, named, errorList())
+  if (!fits) reportSchemaErrors(validator.thorough(), named, errorList())
   if (options.protocol === 'mqtt') checkIdentifiers(value.services, errorList)
   const time = instantOf(value[kind.timeField])
   const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
@@ -200,20 +200,16 @@ const identifiers = [
 ] as const
 
 /** Reports all schema errors of an event that the quick validator has rejected. */
-function reportSchemaErrors(
-  { thorough, lists }: Validator,
-  event: Record<string, unknown>,
-  errors: ErrorList,
-): void {
+function reportSchemaErrors(thorough: Thorough, event: Record<string, unknown>, errors: ErrorList): void {
   // To collect all errors of a hostile list in one call would block the node. So items after the first `maxErrors` are
   // checked one by one.
   const head = { ...event }
-  for (const field of lists.keys()) {
+  for (const field of thorough.lists.keys()) {
     const list = head[field]
     if (Array.isArray(list)) head[field] = list.slice(0, maxErrors)
   }
-  report(thorough, head, [], errors)
-  for (const [field, item] of lists) {
+  report(thorough.event, head, [], errors)
+  for (const [field, item] of thorough.lists) {
     const list = event[field]
     if (!Array.isArray(list)) continue
     for (let index = maxErrors; index < list.length; index++) {
@@ -248,6 +244,8 @@ const ajvOptions: Options = {
   },
   // Optimizing would double the compile time, and make no check faster.
   code: { optimize: false },
+  // Inlined, the code of a service and of a contributor would be compiled for each list that holds them.
+  inlineRefs: false,
   // `test/event/schema.test.ts` checks the schemas. To check them here would slow down each start by a tenth.
   ...{ validateSchema: false, meta: false },
 }
@@ -263,7 +261,14 @@ interface Checks<T = unknown> {
   thorough: ValidateFunction
 }
 
-interface Validator extends Checks<HubEvent> {
+interface Validator {
+  quick: ValidateFunction<HubEvent>
+  /** Made for the first event that is refused: to compile it takes longer than to compile `quick`. */
+  thorough: () => Thorough
+}
+
+interface Thorough {
+  event: ValidateFunction
   /** For each field that is a list: the check of one item. */
   lists: ReadonlyMap<string, Checks>
 }
@@ -275,15 +280,25 @@ const validators: Record<EventClass, Validator> = {
 }
 
 function compileEvent(schema: TObject): Validator {
-  const lists = new Map<string, Checks>()
-  for (const [field, property] of Object.entries(schema.properties)) {
-    if ('items' in property && isRecord(property.items)) lists.set(field, compile(property.items))
+  let thorough: Thorough | undefined
+  return {
+    quick: quickAjv.compile<HubEvent>(schema),
+    thorough: () => {
+      thorough ??= compileThorough(schema)
+      return thorough
+    },
   }
-  return { ...compile<HubEvent>(schema), lists }
 }
 
-function compile<T>(schema: object): Checks<T> {
-  return { quick: quickAjv.compile<T>(schema), thorough: thoroughAjv.compile(schema) }
+function compileThorough(schema: TObject): Thorough {
+  const lists = new Map<string, Checks>()
+  for (const [field, property] of Object.entries(schema.properties)) {
+    if ('items' in property && isRecord(property.items)) {
+      const { items } = property
+      lists.set(field, { quick: quickAjv.compile(items), thorough: thoroughAjv.compile(items) })
+    }
+  }
+  return { event: thoroughAjv.compile(schema), lists }
 }
 
 function instantOf(value: unknown): number | undefined {

@@ -1,6 +1,6 @@
 import { readdirSync } from 'node:fs'
 import { cp, readFile, rm } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { bundle } from '../web/bundle.ts'
@@ -52,16 +52,26 @@ const inItsPlace: Plugin = {
   },
 }
 
+/** Gives this package the `__dirname` that it would have outside of the bundle: it serves the files beside its code. */
+const swaggerInItsPlace: Plugin = {
+  name: 'swagger in its place',
+  setup({ onLoad }) {
+    onLoad({ filter: /\/@fastify\/swagger-ui\/(lib\/.*|index)\.js$/ }, async ({ path }) => {
+      const source = await readFile(path, 'utf8')
+      return { contents: source.replaceAll('__dirname', JSON.stringify(dirname(path))), loader: 'js' }
+    })
+  },
+}
+
 /**
  * Packages that are not bundled:
- * - The first two read files beside their code.
+ * - The first reads files beside its code.
  * - From `esbuild` to `nodemailer`: CommonJS packages that `import()` loads. In a bundle, their exports would have no
  *   names.
  * - The others are large, and few tests use them.
  */
 const apart = [
   'classic-level',
-  '@fastify/swagger-ui',
   'esbuild',
   'aedes-persistence-redis',
   'mqemitter-redis',
@@ -83,11 +93,12 @@ const options: BuildOptions = {
   platform: 'node',
   format: 'esm',
   target: 'node20',
+  minifyWhitespace: true,
   sourcemap: true,
   sourcesContent: false,
   logLevel: 'warning',
   external: apart,
-  plugins: [inItsPlace],
+  plugins: [inItsPlace, swaggerInItsPlace],
   alias: { 'async-hook-domain': './test/uncaught.ts' },
   // Bundled CommonJS packages use these names, which ES modules do not have.
   banner: {

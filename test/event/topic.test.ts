@@ -205,11 +205,15 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
   // These topics show every difference between two filters. Some topics are longer than any filter, and no filter has
   // the word `z`.
   const topics = topicsOf(['a', 'b', '', '$s', 'z'], 6)
+  const known = new Map<string, string[]>()
+  const matched = (filter: string): string[] => {
+    const found = known.get(filter) ?? topics.filter((topic) => filterMatches(filter, topic))
+    known.set(filter, found)
+    return found
+  }
   fc.assert(
     fc.property(filter, filter, (permitted, requested) => {
-      const expected = topics.every(
-        (topic) => !filterMatches(requested, topic) || filterMatches(permitted, topic),
-      )
+      const expected = matched(requested).every((topic) => filterMatches(permitted, topic))
       return filterContains(permitted, requested) === expected
     }),
     {
