@@ -8,7 +8,7 @@ import { createBackupCommands } from './admin/backup/backup-commands.ts'
 import { openStoreAtStart } from './admin/backup/opening.ts'
 import { createNodeCommands } from './admin/node-commands.ts'
 import { socketPathIn, startAdminSocket } from './admin/socket.ts'
-import { createHealth, createStoreCheck, registerGauges } from './admin/status.ts'
+import { createHealth, createReadings, createStoreCheck } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
@@ -23,10 +23,11 @@ import { listenMqtt } from './broker/connection/listener.ts'
 import { openFanOut } from './broker/fanout/fanout.ts'
 import { createInbox } from './broker/publish.ts'
 import { openCertificates } from './certs/open.ts'
-import { brokerLimits } from './config/broker-limits.ts'
 import { type CaFiles, openCaFiles } from './config/ca-files.ts'
-import { type Config, isSampleFeed, trialSettings } from './config/config.ts'
+import { limitsOf, trialSettings } from './config/config.ts'
 import { ensureDataDirectory, listening } from './config/expected.ts'
+import { isSampleFeed } from './config/sample-feed.ts'
+import type { Config } from './config/settings.ts'
 import { version } from './config/version.ts'
 import { createDeliveries } from './delivery/deliveries.ts'
 import { createServiceTokens } from './delivery/webhook/service-tokens.ts'
@@ -44,7 +45,7 @@ import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
 import type { Log } from './telemetry/log.ts'
-import { createMetrics } from './telemetry/metrics.ts'
+import { createMetrics, daysUntil } from './telemetry/metrics.ts'
 import { startTrend } from './telemetry/trend.ts'
 import { createFeedSource } from './validator/feed/feed-source.ts'
 import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
@@ -104,8 +105,9 @@ interface Reached {
 async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
   const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const clock = Date.now
+  const limits = limitsOf(config)
   const nodeName = `${hostname()}:${process.pid}`
-  const metrics = createMetrics()
+  const metrics = createMetrics(config)
   const trend = startTrend({ metrics, clock })
   open.trend = trend
   await ensureDataDirectory(config.dataDir)
@@ -117,7 +119,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     log.warn('proxyFrom is unset: whoever reaches the ports may name any client address in a PROXY header')
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
   open.certificates = certificates
-  metrics.watchCertificate(certificates.notAfter)
+  metrics.read({ certificateExpiryDays: (set) => set(daysUntil(certificates.notAfter())) })
   const cas = await openCaFiles(config, log)
   open.cas = cas
   const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis })
@@ -131,7 +133,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
 
   const feed = await createFeedSource({
     source: config.feed,
-    intervalMs: config.feedInterval * 1000,
+    intervalMs: limits.feedIntervalMs,
     canaries: config.feedCanaries,
     isSample: isSampleFeed,
     fetchImpl: createFeedFetch(cas.feed),
@@ -145,7 +147,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
     publicUrl: () => reached.publicUrl,
     serviceAccount: config.serviceAccount,
-    keyLead: config.keyLead,
+    keyLeadMs: limits.keyLeadMs,
     isPagePublic: config.publicPage,
   })
   const credentials = await createCredentials({
@@ -176,7 +178,6 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     },
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
-  const limits = brokerLimits(config)
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   const traffic = await createTraffic({
     ...{ store, clock, nodes },
@@ -237,10 +238,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     const clients = await broker.clients()
     return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
   })
-  registerGauges(metrics, {
-    ...{ feed, checkStore, queues: deliveries, broker, clock },
-    byLivestream: config.livestreamMetrics,
-  })
+  metrics.read(createReadings({ feed, checkStore, queues: deliveries, broker, clock }))
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
   await opened.join()
@@ -298,7 +296,7 @@ async function listen(
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       ...{ publicUrl: () => reached.publicUrl, mqttPort: () => reached.mqttPort, accept: broker.accept },
-      ...{ maxPacketBytes: config.maxPacket, maxConnectBytes: config.maxConnectPacket },
+      ...{ maxPacket: config.maxPacket, maxConnectPacket: config.maxConnectPacket },
       feed: feed.current,
       logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
       resetMail: createResetMail({

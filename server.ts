@@ -2,7 +2,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import type { Config } from './config/config.ts'
+import type { Config } from './config/settings.ts'
 import { version } from './config/version.ts'
 import type { Hub } from './hub.ts'
 import type { Log } from './telemetry/log.ts'

@@ -1,5 +1,6 @@
 import type { Broker } from '../broker/broker.ts'
-import { type Config, maskedConfig } from '../config/config.ts'
+import { maskedConfig } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import type { Deliveries } from '../delivery/deliveries.ts'
 import type { Commands } from '../operations/perform.ts'
 import type { Log } from '../telemetry/log.ts'

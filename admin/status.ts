@@ -1,15 +1,14 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { Gauge } from 'prom-client'
 import type { Broker } from '../broker/broker.ts'
 import type { Certificates } from '../certs/certificates.ts'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import { version } from '../config/version.ts'
 import type { QueueTotals } from '../delivery/queue-list.ts'
 import { inTimeOr } from '../store/deadline.ts'
 import type { Replacement } from '../store/level/repair.ts'
 import type { StoreState } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
-import { daysUntil, type Metrics } from '../telemetry/metrics.ts'
+import { daysUntil, type Metrics, type Readings } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 
@@ -59,118 +58,54 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-/** Registers the metrics that the node reads when Prometheus asks. Events do not update them. */
-export function registerGauges(
-  { gauges }: Pick<Metrics, 'gauges'>,
-  parts: {
-    feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
-    checkStore: StoreCheck
-    queues: { totals(): QueueTotals }
-    broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
-    /** Whether to show a value for each livestream of the feed: there may be thousands. */
-    byLivestream: boolean
-    clock: () => number
-  },
-): void {
-  const { feed, checkStore, queues, broker, byLivestream, clock } = parts
+/** How the node reads its metrics when Prometheus asks. Events do not update them. */
+export function createReadings(parts: {
+  feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
+  checkStore: StoreCheck
+  queues: { totals(): QueueTotals }
+  broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
+  clock: () => number
+}): Readings {
+  const { feed, checkStore, queues, broker, clock } = parts
   const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
 
-  gauge('hub_build_info', 'Always 1: the labels say which release this is', {
-    labels: ['version', 'node_version'],
-    read: (set) => set(1, { version, node_version: process.version }),
-  })
-  gauge('hub_feed_ok', 'Whether the last refresh of the livestream feed was good', {
-    read: (set) => set(feed.status().ok ? 1 : 0),
-  })
-  gauge('hub_feed_age_seconds', 'Since the livestream feed was last read and found good', {
-    read(set) {
+  return {
+    buildInfo: (set) => set(1, { version, node_version: process.version }),
+    feedOk: (set) => set(feed.status().ok ? 1 : 0),
+    feedAge(set) {
       const confirmedAt = feed.confirmedAt()
       // Without a feed there is no age to show. The gauge `hub_feed_ok` reports that.
       if (confirmedAt !== undefined) set(secondsSince(confirmedAt))
     },
-  })
-  gauge('hub_feed_refused', 'Why the last refresh of the livestream feed was refused: 1 for that reason', {
-    labels: ['reason'],
-    read(set) {
+    feedRefused(set) {
       const { reason: current } = feed.status()
       for (const reason of feed.reasons) set(reason === current ? 1 : 0, { reason })
     },
-  })
-  gauge('hub_store_ok', 'Whether the store accepts commits', {
-    read: async (set) => set((await checkStore(scrapeWaitMs)).ok ? 1 : 0),
-  })
-  gauge('hub_work_pending', 'Items that wait for webhooks and plugin targets', {
-    read: (set) => set(queues.totals().pending),
-  })
-  gauge(
-    'hub_work_oldest_seconds',
-    'How long the oldest of them has waited, without queues that rest; 0 when nothing waits',
-    {
-      read(set) {
-        const { oldest } = queues.totals()
-        set(oldest === undefined ? 0 : secondsSince(oldest))
-      },
+    storeOk: async (set) => set((await checkStore(scrapeWaitMs)).ok ? 1 : 0),
+    workPending: (set) => set(queues.totals().pending),
+    workOldest(set) {
+      const { oldest } = queues.totals()
+      set(oldest === undefined ? 0 : secondsSince(oldest))
     },
-  )
-  gauge(
-    'hub_queues_behind',
-    'Queues from which the hub sends, and whose oldest item has waited for over a minute',
-    {
-      read: (set) => set(queues.totals().behind),
+    queuesBehind: (set) => set(queues.totals().behind),
+    deadLetters: (set) => set(queues.totals().deadLetters),
+    subscriptionsDisabled: (set) => set(queues.totals().disabled),
+    sessions(set) {
+      const { connected, away } = broker.sessionCounts()
+      set(connected, { state: 'connected' })
+      set(away, { state: 'away' })
     },
-  )
-  gauge('hub_work_dead_letters', 'Dead letters of webhooks and plugin targets', {
-    read: (set) => set(queues.totals().deadLetters),
-  })
-  gauge('hub_subscriptions_disabled', 'Push subscriptions that the hub has disabled', {
-    read: (set) => set(queues.totals().disabled),
-  })
-  gauge('hub_sessions', 'Persistent sessions, those whose client is connected and those that are away', {
-    labels: ['state'],
-    read(set) {
-      for (const [state, count] of Object.entries(broker.sessionCounts())) set(count, { state })
+    subscribersOfAll: async (set) => set((await broker.subscribersHere([])).ofAll),
+    async livestreamSubscribers(set) {
+      const ids: string[] = []
+      for await (const { id } of feed.current()?.all() ?? []) ids.push(id)
+      const { byLivestream: counts } = await broker.subscribersHere(ids)
+      for (const [index, id] of ids.entries()) {
+        // In several turns of the event loop, so that no event waits for a large feed.
+        if (index % setsPerTurn === setsPerTurn - 1) await nextTurn()
+        set(counts[id] ?? 0, { livestream: id })
+      }
     },
-  })
-
-  gauge('hub_subscribers_of_all', 'Clients connected to this node that subscribe to all livestreams', {
-    read: async (set) => set((await broker.subscribersHere([])).ofAll),
-  })
-  if (byLivestream) {
-    gauge('hub_livestream_subscribers', 'The other clients, by livestream of the feed', {
-      labels: ['livestream'],
-      async read(set) {
-        const ids: string[] = []
-        for await (const { id } of feed.current()?.all() ?? []) ids.push(id)
-        const { byLivestream: counts } = await broker.subscribersHere(ids)
-        for (const [index, id] of ids.entries()) {
-          // In several turns of the event loop, so that no event waits for a large feed.
-          if (index % setsPerTurn === setsPerTurn - 1) await nextTurn()
-          set(counts[id] ?? 0, { livestream: id })
-        }
-      },
-    })
-  }
-
-  function gauge(
-    name: string,
-    help: string,
-    of: {
-      labels?: string[]
-      read(set: (value: number, labels?: Record<string, string>) => void): void | Promise<void>
-    },
-  ): void {
-    new Gauge({
-      name,
-      help,
-      labelNames: of.labels ?? [],
-      registers: [gauges],
-      async collect() {
-        // If reading fails, the gauge has no value: an old value would mislead.
-        this.reset()
-        this.remove({})
-        await of.read((value, labels = {}) => this.set(labels, value))
-      },
-    })
   }
 }
 

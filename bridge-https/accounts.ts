@@ -15,16 +15,16 @@ export async function openAccounts(parts: {
   knownInstitution: (institutionId: string) => boolean
   publicUrl: () => string
   serviceAccount: Parameters<typeof createTokens>[0]['serviceAccount']
-  /** From the publication of a signing key to the first token that it signs, seconds (`HUB_KEY_LEAD`). */
-  keyLead: number
+  /** From the publication of a signing key to the first token that it signs, milliseconds (`HUB_KEY_LEAD`). */
+  keyLeadMs: number
   /** Visitors may look at the on-air page without a log-in (`HUB_PUBLIC_PAGE`). */
   isPagePublic: boolean
 }) {
-  const { store, clock, publicUrl, serviceAccount, keyLead, isPagePublic } = parts
+  const { store, clock, publicUrl, serviceAccount, keyLeadMs, isPagePublic } = parts
   const keys = await createSigningKeys({
     ...{ store, clock },
     keepMs: lifetimes.refresh * 1000,
-    leadMs: keyLead * 1000,
+    leadMs: keyLeadMs,
   })
   const users = await createUsers(parts)
   const familiar = await createFamiliar({ store, clock })

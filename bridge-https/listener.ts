@@ -94,8 +94,8 @@ export async function listenHttps(parts: {
   /** Takes over the byte stream of MQTT over WebSocket. */
   accept: (stream: Duplex, remoteAddress: string) => void
   limits?: Partial<typeof usualLimits>
-  maxPacketBytes: number
-  maxConnectBytes: number
+  maxPacket: number
+  maxConnectPacket: number
   log: Log
   metrics: Metrics
 }) {

@@ -13,8 +13,8 @@ import type { RawAnswer } from './raw-answer.ts'
 const subProtocol = 'mqtt'
 
 /**
- * A WebSocket message may have this size even if `maxPacketBytes` is smaller. One message may hold several MQTT
- * packets. Before log-in, `maxConnectBytes` limits the message as well.
+ * A WebSocket message may have this size even if `maxPacket` is smaller. One message may hold several MQTT packets.
+ * Before log-in, `maxConnectPacket` limits the message as well.
  */
 const usualMessageBytes = 1024 * 1024
 /** Maximum number of bytes that one read brings: those of a TLS record. */
@@ -35,14 +35,14 @@ export function createWebSocketDoor(parts: {
   /** Bounds of MQTT connections, which MQTT over TCP shares. */
   bounds: ConnectionBounds
   /** Largest MQTT packet that the broker accepts, bytes. */
-  maxPacketBytes: number
+  maxPacket: number
   /** Largest MQTT packet before log-in. */
-  maxConnectBytes: number
+  maxConnectPacket: number
   answerRaw: RawAnswer
   log: Log
   metrics: Metrics
 }) {
-  const { accept, bounds, maxPacketBytes, maxConnectBytes, answerRaw, log, metrics } = parts
+  const { accept, bounds, maxPacket, maxConnectPacket, answerRaw, log, metrics } = parts
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
@@ -50,7 +50,7 @@ export function createWebSocketDoor(parts: {
     perMessageDeflate: false,
     // One message per connection and turn of the event loop. One read may hold tens of thousands of messages.
     allowSynchronousEvents: false,
-    maxPayload: Math.max(usualMessageBytes, maxPacketBytes),
+    maxPayload: Math.max(usualMessageBytes, maxPacket),
     maxFragments: maxPieces,
     maxBufferedChunks: maxPieces,
     handleProtocols: () => subProtocol,
@@ -117,8 +117,8 @@ export function createWebSocketDoor(parts: {
       bytes += chunk.length
       const place = stream.isAnswered ? afterwards : beforeAnswer
       place.grow(chunk.length + pieceCostBytes)
-      if (!stream.isAnswered && bytes > maxConnectBytes + readBytes) {
-        end('protocol', `message of more than ${maxConnectBytes} bytes before log-in`)
+      if (!stream.isAnswered && bytes > maxConnectPacket + readBytes) {
+        end('protocol', `message of more than ${maxConnectPacket} bytes before log-in`)
       }
     })
     websocket.on('message', () => {

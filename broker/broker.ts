@@ -216,7 +216,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
   const { journal, returnable, routes, outgoing, reading, turns, bridges, bounds } = fanout
-  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientIdBytes } = limits
+  const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientId } = limits
   const { isLeader } = nodes
   const hubTime = await openHubTime({
     store,
@@ -242,7 +242,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const claims = createClaims({ known, here, records, stored, returning, maxPerCredential })
   const grants = createGrants({ routes, here, journal, storeSession: stored.store })
   const imported = createImportedSessions({
-    ...{ store, journal, known, here, records, claims, rules, clock, maxClientIdBytes },
+    ...{ store, journal, known, here, records, claims, rules, clock, maxClientId },
   })
   progress.start(valueNow, outgoing.takeFinished)
 

@@ -38,9 +38,9 @@ export function createImportedSessions(parts: {
   claims: Claims
   rules: FilterRules
   clock: () => number
-  maxClientIdBytes: number
+  maxClientId: number
 }) {
-  const { store, journal, known, here, records, claims, rules, clock, maxClientIdBytes } = parts
+  const { store, journal, known, here, records, claims, rules, clock, maxClientId } = parts
 
   return {
     /**
@@ -49,8 +49,8 @@ export function createImportedSessions(parts: {
      */
     judge({ clientId, principal, filters }: ForeignSession, foreseen: number): Admission {
       const bytes = Buffer.byteLength(clientId)
-      if (bytes === 0 || bytes > maxClientIdBytes) {
-        return { reason: 'client-id', why: `it has ${bytes} bytes, expected 1 to ${maxClientIdBytes}` }
+      if (bytes === 0 || bytes > maxClientId) {
+        return { reason: 'client-id', why: `it has ${bytes} bytes, expected 1 to ${maxClientId}` }
       }
       if (isTaken(clientId)) return { reason: 'exists', why: 'the hub has a session of this client id' }
       if (isTemporary(principal) || !claims.hasRoom(clientId, false, principal, foreseen)) {

@@ -1,5 +1,5 @@
-import type { Config } from '../config/config.ts'
 import { expected, readCa } from '../config/expected.ts'
+import type { Config } from '../config/settings.ts'
 import type { Log } from '../telemetry/log.ts'
 import { createCertificates } from './certificates.ts'
 import { ensureDevelopmentCertificates } from './development.ts'

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
-import type { Config } from './config.ts'
 import { readCa } from './expected.ts'
+import type { Config } from './settings.ts'
 
 /** The settings that name a CA for the servers to which the hub connects. */
 const settings = {

@@ -3,22 +3,31 @@ import { cut } from '../event/cut.ts'
 const masked = '***'
 
 /**
- * Masks passwords, tokens, and the credentials in URLs. The name of a setting or field says whether the value is
- * secret.
+ * Masks passwords, tokens, and the credentials in URLs. The schema of a setting says whether its value is secret. Where
+ * there is none, as for a field of a plugin target that belongs to its driver, the name says it.
  */
-export function mask(name: string, value: unknown): unknown {
-  if (secretName.test(name)) return masked
+export function mask(name: string, value: unknown, schema?: object): unknown {
+  const { writeOnly, properties, items }: Keywords = schema ?? { writeOnly: secretName.test(name) }
+  if (writeOnly) return masked
   if (typeof value === 'string') return maskUrl(value)
-  if (Array.isArray(value)) return value.map((item) => mask(name, item))
+  if (Array.isArray(value)) return value.map((item) => mask(name, item, items))
   if (typeof value === 'object' && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, mask(key, inner)]))
+    return Object.fromEntries(
+      Object.entries(value).map(([key, inner]) => [key, mask(key, inner, properties?.[key])]),
+    )
   }
   return value
 }
 
-// `key` counts only as the whole name, because `tlsKey` is the path of a key. All other words count anywhere in a name.
-// `(?<!per)` excludes `maxSessionsPerCredential`, which is a number.
-const secretName = /password|passwd|secret|token|(?<!per)credential|authorization|api[-_]?key|^key$/i
+/** The keywords of JSON Schema that matter here. */
+interface Keywords {
+  writeOnly?: boolean
+  properties?: Record<string, object>
+  items?: object
+}
+
+/** `key` counts only as the whole name. All other words count anywhere in a name. */
+const secretName = /password|passwd|secret|token|credential|authorization|api[-_]?key|^key$/i
 
 /**
  * Masks the secrets in a URL; in doubt, masks too much. Works on broken URLs, too: error messages show URLs that were
@@ -33,7 +42,7 @@ function maskUrl(text: string): string {
 }
 
 /** The value of a setting as error messages show it: masked, and cut after 200 characters. */
-export function show(name: string, value: unknown): string {
-  const shown = JSON.stringify(mask(name, value))
+export function show(name: string, value: unknown, schema?: object): string {
+  const shown = JSON.stringify(mask(name, value, schema))
   return shown.length > 200 ? `${cut(shown, 200)}…` : shown
 }

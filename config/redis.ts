@@ -1,6 +1,7 @@
+import { resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { Type } from '../event/type.ts'
-import { flag, text, whole } from './shape.ts'
+import { flag, secret, text, whole } from './shape.ts'
 
 const address = Type.Object(
   { host: text(), port: whole(1, 65_535) },
@@ -18,11 +19,16 @@ export const redis = Type.Object(
     tls: Type.Optional(flag()),
     ca: Type.Optional(text()),
     username: Type.Optional(text()),
-    password: Type.Optional(text()),
-    sentinelPassword: Type.Optional(text()),
+    password: Type.Optional(secret(text())),
+    sentinelPassword: Type.Optional(secret(text())),
   },
   { additionalProperties: false, description: 'an object with sentinels and name, with cluster, or with ca' },
 )
+
+/** Makes the path of the CA absolute. */
+export function resolveRedisCa(set: RedisConfig, cwd: string): RedisConfig {
+  return { ...set, ...(set.ca !== undefined && { ca: resolve(cwd, set.ca) }) }
+}
 
 /** Returns the problems between the settings of Redis. The settings may still have wrong types. */
 export function redisProblems(url: unknown, config: RedisConfig | undefined, replicas: unknown): string[] {

@@ -1,4 +1,4 @@
-import type { TUnsafe } from 'typebox'
+import type { TSchema, TUnsafe } from 'typebox'
 import { Type } from '../event/type.ts'
 
 /*
@@ -11,6 +11,11 @@ export function text() {
 
 export function formatted(format: string, description: string) {
   return Type.String({ minLength: 1, format, description })
+}
+
+/** The same, but nobody is shown its value: `config/mask.ts`. */
+export function secret<Schema extends TSchema>(schema: Schema): Schema {
+  return { ...schema, writeOnly: true }
 }
 
 export function httpsUrl() {

@@ -1,5 +1,5 @@
 import type { CurrentCa } from '../config/ca-files.ts'
-import type { Config } from '../config/config.ts'
+import type { Config } from '../config/settings.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'

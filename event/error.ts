@@ -6,48 +6,141 @@ interface ErrorKind {
   /** `errorItem` appends the detail. The wording can change, the error code must not. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
+  /** What the publisher should do, for the documentation: Markdown, links from `docs/`. */
+  readonly remedy: string
 }
 
-/** All error codes of events (design.md §7), except the codes of schema errors (`SchemaErrorCode`). */
+/** All error codes of events (design.md §7), except those of schema errors (`schemaErrorTable`). */
 export const errorTable = {
-  'payload.json': { sentence: 'The payload is not acceptable JSON', outcome: 'invalid' },
-  'payload.size': { sentence: 'The payload is too large', outcome: 'invalid' },
-  'event.name': { sentence: 'The event name is not allowed here', outcome: 'invalid' },
-  'event.class': { sentence: 'The event class is not permitted here', outcome: 'blocked' },
-  'event.expired': { sentence: 'The control state would never be valid', outcome: 'invalid' },
+  'payload.json': {
+    sentence: 'The payload is not acceptable JSON',
+    outcome: 'invalid',
+    remedy:
+      'send one JSON object in UTF-8 without byte order mark; no key twice, no escape that is half a character (`\\ud83c` without its second half), no number beyond ±9007199254740991, at most 64 levels deep and 10,000 values',
+  },
+  'payload.size': {
+    sentence: 'The payload is too large',
+    outcome: 'invalid',
+    remedy:
+      'stay within 409600 bytes, and 8 MiB over all livestreams; link to pictures instead of embedding them',
+  },
+  'event.name': {
+    sentence: 'The event name is not allowed here',
+    outcome: 'invalid',
+    remedy: 'use one of the names of events, spelled exactly so',
+  },
+  'event.class': {
+    sentence: 'The event class is not permitted here',
+    outcome: 'blocked',
+    remedy: 'use the inbox of the right class, or ask the operator for a credential with this class',
+  },
+  'event.expired': {
+    sentence: 'The control state would never be valid',
+    outcome: 'invalid',
+    remedy:
+      '`validUntil` has passed, or is not later than `time`; the message says which. Check your clock, or leave the event out, it is of no use any more',
+  },
   'identifier.urn': {
     sentence: 'The identifier is not a URN of the right kind',
     outcome: 'invalid',
+    remedy:
+      'send URNs of at most 200 characters: `urn:org:publisher:…`, `urn:org:institution:…`, `urn:org:permanent-livestream:…`',
   },
-  'service.unknown': { sentence: 'The livestream is not in the feed', outcome: 'blocked' },
+  'service.unknown': {
+    sentence: 'The livestream is not in the feed',
+    outcome: 'blocked',
+    remedy:
+      'the feed has no such livestream: check the identifier; a new livestream appears with the next refresh of the feed. Over HTTPS: your institution has 2,000 livestreams outside of the feed already',
+  },
   'service.ambiguous': {
     sentence: 'The identifiers do not name one livestream',
     outcome: 'blocked',
+    remedy: 'send `id` and `externalId` that belong to one livestream',
   },
   'service.institution.mismatch': {
     sentence: 'The livestream belongs to another institution',
     outcome: 'blocked',
+    remedy:
+      "the livestream is another institution's: use its inbox if you work for it as well. Over HTTPS also a livestream that is [not in the feed](https.md#livestreams-outside-of-the-feed), or an external id that reads like one of theirs",
   },
   'service.institution.claim': {
     sentence: 'The service claims another institution',
     outcome: 'blocked',
+    remedy: '`institutionId` must be the one of the topic',
   },
   'service.publisher.mismatch': {
     sentence: 'The publisher may not publish for the livestream',
     outcome: 'blocked',
+    remedy:
+      'send the publisher that the feed names for the livestream; the message has it. Over HTTPS, for a livestream that is not in the feed, a publisher of your institution',
   },
   'topic.created': {
     sentence: 'The livestream had no topic, and has one now',
     outcome: 'failed',
+    remedy: 'over HTTPS only: the first event of a livestream makes its topic. Send it again',
   },
-  'service.failed': { sentence: 'The service could not store the event', outcome: 'failed' },
-  'topic.invalid': { sentence: 'This can never be a topic here', outcome: 'invalid' },
-  'topic.denied': { sentence: 'The topic is not permitted', outcome: 'blocked' },
+  'service.failed': {
+    sentence: 'The service could not store the event',
+    outcome: 'failed',
+    remedy:
+      'the hub could not store the event and closes the connection without acknowledging it: connect and send it again',
+  },
+  'topic.invalid': {
+    sentence: 'This can never be a topic here',
+    outcome: 'invalid',
+    remedy: 'correct the topic: no dots, white space, control characters, empty levels; at most 100 levels',
+  },
+  'topic.denied': {
+    sentence: 'The topic is not permitted',
+    outcome: 'blocked',
+    remedy: 'publish to the inbox of your institution; ask the operator if it should be yours',
+  },
   'feed.unavailable': {
     sentence: 'The livestream feed is not available',
     outcome: 'blocked',
+    remedy: 'the hub has no feed yet: send the event again later',
   },
 } as const satisfies Record<string, ErrorKind>
+
+/** The codes of schema errors: `required` is `required.openapi.validation`. Their outcome is `invalid`. */
+export const schemaErrorTable = {
+  required: { sentence: 'A required field is missing', remedy: 'add the field that `path` names' },
+  additionalProperties: {
+    sentence: 'The field is not known here',
+    remedy: 'remove the field that `path` names, or correct its spelling',
+  },
+  type: {
+    sentence: 'The value has the wrong type',
+    remedy: 'send the type that the message names; null only where it is allowed',
+  },
+  enum: {
+    sentence: 'The value is not one of those allowed',
+    remedy: 'choose one of the values in the message',
+  },
+  const: { sentence: 'The value is not the one allowed', remedy: 'send the value that the message names' },
+  format: {
+    sentence: 'The value has the wrong format',
+    remedy: 'write the time in one of [these forms](publishers.md#times), the URL as a URL',
+  },
+  pattern: {
+    sentence: 'The value has the wrong form',
+    remedy: 'write the identifier in the form that the message names',
+  },
+  exclusiveMinimum: {
+    sentence: 'The number is too small',
+    remedy: 'send a number greater than 0 for `length` and `cycle`',
+  },
+  minItems: { sentence: 'The list is too short', remedy: 'name at least one service' },
+  maxItems: { sentence: 'The list is too long', remedy: 'name at most 200 livestreams: send two events' },
+  minLength: {
+    sentence: 'The text is too short',
+    remedy: 'send a text with as many characters as the message names',
+  },
+  maxLength: {
+    sentence: 'The text is too long',
+    remedy: 'give the control state a `name` of at most 500 characters',
+  },
+} as const satisfies Record<string, Pick<ErrorKind, 'sentence' | 'remedy'>>
 
 /** The JSON Schema keyword that failed comes first, as in `required.openapi.validation`. */
 type SchemaErrorCode = `${string}.openapi.validation`
@@ -146,28 +239,16 @@ const maxQuoted = 80
 const maxDetail = 400
 
 const schemaSuffix = '.openapi.validation'
-const schemaSentences: ReadonlyMap<string, string> = new Map([
-  ['required', 'A required field is missing'],
-  ['additionalProperties', 'The field is not known here'],
-  ['type', 'The value has the wrong type'],
-  ['enum', 'The value is not one of those allowed'],
-  ['const', 'The value is not the one allowed'],
-  ['format', 'The value has the wrong format'],
-  ['pattern', 'The value has the wrong form'],
-  ['exclusiveMinimum', 'The number is too small'],
-  ['minItems', 'The list is too short'],
-  ['maxItems', 'The list is too long'],
-  ['minLength', 'The text is too short'],
-  ['maxLength', 'The text is too long'],
-])
+
+const schemaTable: ReadonlyMap<string, { sentence: string }> = new Map(Object.entries(schemaErrorTable))
 
 const table: ReadonlyMap<string, ErrorKind> = new Map(Object.entries(errorTable))
 
-function kindOfError(code: string): ErrorKind {
+function kindOfError(code: string): Pick<ErrorKind, 'sentence' | 'outcome'> {
   const known = table.get(code)
   if (known !== undefined) return known
   const keyword = code.endsWith(schemaSuffix) ? code.slice(0, -schemaSuffix.length) : code
-  const sentence = schemaSentences.get(keyword) ?? 'The value is not allowed'
+  const sentence = schemaTable.get(keyword)?.sentence ?? 'The value is not allowed'
   return { sentence, outcome: 'invalid' }
 }
 

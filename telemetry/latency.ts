@@ -1,4 +1,4 @@
-import { type Counter, Histogram, type Registry } from 'prom-client'
+import type { Observed } from './make-metric.ts'
 
 /**
  * Longest time in milliseconds from the receipt of a PUBLISH until it is written to the last subscriber (service.md
@@ -41,26 +41,15 @@ const slowMinutes = 60
 const slowCount = 20
 const minuteMs = 60_000
 
-/**
- * Measures how long events take on this node, and how many connected clients get them. The data are in memory.
- * `exceeded` counts the events above the budget.
- */
-export function createLatency({ histograms, exceeded }: { histograms: Registry; exceeded: Counter }) {
+/** Measures how long events take on this node, and how many connected clients get them. The data are in memory. */
+export function createLatency(metrics: {
+  /** Counts the events above the budget. */
+  budgetExceeded: { inc(): void }
+  budgetSeconds: Observed
+  eventStageSeconds: Record<'decided' | 'stored' | 'written', Observed>
+}) {
+  const { budgetExceeded, budgetSeconds, eventStageSeconds } = metrics
   const recent = createPercentiles()
-  const [observeBudget] = createHistogram(histograms, {
-    name: 'hub_budget_seconds',
-    help: 'Time from PUBLISH received to written to the last connected subscriber',
-    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-  })
-  const [observeDecided, observeStored, observeWritten] = createHistogram(
-    histograms,
-    {
-      name: 'hub_event_stage_seconds',
-      help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
-      buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
-    },
-    { name: 'stage', values: ['decided', 'stored', 'written'] },
-  )
   /** Ring buffers, indexed by position. Their objects are reused to spare the garbage collector. */
   const events = new Array<EventStages | undefined>(remembered)
   const recipients = new Array<{ position: number; count: number } | undefined>(remembered)
@@ -76,9 +65,9 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
       const decided = way.decided - way.started
       const stored = way.stored - way.started
       const written = performance.now() - way.started
-      observeDecided?.(decided / 1000)
-      observeStored?.((stored - decided) / 1000)
-      observeWritten?.((written - stored) / 1000)
+      eventStageSeconds.decided.observe(decided / 1000)
+      eventStageSeconds.stored.observe((stored - decided) / 1000)
+      eventStageSeconds.written.observe((written - stored) / 1000)
       const { position } = way
       const took = itemAt(events, position, emptyStages)
       took.id = id
@@ -129,9 +118,9 @@ export function createLatency({ histograms, exceeded }: { histograms: Registry; 
   /** Records the milliseconds of one event. Returns whether they are above the budget. */
   function record(ms: number): boolean {
     recent.add(ms)
-    observeBudget?.(ms / 1000)
+    budgetSeconds.observe(ms / 1000)
     if (ms <= budgetMs) return false
-    exceeded.inc()
+    budgetExceeded.inc()
     return true
   }
 
@@ -200,59 +189,4 @@ export function createPercentiles() {
 export function percentile(sorted: ArrayLike<number>, share: number): number {
   const value = sorted[Math.max(0, Math.ceil(sorted.length * share) - 1)] ?? 0
   return Math.round(value * 1000) / 1000
-}
-
-/**
- * A Prometheus histogram that makes no objects when it records, unlike that of prom-client. Returns a recording
- * function for each value of the label, in the order of the values; without a label, a single one.
- */
-export function createHistogram(
-  registry: Registry,
-  of: { name: string; help: string; buckets: readonly number[] },
-  label?: { name: string; values: readonly string[] },
-): ((value: number) => void)[] {
-  const { name, help, buckets } = of
-  const series = label ? label.values.map((value) => ({ [label.name]: value })) : [{}]
-  const all = series.map((labels) => createSeries(name, labels, buckets))
-  const exported = async () => ({
-    ...{ name, help, type: 'histogram', aggregator: 'sum' },
-    values: all.flatMap((one) => one.values()),
-  })
-  // prom-client calls `getForPromString` when it writes the text for Prometheus.
-  const asKnown = { get: exported, getForPromString: exported }
-  registry.registerMetric(Object.assign(new Histogram({ name, help, registers: [] }), asKnown))
-  return all.map(({ observe }) => observe)
-}
-
-/** The counts for one value of the label. */
-function createSeries(name: string, labels: Record<string, string>, buckets: readonly number[]) {
-  /** Number of values in each bucket. The last element counts the values above all buckets. */
-  const counts = new Float64Array(buckets.length + 1)
-  let sum = 0
-
-  return {
-    observe(value: number): void {
-      let bucket = 0
-      while (value > (buckets[bucket] ?? Infinity)) bucket++
-      counts[bucket] = (counts[bucket] ?? 0) + 1
-      sum += value
-    },
-
-    values() {
-      let count = 0
-      const upTo = [...counts].map((own, bucket) => {
-        count += own
-        return {
-          metricName: `${name}_bucket`,
-          labels: { le: buckets[bucket] ?? '+Inf', ...labels },
-          value: count,
-        }
-      })
-      return [
-        ...upTo,
-        { metricName: `${name}_sum`, labels, value: sum },
-        { metricName: `${name}_count`, labels, value: count },
-      ]
-    },
-  }
 }

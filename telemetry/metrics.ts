@@ -1,84 +1,49 @@
-import { Counter, Gauge, Histogram, Registry } from 'prom-client'
+import { type Counter, type Gauge, Registry } from 'prom-client'
 import { createExposition } from './exposition.ts'
-import { createLabelledCounters } from './labelled-counters.ts'
 import { createLatency } from './latency.ts'
+import { type Metric, makeMetric, makeReading, type Observed } from './make-metric.ts'
 import { processMetrics } from './process-metrics.ts'
 
 export type Metrics = ReturnType<typeof createMetrics>
 
 /** The metrics of one node. Several nodes in one process have separate registries. */
-export function createMetrics() {
-  const registry = new Registry()
-  /** Histograms of durations and counts by institution, for Prometheus alone: `snapshot` leaves out their many values. */
-  const numerous = new Registry()
-  /** Values other than counts. The node reads most of them when Prometheus asks. */
-  const gauges = new Registry()
+export function createMetrics(settings: { livestreamMetrics?: boolean } = {}) {
+  const inStatus = new Registry()
+  const others = new Registry()
   // Not at the first question of Prometheus: what the process did before would be missing in its counters.
   const ofProcess = processMetrics()
-  const registers = [registry]
-  const counter = <Label extends string>(name: string, help: string, labelNames: Label[] = []) =>
-    new Counter({ name, help, labelNames, registers })
-  const gauge = (name: string, help: string) => new Gauge({ name, help, registers })
-  let certificateEnd: (() => Date) | undefined
-  new Gauge({
-    name: 'hub_certificate_expiry_days',
-    help: 'Whole days until the certificate in use expires',
-    registers,
-    collect() {
-      if (certificateEnd) this.set(daysUntil(certificateEnd()))
-    },
-  })
   const startedAt = performance.now()
-  new Gauge({
-    name: 'hub_start_time_seconds',
-    help: 'When the node started, also again in the same process; seconds since the epoch',
-    registers: [gauges],
-  }).set(Date.now() / 1000)
-  const budgetExceeded = counter('hub_budget_exceeded_total', 'Events that took longer than 220 ms')
+  const startTime = Date.now() / 1000
+  const readings: Readings = { startTime: (set) => set(startTime) }
+  const made = Object.fromEntries(
+    Object.entries<Metric>(metricTable).flatMap<[string, unknown]>(([name, metric]) => {
+      if (metric.onlyWith !== undefined && !settings[metric.onlyWith]) return []
+      const registry = metric.isInStatus ? inStatus : others
+      if (!metric.isRead) return [[name, makeMetric(metric, registry)]]
+      makeReading(metric, registry, () => readings[name as ReadName])
+      return []
+    }),
+  ) as Made
 
   return {
-    registry,
-    gauges,
+    ...made,
     /** How long recent events took, and how many clients got them. */
-    latency: createLatency({ histograms: numerous, exceeded: budgetExceeded }),
-    ...createLabelledCounters(registry),
-    eventErrors: counter('hub_event_errors_total', 'Reasons given in feedback', ['code']),
-    eventWarnings: new Counter({
-      name: 'hub_event_warnings_total',
-      help: 'Warnings about published events',
-      labelNames: ['institution', 'code'],
-      registers: [numerous],
-    }),
-    subscriptionsDenied: counter('hub_subscriptions_denied_total', 'Topic filters answered with 0x80'),
-    connections: gauge('hub_connections', 'Open MQTT connections'),
-    budgetExceeded,
-    deliveries: counter('hub_deliveries_total', 'Messages written to subscribers'),
-    httpsRequests: counter('hub_https_requests_total', 'HTTPS requests answered', ['route', 'status']),
-    workSeconds: new Histogram({
-      name: 'hub_work_attempt_seconds',
-      help: 'Time until a webhook or plugin target had answered',
-      buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
-      registers: [numerous],
-    }),
-    workDropped: counter('hub_work_dropped_total', 'Work lost to the limit of a queue'),
-    queuesStuck: counter('hub_queues_stuck_total', 'Queues that stood still for 30 s and were picked up'),
-    storeFailures: counter('hub_store_failures_total', 'Commits the store refused'),
+    latency: createLatency(made),
+
+    /** Sets where the metrics come from that the node reads when Prometheus asks. */
+    read: (from: Readings): void => void Object.assign(readings, from),
 
     /** Seconds since the node started. The process may be older. */
     uptime: (): number => (performance.now() - startedAt) / 1000,
 
-    /** Sets where `hub_certificate_expiry_days` comes from. Each reading of the gauge calls `end`. */
-    watchCertificate(end: () => Date): void {
-      certificateEnd = end
-    },
-
     /** All metrics, including those of the process, in the text format of Prometheus. */
-    exposition: createExposition([registry, numerous, gauges, ofProcess]),
+    exposition: createExposition([inStatus, others, ofProcess]),
+    contentType: others.contentType,
 
-    /** Counters as plain numbers, for `hubctl status`: `{ "hub_events_total{outcome=published}": 3 }`. */
+    /** The metrics of `hubctl status` as plain numbers: `{ "hub_events_total{outcome=published}": 3 }`. */
     async snapshot(): Promise<Record<string, number>> {
       const values: Record<string, number> = {}
-      for (const metric of await registry.getMetricsAsJSON()) {
+      for (const metric of await inStatus.getMetricsAsJSON()) {
         for (const { labels, value } of metric.values) {
           const suffix = Object.entries(labels).map(([name, label]) => `${name}=${label}`)
           values[suffix.length > 0 ? `${metric.name}{${suffix.join()}}` : metric.name] = value
@@ -92,4 +57,369 @@ export function createMetrics() {
 /** Whole days until a date. Negative if the date has passed. */
 export function daysUntil(date: Date): number {
   return Math.floor((date.getTime() - Date.now()) / (24 * 3600 * 1000))
+}
+
+/** All metrics of a node, in the order of `/metrics`. */
+export const metricTable = {
+  certificateExpiryDays: {
+    type: 'gauge',
+    name: 'hub_certificate_expiry_days',
+    help: 'Whole days until the certificate in use expires',
+    isRead: true,
+    isInStatus: true,
+    does: "whole days until the server's certificate expires",
+    act: 'replace the [certificate](operators.md#certificates); no restart is needed',
+  },
+  budgetExceeded: {
+    type: 'counter',
+    name: 'hub_budget_exceeded_total',
+    help: 'Events that took longer than 220 ms',
+    isInStatus: true,
+    does: 'events that took longer than 220 ms; each also has a line in the log',
+    act: '[`hubctl events slow`](operators.md#questions-about-events) shows the stage that takes the time',
+  },
+  events: {
+    type: 'counter',
+    name: 'hub_events_total',
+    help: 'Events by outcome',
+    labels: { outcome: ['published', 'invalid', 'blocked', 'failed', 'topic-created', 'dry-run'] },
+    isInStatus: true,
+    does: 'events by `published` (at least one livestream), `invalid`, `blocked`, `failed` (not stored); over HTTPS also `topic-created`: only made topics, and has to be sent again; `dry-run`: only tried out, with any outcome',
+  },
+  publishesDenied: {
+    type: 'counter',
+    name: 'hub_publishes_denied_total',
+    help: 'Publishes and wills dropped by the ACL',
+    labels: { code: ['topic.denied', 'topic.invalid'] },
+    isInStatus: true,
+    does: 'publishes and wills to topics that are not allowed',
+  },
+  connectionsRefused: {
+    type: 'counter',
+    name: 'hub_connections_refused_total',
+    help: 'Connections refused',
+    labels: {
+      reason: [
+        'credentials',
+        'client-id',
+        'temporary',
+        'too-many-failures',
+        'too-many-sessions',
+        'too-many-wills',
+        'tls',
+        'max-connections',
+        'max-connections-per-address',
+        'proxy-header',
+      ],
+    },
+    isInStatus: true,
+    does: 'connections that the hub did not let in',
+    act: '`max-connections`: raise `HUB_MAX_CONNECTIONS`, or add a node. Other reasons: the [log](operators.md#log) has the address or credential',
+  },
+  connectionsCut: {
+    type: 'counter',
+    name: 'hub_connections_cut_total',
+    help: 'Connections closed by the hub',
+    labels: {
+      reason: [
+        'protocol',
+        'version',
+        'slow',
+        'keepalive',
+        'revoked',
+        'takeover',
+        'operator',
+        'overload',
+        'error',
+      ],
+    },
+    isInStatus: true,
+    does: 'connections that the hub closed; `overload`: there was no room for more, and its packet was unfinished, or waited for a turn or the publish rate, for longest',
+  },
+  messagesDropped: {
+    type: 'counter',
+    name: 'hub_messages_dropped_total',
+    help: 'Messages a subscriber did not get',
+    labels: { reason: ['slow', 'queue-limit', 'superseded'] },
+    isInStatus: true,
+    does: 'not delivered: `slow` (QoS 0 to a full connection); `queue-limit` (more than a session gets that was away); `superseded` (no longer kept, or too far behind)',
+    act: '`slow`: `pendingBytes` of `hubctl clients list --json` shows [who reads too slowly](operators.md#sessions-and-clients)',
+  },
+  logins: {
+    type: 'counter',
+    name: 'hub_logins_total',
+    help: 'Log-ins of users over HTTPS',
+    labels: { outcome: ['ok', 'wrong', 'throttled', 'busy'] },
+    isInStatus: true,
+    does: 'log-ins over HTTPS, and uses of password links that failed',
+    act: 'many `wrong` or `throttled`: [failed log-ins](operators.md#failed-log-ins)',
+  },
+  workAttempts: {
+    type: 'counter',
+    name: 'hub_work_attempts_total',
+    help: 'Deliveries to webhooks and plugin targets',
+    labels: { result: ['acknowledged', 'refused', 'failed', 'gone'] },
+    isInStatus: true,
+    does: 'deliveries to webhooks and plugin targets that were `acknowledged`, `refused` (4xx except 408, 410 and 429), `failed`, `gone` (410)',
+  },
+  pluginDriverEnds: {
+    type: 'counter',
+    name: 'hub_plugin_driver_ends_total',
+    help: 'Ends of drivers of plugin targets',
+    labels: { reason: ['load', 'error', 'exit', 'hung', 'memory', 'late'] },
+    isInStatus: true,
+    does: 'ends of [drivers of your own](plugins.md#what-a-driver-cannot-do): `load` (not ready within 30 s, or not loadable), `error` (no code caught it), `hung` (a blocked event loop), `memory` (too much of it), `late` (an attempt that went on after its signal), `exit` (any other end)',
+    act: '`hubctl queues list` shows which driver, how often, and why it ended; mend it',
+  },
+  eventErrors: {
+    type: 'counter',
+    name: 'hub_event_errors_total',
+    help: 'Reasons given in feedback',
+    labels: { code: [] },
+    isInStatus: true,
+    does: 'errors of events that were refused, or in part, by [error code](reference/errors.md#errors); without `service.failed` and dry runs',
+  },
+  subscriptionsDenied: {
+    type: 'counter',
+    name: 'hub_subscriptions_denied_total',
+    help: 'Topic filters answered with 0x80',
+    isInStatus: true,
+    does: 'filters answered with 0x80',
+  },
+  connections: {
+    type: 'gauge',
+    name: 'hub_connections',
+    help: 'Open MQTT connections',
+    isInStatus: true,
+    does: 'open MQTT connections, those over WebSocket included',
+  },
+  deliveries: {
+    type: 'counter',
+    name: 'hub_deliveries_total',
+    help: 'Messages written to subscribers',
+    isInStatus: true,
+    does: 'messages for connected clients, retained ones and feedback included, and those that were then dropped as `slow`',
+  },
+  httpsRequests: {
+    type: 'counter',
+    name: 'hub_https_requests_total',
+    help: 'HTTPS requests answered',
+    labels: { route: [], status: [] },
+    isInStatus: true,
+    does: 'HTTPS requests answered; `none` for an unknown route, and for broken requests: malformed (400), too slow (408), header too large (431), refused WebSocket upgrades',
+  },
+  workDropped: {
+    type: 'counter',
+    name: 'hub_work_dropped_total',
+    help: 'Work lost to the limit of a queue',
+    isInStatus: true,
+    does: 'items lost to `HUB_WORK_QUEUE_LIMIT`',
+    act: 'the endpoint has been away for too long; `hubctl queues replay NAME --since T` brings events back',
+  },
+  queuesStuck: {
+    type: 'counter',
+    name: 'hub_queues_stuck_total',
+    help: 'Queues that stood still for 30 s and were picked up',
+    isInStatus: true,
+    does: 'queues with something to deliver that stood still for 30 s, and were picked up: never, unless the hub has a fault',
+    act: 'report it with the lines of the log around `queue stood still`',
+  },
+  storeFailures: {
+    type: 'counter',
+    name: 'hub_store_failures_total',
+    help: 'Commits the store refused',
+    isInStatus: true,
+    does: 'commits that the store refused',
+    act: 'publishers send them again; find the reason in the [log](operators.md#log) before the store fails for good',
+  },
+  budgetSeconds: {
+    type: 'histogram',
+    name: 'hub_budget_seconds',
+    help: 'Time from PUBLISH received to written to the last connected subscriber',
+    buckets: [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    does: 'time from the PUBLISH of an event until it was written to the last connected subscriber; in `hubctl status` as `budget`',
+  },
+  eventStageSeconds: {
+    type: 'histogram',
+    name: 'hub_event_stage_seconds',
+    help: 'What each stage of an accepted event took: until it was decided, from then stored, from then written to the last connected subscriber',
+    labels: { stage: ['decided', 'stored', 'written'] },
+    buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.22, 0.5, 1, 2.5],
+    does: 'time in each stage of an accepted event: from its arrival until it was `decided`, from then until it was `stored`, from then until it was `written` to the last connected subscriber',
+  },
+  eventWarnings: {
+    type: 'counter',
+    name: 'hub_event_warnings_total',
+    help: 'Warnings about published events',
+    labels: { institution: [], code: [] },
+    does: '[warnings](reference/errors.md#warnings) about published events, without dry runs. `institution` is one of the livestream feed, or `other`',
+  },
+  workSeconds: {
+    type: 'histogram',
+    name: 'hub_work_attempt_seconds',
+    help: 'Time until a webhook or plugin target had answered',
+    buckets: [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20],
+    does: 'time until webhooks and plugin targets had answered',
+  },
+  startTime: {
+    type: 'gauge',
+    name: 'hub_start_time_seconds',
+    help: 'When the node started, also again in the same process; seconds since the epoch',
+    isRead: true,
+    does: 'when the node started, in seconds since 1970. It changes also when the node starts again in the same process (after `hubctl import`, or when it lost track of the others), where `process_start_time_seconds` stays',
+    act: 'the last line of the [log](operators.md#log) before each start names the reason',
+  },
+  buildInfo: {
+    type: 'gauge',
+    name: 'hub_build_info',
+    help: 'Always 1: the labels say which release this is',
+    labels: { version: [], node_version: [] },
+    isRead: true,
+    does: 'always 1: the release, and that of Node.js',
+  },
+  feedOk: {
+    type: 'gauge',
+    name: 'hub_feed_ok',
+    help: 'Whether the last refresh of the livestream feed was good',
+    isRead: true,
+    does: '1 if the last refresh of the livestream feed was good, otherwise 0',
+    act: '`hubctl feed status` names the problem',
+  },
+  feedAge: {
+    type: 'gauge',
+    name: 'hub_feed_age_seconds',
+    help: 'Since the livestream feed was last read and found good',
+    isRead: true,
+    does: 'since the feed was last read and found good; absent as long as there is none',
+    act: 'check the source, then `hubctl feed refresh`',
+  },
+  feedRefused: {
+    type: 'gauge',
+    name: 'hub_feed_refused',
+    help: 'Why the last refresh of the livestream feed was refused: 1 for that reason',
+    labels: { reason: [] },
+    isRead: true,
+    does: '1 for the [reason](reference/errors.md#the-livestream-feed) for which the last refresh was refused, 0 for all others',
+    act: '`hubctl feed diff` shows what would change; if it is right, `hubctl feed refresh --force`',
+  },
+  storeOk: {
+    type: 'gauge',
+    name: 'hub_store_ok',
+    help: 'Whether the store accepts commits',
+    isRead: true,
+    does: '1 if the store accepts commits and has not replaced a damaged one that nobody has accepted, otherwise 0',
+    act: '`hubctl status` names the problem: free the disk, bring Redis back, or [go on](operators.md#a-damaged-store)',
+  },
+  workPending: {
+    type: 'gauge',
+    name: 'hub_work_pending',
+    help: 'Items that wait for webhooks and plugin targets',
+    isRead: true,
+    does: 'items that wait for webhooks and plugin targets',
+  },
+  workOldest: {
+    type: 'gauge',
+    name: 'hub_work_oldest_seconds',
+    help: 'How long the oldest of them has waited, without queues that rest; 0 when nothing waits',
+    isRead: true,
+    does: 'how long the oldest item for them has waited, without those whose queue is `paused`, `disabled`, `closed` or has `no target`',
+    act: '`hubctl queues list` shows which, why, and the contact',
+  },
+  queuesBehind: {
+    type: 'gauge',
+    name: 'hub_queues_behind',
+    help: 'Queues from which the hub sends, and whose oldest item has waited for over a minute',
+    isRead: true,
+    does: 'queues of webhooks and plugin targets whose oldest item has waited for over a minute: `behind`, `retrying` or `beginning`',
+    act: '`hubctl queues list` shows which, why, and the contact',
+  },
+  deadLetters: {
+    type: 'gauge',
+    name: 'hub_work_dead_letters',
+    help: 'Dead letters of webhooks and plugin targets',
+    isRead: true,
+    does: 'dead letters of webhooks and plugin targets',
+    act: '`hubctl queues dead-letters NAME`, then `hubctl queues replay NAME`',
+  },
+  subscriptionsDisabled: {
+    type: 'gauge',
+    name: 'hub_subscriptions_disabled',
+    help: 'Push subscriptions that the hub has disabled',
+    isRead: true,
+    does: 'push subscriptions that the hub has disabled',
+    act: '`hubctl subscriptions list --state disabled` names the contacts',
+  },
+  sessions: {
+    type: 'gauge',
+    name: 'hub_sessions',
+    help: 'Persistent sessions, those whose client is connected and those that are away',
+    labels: { state: ['connected', 'away'] },
+    isRead: true,
+    does: 'persistent sessions, of connected clients and of others. All nodes of one store show the same, as in `hub_work_pending`, `hub_queues_behind`, `hub_work_dead_letters` and `hub_subscriptions_disabled`',
+  },
+  subscribersOfAll: {
+    type: 'gauge',
+    name: 'hub_subscribers_of_all',
+    help: 'Clients connected to this node that subscribe to all livestreams',
+    isRead: true,
+    does: 'clients of this node that subscribe to all livestreams, such as to `radio/#`',
+  },
+  livestreamSubscribers: {
+    type: 'gauge',
+    name: 'hub_livestream_subscribers',
+    help: 'The other clients, by livestream of the feed',
+    labels: { livestream: [] },
+    isRead: true,
+    onlyWith: 'livestreamMetrics',
+    does: 'the clients of this node that do not subscribe to all livestreams, by livestream of the feed; only with `HUB_LIVESTREAM_METRICS`',
+  },
+} as const satisfies Record<string, Metric>
+
+type Table = typeof metricTable
+type MetricName = keyof Table
+type NamesWith<Part> = { [Name in MetricName]: Table[Name] extends Part ? Name : never }[MetricName]
+type ReadName = NamesWith<{ isRead: true }>
+
+type ValuesOf<Labels> = {
+  -readonly [Label in keyof Labels]: Labels[Label] extends readonly []
+    ? string | number
+    : Labels[Label] extends readonly (infer Value)[]
+      ? Value
+      : never
+}
+
+/** What became of an event, as a label. */
+export type EventOutcome = ValuesOf<Table['events']['labels']>['outcome']
+
+/** Why the hub refused a connection, as a label. */
+export type RefusedReason = ValuesOf<Table['connectionsRefused']['labels']>['reason']
+
+/** Why the hub closed a connection, as a label. */
+export type CutReason = ValuesOf<Table['connectionsCut']['labels']>['reason']
+
+/** Why the process of a driver ended, as a label. */
+export type DriverEnd = ValuesOf<Table['pluginDriverEnds']['labels']>['reason']
+
+/** Sets a value of a metric that is read. */
+type SetValue<Of> = Of extends { labels: infer Labels }
+  ? (value: number, labels: ValuesOf<Labels>) => void
+  : (value: number) => void
+
+/** How the metrics are read. A metric whose reading throws, or that has none, has no value. */
+export type Readings = { [Name in ReadName]?: (set: SetValue<Table[Name]>) => void | Promise<void> }
+
+type CounterOf<Of> = Of extends { labels: infer Labels }
+  ? Omit<Counter, 'inc'> & { inc(labels: ValuesOf<Labels>, by?: number): void }
+  : Counter
+
+type HistogramOf<Of> = Of extends { labels: Record<string, readonly (infer Value extends string)[]> }
+  ? Record<Value, Observed>
+  : Observed
+
+type Made = {
+  [Name in Exclude<MetricName, ReadName>]: Table[Name]['type'] extends 'counter'
+    ? CounterOf<Table[Name]>
+    : Table[Name]['type'] extends 'gauge'
+      ? Gauge
+      : HistogramOf<Table[Name]>
 }

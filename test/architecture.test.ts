@@ -121,7 +121,7 @@ const seesTypesOfAll = [
 ]
 
 /** These put the parts together or start whole nodes, so they import from anywhere. */
-const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench']
+const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench', 'reference']
 
 /** Packages that only the files of one folder may import. */
 const packageOwners: [packages: RegExp, owner: string][] = [
@@ -137,7 +137,7 @@ const packageOwners: [packages: RegExp, owner: string][] = [
 const packages = ['client']
 
 /** Folders that are not shipped. */
-const development = ['test', 'demo', 'bench']
+const development = ['test', 'demo', 'bench', 'reference']
 
 /** Folders whose packages `npm run build` bundles. These packages may be devDependencies. */
 const bundled = [

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { sampleFeedPath } from '../config/config.ts'
+import { sampleFeedPath } from '../config/sample-feed.ts'
 import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
 
 /** The livestreams of the sample feed, by institution. */

@@ -23,7 +23,7 @@ const broker = await startPlainBroker({
     maySubscribe: (_principal, filter) =>
       filter === values.deny ? { allowed: false, reason: 'denied by --deny' } : { allowed: true },
   },
-  limits: { maxPacketBytes: largestPacket, maxConnectBytes: largestPacket },
+  limits: { maxPacket: largestPacket, maxConnectPacket: largestPacket },
   ...(values.log && { logLevel: values.log }),
   ...(values.directory && { directory: values.directory }),
 })

@@ -65,9 +65,9 @@ export async function startPlainBroker(
   }
   const nodes = options.node?.nodes ?? createOnlyNode('test')
   const limits = {
-    maxPacketBytes: 1024 * 1024,
-    maxConnectBytes: 64 * 1024,
-    maxClientIdBytes: 65_535,
+    maxPacket: 1024 * 1024,
+    maxConnectPacket: 64 * 1024,
+    maxClientId: 65_535,
     maxSubscriptions: 10_000,
     maxTopicLevels: 100,
     incomingWindow: 1000,

@@ -1,5 +1,5 @@
 import type { CurrentCa } from '../../config/ca-files.ts'
-import type { Config } from '../../config/config.ts'
+import type { Config } from '../../config/settings.ts'
 import { migrate } from '../../migrate/migrate.ts'
 import { openStore } from '../../store/open.ts'
 import type { Log } from '../../telemetry/log.ts'

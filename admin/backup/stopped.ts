@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type Config, loadConfig } from '../../config/config.ts'
+import { loadConfig } from '../../config/config.ts'
+import type { Config } from '../../config/settings.ts'
 import { version } from '../../config/version.ts'
 import { refuseBeforeJournal } from '../../migrate/before-journal.ts'
 import { openUnused } from '../../store/open.ts'

@@ -1,7 +1,7 @@
 import { createBroker } from '../../broker/broker.ts'
 import { openFanOut } from '../../broker/fanout/fanout.ts'
 import { createInbox } from '../../broker/publish.ts'
-import { loadConfig } from '../../config/config.ts'
+import { limitsOf, loadConfig } from '../../config/config.ts'
 import { createAttempts } from '../../delivery/attempts.ts'
 import { createPlanner } from '../../delivery/planner.ts'
 import { slots, workLimits } from '../../delivery/queue/limits.ts'
@@ -95,14 +95,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const broker = await createBroker({
     ...{ store, nodes, calls, access, fanout, clock, log, metrics, monotonic: clock },
     inbox: createInbox({ pipeline, maxTopicLevels, log, metrics }),
-    limits: {
-      ...config,
-      maxPacketBytes: config.maxPacket,
-      maxConnectBytes: config.maxConnectPacket,
-      connectTimeoutMs: config.connectTimeout * 1000,
-      maxClientIdBytes: config.maxClientId,
-      sessionExpiryMs: config.sessionExpiry * 1000,
-    },
+    limits: limitsOf(config),
   })
   await join()
   runner.start()

@@ -64,7 +64,7 @@ export function healthRoutes(parts: {
       }),
       answers: { 200: { description: 'Metrics', mediaType: 'text/plain' } },
       async handle() {
-        const headers = { 'content-type': metrics.registry.contentType }
+        const headers = { 'content-type': metrics.contentType }
         return { status: 200, body: await metrics.exposition(), headers }
       },
     },

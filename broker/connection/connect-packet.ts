@@ -57,7 +57,7 @@ export function encodeForAedes(
 const someWill = Buffer.of(0, 1, 0x78, 0, 0)
 
 /** Reads the first packet of a connection, which must be a valid CONNECT. */
-export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPacket | { refusal: Refusal } {
+export function judgeConnect(frame: Frame, maxClientId: number): ConnectPacket | { refusal: Refusal } {
   if (frame.type !== packetType.connect) return refused('protocol', 'first packet is not CONNECT') // [MQTT-3.1.0-1]
   const request = readConnect(frame)
   if ('violation' in request) return refused('protocol', request.violation)
@@ -67,10 +67,10 @@ export function judgeConnect(frame: Frame, maxClientIdBytes: number): ConnectPac
     return refused('protocol', 'empty client id without clean session', request.refuse)
   }
   const bytes = Buffer.byteLength(request.clientId)
-  if (bytes <= maxClientIdBytes) return request
+  if (bytes <= maxClientId) return request
   return refused(
     'protocol',
-    `client id of ${bytes} bytes, at most ${maxClientIdBytes} allowed`,
+    `client id of ${bytes} bytes, at most ${maxClientId} allowed`,
     connackCode.identifierRejected,
   ) // [MQTT-3.1.3-9]
 }

@@ -1,14 +1,15 @@
 import type { Collected, Held } from '../../listener/half-received.ts'
+import type { CutReason } from '../../telemetry/metrics.ts'
 import type { PublishFrame } from './frames.ts'
 import type { FiltersFrame } from './packets.ts'
 
 export interface ConnectionLimits {
   /** Largest packet after log-in, bytes. */
-  maxPacketBytes: number
+  maxPacket: number
   /** Largest packet before log-in, bytes. */
-  maxConnectBytes: number
+  maxConnectPacket: number
   /** Longest client identifier, bytes. */
-  maxClientIdBytes: number
+  maxClientId: number
   /** Size of one client's outgoing buffer, bytes. A full buffer drops QoS 0 messages, or cuts the client off. */
   outgoingBuffer: number
   /** Maximum number of topic filters of one session, and of one SUBSCRIBE or UNSUBSCRIBE packet. */
@@ -43,17 +44,6 @@ export interface ConnectionEvents {
 
 /** Lets a waiting packet go on. `waitedFor`: its last reason to wait. Returns whether the connection is still open. */
 export type Resume = (waitedFor: 'pacing' | 'rate') => boolean
-
-export type CutReason =
-  | 'protocol'
-  | 'version'
-  | 'slow'
-  | 'keepalive'
-  | 'revoked'
-  | 'takeover'
-  | 'operator'
-  | 'overload'
-  | 'error'
 
 /**
  * A PUBLISH that the client has sent. `started`: when its last byte arrived, or when its wait for the publish rate

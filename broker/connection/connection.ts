@@ -1,15 +1,10 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
+import type { CutReason } from '../../telemetry/metrics.ts'
 import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
-import type {
-  ArrivedPublish,
-  ConnectionEvents,
-  ConnectionLimits,
-  CutReason,
-  Resume,
-} from './connection-events.ts'
+import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
 import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
@@ -70,7 +65,7 @@ export class MqttConnection extends Duplex {
     this.#limits = limits
     this.#events = eventsOf(this)
     this.#frames = createFrameReader(
-      () => (this.#state === 'new' ? limits.maxConnectBytes : limits.maxPacketBytes),
+      () => (this.#state === 'new' ? limits.maxConnectPacket : limits.maxPacket),
       () => {
         const end = () => this.cut('overload', 'its packet was unfinished for longer than all others')
         return this.#events.collect(this.#state === 'new', end)
@@ -245,7 +240,7 @@ export class MqttConnection extends Duplex {
   }
 
   #connect(frame: Frame): void {
-    const request = judgeConnect(frame, this.#limits.maxClientIdBytes)
+    const request = judgeConnect(frame, this.#limits.maxClientId)
     if ('refusal' in request) {
       const { returnCode, reason, detail } = request.refusal
       if (returnCode !== undefined) this.send(encodeConnackRefusal(returnCode))

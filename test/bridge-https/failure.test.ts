@@ -109,8 +109,8 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     strictTransport: true,
     openapi: () => keep({}),
     accept: () => t.fail('no websocket'),
-    maxPacketBytes: 1024,
-    maxConnectBytes: 1024,
+    maxPacket: 1024,
+    maxConnectPacket: 1024,
     // Long enough to receive the largest body on a busy machine.
     limits: { headersMs: 4000, requestMs: 6000, checkMs: 50 },
     metrics: createMetrics(),

@@ -17,7 +17,7 @@ t.test('strangers cannot fill the log, users are logged as before', async (t) =>
       { userId: 'u', leftOut: 5_000 - before, path: '/x' },
       { userId: 'u', leftOut: undefined },
     ])
-    t.match(await metrics.registry.metrics(), new RegExp(`status="${status}"} 7000`))
+    t.match(String(await metrics.exposition()), new RegExp(`status="${status}"} 7000`))
   }
 })
 

@@ -127,8 +127,8 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
     strictTransport: false,
     openapi: () => keep({}),
     accept: () => t.fail('no websocket'),
-    maxPacketBytes: 1024,
-    maxConnectBytes: 1024,
+    maxPacket: 1024,
+    maxConnectPacket: 1024,
     limits: { stalledMs },
     metrics: createMetrics(),
   })

@@ -161,7 +161,7 @@ t.test('what came while the node was held up counts for the keep alive', async (
 })
 
 t.test('an unauthenticated connection is never allowed a large packet', async (t) => {
-  const broker = await startPlainBroker({ limits: { maxConnectBytes: 1000 } })
+  const broker = await startPlainBroker({ limits: { maxConnectPacket: 1000 } })
   t.teardown(broker.close)
   const client = await rawClient(t, broker.port)
   client.send(hex('10 80 80 80 64'))

@@ -325,7 +325,7 @@ t.test('what was sent before the end of a connection counts, also above the publ
 })
 
 t.test('a large packet right behind the CONNECT waits for the log-in', async (t) => {
-  const broker = await openBroker(t, { limits: { maxConnectBytes: 1000 } })
+  const broker = await openBroker(t, { limits: { maxConnectPacket: 1000 } })
   const client = await rawClient(t, broker.port)
   client.send(connect('p'), publish('a', 1, 1, { payload: 'x'.repeat(300_000) }))
   await client.next('puback')
@@ -333,7 +333,7 @@ t.test('a large packet right behind the CONNECT waits for the log-in', async (t)
 
 t.test('a slow store does not run out the keep alive', async (t) => {
   const store = createFailingStore()
-  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { maxPacketBytes: 2_000_000 } })
+  const broker = await openBroker(t, { wrapStore: store.wrap, limits: { maxPacket: 2_000_000 } })
   await subscriber(t, broker, 'w', { a: 1 }, { clean: false })
   const publisher = await peer(t, broker, 'p', { keepalive: 1 })
   const idle = await peer(t, broker, 'idle', { keepalive: 2 })

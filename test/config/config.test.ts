@@ -1,97 +1,73 @@
 import { join } from 'node:path'
 import t from 'tap'
-import { type Config, loadConfig, maskedConfig, sampleFeedPath } from '../../config/config.ts'
+import { limitsOf, loadConfig, maskedConfig } from '../../config/config.ts'
+import { type Config, isFileOnly, type Setting, settings, variableName } from '../../config/settings.ts'
 
 const cwd = '/srv/hub'
 
-t.test('without any setting the defaults of design.md §3 hold', async (t) => {
-  t.strictSame(configOf({}), {
-    stage: 'test',
-    project: 'hub',
-    dataDir: '/srv/hub/data',
-    host: '127.0.0.1',
-    mqttPort: 8883,
-    httpsPort: 8443,
-    feed: sampleFeedPath,
-    feedInterval: 300,
-    feedCanaries: [],
-    redisReplicas: 0,
-    pushAllowPrivate: false,
-    serviceAccount: 'publisher@hub.example',
-    keyLead: 600,
-    dialects: 'all',
-    maxConnections: 20000,
-    maxConnectionsPerAddress: 2000,
-    connectTimeout: 10,
-    maxConnectPacket: 65_536,
-    maxPacket: 475_136,
-    maxClientId: 256,
-    maxSubscriptions: 1_000,
-    maxTopicLevels: 100,
-    incomingWindow: 1_000,
-    loginFailures: 20,
-    publishRate: 100,
-    outgoingBuffer: 1048576,
-    queueLimit: 1000,
-    history: 100,
-    historyBytes: 268_435_456,
-    workQueueLimit: 10_000,
-    sessionExpiry: 604800,
-    maxSessionsPerCredential: 20000,
-    workers: 1,
-    proxyProtocol: false,
-    livestreamMetrics: false,
-    publicPage: true,
-    logLevel: 'info',
-    plugins: [],
-    proxyFrom: [],
-    trustedProxies: [],
-  })
+/** Settings that others need. */
+const needed = {
+  HUB_REDIS_URL: 'rediss://redis',
+  HUB_PUBLIC_URL: 'https://hub.example',
+  HUB_TLS_CERT: '/cert.pem',
+  HUB_TLS_KEY: '/key.pem',
+  HUB_PROXY_PROTOCOL: 'true',
+}
+const rows = Object.entries<Setting>(settings)
+
+t.test('a default may also be set', async (t) => {
+  for (const [name, { default: value }] of rows) {
+    if (value === undefined || (Array.isArray(value) && value.length === 0)) continue
+    t.strictSame(configOf({ HUB_CONFIG: file(t, { [name]: value }) }), configOf({}), name)
+  }
 })
 
-t.test('every variable of design.md §3 is read', async (t) => {
-  const variables: [name: string, value: string, key: keyof Config, read: unknown][] = [
-    ['HUB_STAGE', 'prod', 'stage', 'prod'],
-    ['HUB_PROJECT', 'radio-1', 'project', 'radio-1'],
-    ['HUB_DATA_DIR', 'var', 'dataDir', '/srv/hub/var'],
-    ['HUB_DATA_DIR', '/var/hub', 'dataDir', '/var/hub'],
-    ['HUB_HOST', '::', 'host', '::'],
-    ['HUB_MQTT_PORT', '0', 'mqttPort', 0],
-    ['HUB_HTTPS_PORT', '443', 'httpsPort', 443],
-    ['HUB_PUBLIC_URL', 'https://hub.example/', 'publicUrl', 'https://hub.example'],
-    ['HUB_TLS_CA', 'ca.pem', 'tlsCa', '/srv/hub/ca.pem'],
-    ['HUB_FEED', 'feed.json', 'feed', '/srv/hub/feed.json'],
-    ['HUB_FEED', 'https://feed.example/all?x=1', 'feed', 'https://feed.example/all?x=1'],
-    ['HUB_FEED_INTERVAL', '1', 'feedInterval', 1],
-    ['HUB_PUSH_ALLOW_PRIVATE', 'true', 'pushAllowPrivate', true],
-    ['HUB_PUSH_CA', '/etc/ca.pem', 'pushCa', '/etc/ca.pem'],
-    ['HUB_FEED_CA', 'ca.pem', 'feedCa', '/srv/hub/ca.pem'],
-    ['HUB_SERVICE_ACCOUNT', 'a@b.example', 'serviceAccount', 'a@b.example'],
-    ['HUB_KEY_LEAD', '300', 'keyLead', 300],
-    ['HUB_MAX_CONNECTIONS', '5', 'maxConnections', 5],
-    ['HUB_MAX_CONNECTIONS_PER_ADDRESS', '0', 'maxConnectionsPerAddress', 0],
-    ['HUB_LOGIN_FAILURES', '0', 'loginFailures', 0],
-    ['HUB_PUBLISH_RATE', '0', 'publishRate', 0],
-    ['HUB_OUTGOING_BUFFER', '65536', 'outgoingBuffer', 65_536],
-    ['HUB_QUEUE_LIMIT', '10', 'queueLimit', 10],
-    ['HUB_HISTORY', '0', 'history', 0],
-    ['HUB_HISTORY_BYTES', '0', 'historyBytes', 0],
-    ['HUB_SESSION_EXPIRY', '60', 'sessionExpiry', 60],
-    ['HUB_MAX_SESSIONS_PER_CREDENTIAL', '5', 'maxSessionsPerCredential', 5],
-    ['HUB_WORKERS', '1', 'workers', 1],
-    ['HUB_PROXY_PROTOCOL', 'true', 'proxyProtocol', true],
-    ['HUB_LIVESTREAM_METRICS', 'true', 'livestreamMetrics', true],
-    ['HUB_PUBLIC_PAGE', 'false', 'publicPage', false],
-    ['HUB_DIALECTS', 'document', 'dialects', 'document'],
-    ['HUB_METRICS_TOKEN', '0123456789abcdef', 'metricsToken', '0123456789abcdef'],
-    ['HUB_LOG_LEVEL', 'debug', 'logLevel', 'debug'],
-  ]
-  for (const [name, value, key, read] of variables)
-    t.equal(configOf({ [name]: value })[key], read, `${name}=${value}`)
-  t.match(configOf({ HUB_TLS_CERT: 'a', HUB_TLS_KEY: 'b' }), { tlsCert: '/srv/hub/a', tlsKey: '/srv/hub/b' })
-  const redis = { HUB_REDIS_URL: 'rediss://u:p@redis:6379/1', HUB_PUBLIC_URL: 'https://hub.example' }
-  t.equal(configOf(redis).redisUrl, redis.HUB_REDIS_URL)
-  t.equal(configOf({ ...redis, HUB_REDIS_REPLICAS: '2' }).redisReplicas, 2)
+t.test('every setting is read, from the environment and from the file', async (t) => {
+  for (const [name, setting] of rows) {
+    const before: Record<string, unknown> = configOf(needed)
+    const value = anotherValue(setting, before[name])
+    const HUB_CONFIG = file(t, { [name]: value })
+    const fromFile: Record<string, unknown> = configOf({ ...without(needed, variableName(name)), HUB_CONFIG })
+    t.strictSame(fromFile, { ...before, [name]: value }, `${name}: ${JSON.stringify(value)}`)
+    if (isFileOnly(setting)) continue
+    const variable = { [variableName(name)]: String(value) }
+    t.strictSame(configOf({ ...needed, ...variable }), fromFile, variableName(name))
+  }
+})
+
+t.test('a wrong value of any setting is refused with its name and what was expected', async (t) => {
+  for (const [name, { schema }] of rows) {
+    const HUB_CONFIG = file(t, { [name]: null })
+    const { description } = { description: undefined, ...schema }
+    t.type(description, 'string', name)
+    t.ok(
+      problemsOf({ ...without(needed, variableName(name)), HUB_CONFIG }).some(
+        (problem) =>
+          problem.startsWith(`${name} in ${HUB_CONFIG}: `) && problem.endsWith(`, expected ${description}`),
+      ),
+      name,
+    )
+  }
+})
+
+t.test('seconds become milliseconds for the parts of a node, other numbers stay', async (t) => {
+  const config = configOf({ HUB_CONNECT_TIMEOUT: '7', HUB_METRICS_TOKEN: '0123456789abcdef' })
+  const limits: Record<string, unknown> = limitsOf(config)
+  t.match(limits, {
+    connectTimeoutMs: 7_000,
+    queueLimit: config.queueLimit,
+    historyBytes: config.historyBytes,
+  })
+  t.ok(Object.values(limits).every((value) => typeof value === 'number'))
+  for (const [name, { unit }] of rows) if (unit === 'seconds') t.notOk(name in limits, name)
+})
+
+t.test('relative paths are below the working directory', async (t) => {
+  for (const name of ['dataDir', 'tlsCert', 'tlsKey', 'tlsCa', 'feed', 'feedCa', 'pushCa'] as const) {
+    const env = { ...needed, [variableName(name)]: 'var/x' }
+    t.equal(configOf(env)[name], '/srv/hub/var/x', name)
+  }
+  t.equal(configOf({ HUB_PUBLIC_URL: 'https://hub.example/' }).publicUrl, 'https://hub.example')
 })
 
 t.test('an empty variable is unset, other variables are not ours', async (t) => {
@@ -432,6 +408,9 @@ t.test('rules between settings', async (t) => {
 })
 
 t.test('secrets are masked in problems', async (t) => {
+  for (const [name, { schema }] of rows)
+    if ('writeOnly' in schema)
+      t.notMatch(problemsOf({ [variableName(name)]: 'geheim' }).join(), /geheim/, name)
   const urls = [
     'http://u:geheim@redis',
     'redis:/u:geheim@redis',
@@ -489,6 +468,7 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
     publicUrl: 'https://hub.example',
     tlsCert: '/c.pem',
     tlsKey: '/k.pem',
+    metricsToken: 'geheim-geheim-geheim',
   })
   const config = configOf({ HUB_CONFIG })
   const shown = maskedConfig(config)
@@ -505,8 +485,32 @@ t.test('secrets are masked in what hubctl config shows, everything else is not',
     ],
     smtp: { ...config.smtp, password: '***' },
     redisUrl: 'redis://***@redis:6379',
+    metricsToken: '***',
   })
 })
+
+/** A value that differs from the present one, where there is such a value. */
+function anotherValue({ schema, example }: Setting, present: unknown): unknown {
+  if (example !== undefined) return example
+  const {
+    type,
+    enum: choices,
+    minimum,
+    maximum,
+  } = schema as {
+    type: string
+    enum?: unknown[]
+    minimum: number
+    maximum: number
+  }
+  if (type === 'boolean') return present !== true
+  if (choices) return choices.find((choice) => choice !== present)
+  return minimum === present ? Math.min(minimum + 1, maximum) : minimum
+}
+
+function without(env: Record<string, string>, name: string): NodeJS.ProcessEnv {
+  return Object.fromEntries(Object.entries(env).filter(([key]) => key !== name))
+}
 
 function configOf(env: NodeJS.ProcessEnv): Config {
   const result = loadConfig(env, cwd)

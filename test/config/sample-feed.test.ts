@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { sampleFeedPath } from '../../config/config.ts'
+import { sampleFeedPath } from '../../config/sample-feed.ts'
 import { crc64, deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
 import type { ServiceType } from '../../event/format.ts'
 

@@ -143,7 +143,7 @@ t.test('keep alive 0 turns the watch off', async (t) => {
 })
 
 t.test('client ids of letters and digits, 1 to 23 bytes, are accepted and kept apart', async (t) => {
-  const broker = await openBroker(t, { limits: { maxClientIdBytes: 23 } })
+  const broker = await openBroker(t, { limits: { maxClientId: 23 } })
   const ids = [...character, character.slice(0, 23), character.slice(-23), 'case', 'CASE']
   for (const clientId of ids) {
     const client = await rawClient(t, broker.port)
@@ -161,7 +161,7 @@ t.test('an empty client id is given a unique one', async (t) => {
 })
 
 t.test('a refused client id gets return code 2 and is closed', async (t) => {
-  const broker = await openBroker(t, { limits: { maxClientIdBytes: 30 } })
+  const broker = await openBroker(t, { limits: { maxClientId: 30 } })
   const table: [why: string, fields: object][] = [
     ['empty and persistent', { clientId: '', clean: false }],
     ['too long', { clientId: 'x'.repeat(31) }],

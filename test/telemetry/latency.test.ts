@@ -1,12 +1,5 @@
-import { Histogram, Registry } from 'prom-client'
 import t from 'tap'
-import {
-  budgetMs,
-  createHistogram,
-  createPercentiles,
-  type Latency,
-  percentile,
-} from '../../telemetry/latency.ts'
+import { budgetMs, createPercentiles, type Latency, percentile } from '../../telemetry/latency.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 
 const at = Date.parse('2026-01-31T12:00:00Z')
@@ -107,33 +100,4 @@ t.test('exactly 220 ms is within the budget (service.md §8)', async (t) => {
   t.equal(metrics.latency.summary().count, 3)
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })
   t.match((await metrics.exposition()).toString(), /hub_budget_seconds_bucket\{le="0\.22"\} 2\n/)
-})
-
-const of = { name: 'way_seconds', help: 'How long the way took', buckets: [0.001, 0.22, 1] }
-const observed = [0.0005, 0.001, 0.1, 0.22, 0.23, 1, 7, 0]
-
-t.test('Prometheus reads what it would read of prom-client', async (t) => {
-  const [ours, theirs] = [new Registry(), new Registry()]
-  const [observe] = createHistogram(ours, of)
-  const histogram = new Histogram({ ...of, registers: [theirs] })
-  t.equal(await ours.metrics(), await theirs.metrics(), 'before anything is observed')
-  for (const value of observed) {
-    observe?.(value)
-    histogram.observe(value)
-  }
-  t.equal(await ours.metrics(), await theirs.metrics())
-  t.match(await ours.metrics(), /way_seconds_count 8\n/)
-})
-
-t.test('each value of a label has its own numbers', async (t) => {
-  const [ours, theirs] = [new Registry(), new Registry()]
-  const [first, second] = createHistogram(ours, of, { name: 'stage', values: ['stored', 'written'] })
-  const histogram = new Histogram({ ...of, labelNames: ['stage'], registers: [theirs] })
-  for (const value of observed) {
-    first?.(value)
-    histogram.observe({ stage: 'stored' }, value)
-  }
-  second?.(0.5)
-  histogram.observe({ stage: 'written' }, 0.5)
-  t.equal(await ours.metrics(), await theirs.metrics())
 })

@@ -1,6 +1,6 @@
 /**
  * All reasons to refuse a feed: the last good one then stays (design.md §6). `force`: whether `hubctl feed refresh
- * --force` takes the feed all the same. docs/operators.md lists them.
+ * --force` takes the feed all the same.
  */
 export const feedRefusals = {
   source: { sentence: 'the source cannot be read, or its answer is no feed', force: false },

@@ -127,7 +127,7 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
 t.test('nobody waits on for a client that has gone, or behind a later one', async (t) => {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
   const limits = {
-    ...{ maxPacketBytes: 1024, maxConnectBytes: 1024, maxClientIdBytes: 64 },
+    ...{ maxPacket: 1024, maxConnectPacket: 1024, maxClientId: 64 },
     ...{ outgoingBuffer: 1024, maxSubscriptions: 10 },
   }
   const unexpected = () => {

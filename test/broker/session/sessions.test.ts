@@ -316,5 +316,5 @@ t.test('denied filters without end have one line in the log', async (t) => {
     broker.lines.filter(({ msg }) => msg === 'subscription denied'),
     [{ filter: 'x', reason, denied: 1, times: 1 }],
   )
-  t.match(await broker.metrics.registry.metrics(), /hub_subscriptions_denied_total 1000/)
+  t.match(String(await broker.metrics.exposition()), /hub_subscriptions_denied_total 1000/)
 })

@@ -218,6 +218,6 @@ t.test('health and metrics', async (t) => {
   t.match(metrics.text, /^hub_logins_total\{outcome="ok"\} 1$/m)
   const names = [...metrics.text.matchAll(/^# TYPE (\S+)/gm)].map(([, name = '']) => name)
   const ofTheHub = names.filter((name) => !/^(process|nodejs)_/.test(name))
-  const documented = new Set(readPage('operators.md').match(/\bhub_[a-z_]+/g))
-  t.same(ofTheHub.sort(), [...documented].sort(), 'the page for operators has each metric, and no other')
+  const documented = new Set(readPage('reference/metrics.md').match(/\bhub_[a-z_]+/g))
+  t.same(ofTheHub.sort(), [...documented].sort(), 'the reference has each metric, and no other')
 })

@@ -1,7 +1,7 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
-import { sampleFeedPath } from '../../../config/config.ts'
+import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { deriveLivestreamId } from '../../../event/derived-id.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'

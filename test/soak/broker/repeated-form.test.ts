@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { sampleFeedPath } from '../../../config/config.ts'
+import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'

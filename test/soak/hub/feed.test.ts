@@ -1,6 +1,6 @@
 import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { sampleFeedPath } from '../../../config/config.ts'
+import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import type { Change } from '../../../store/store.ts'
 import { openApi } from '../../bridge-https/api.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'

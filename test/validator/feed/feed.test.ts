@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { sampleFeedPath } from '../../../config/config.ts'
+import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { parseFeed } from '../../../validator/feed/feed.ts'
 import { feedOf, item, livestreamOf, textOf } from '../feeds.ts'
 

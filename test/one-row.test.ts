@@ -1,0 +1,80 @@
+import { execFile } from 'node:child_process'
+import { cp, mkdtemp, readdir, readFile, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { promisify } from 'node:util'
+import t from 'tap'
+import { projectFile } from './root.ts'
+import { spawnHub } from './spawn-hub.ts'
+
+/*
+ * What a person can name is declared once: each patch of test/one-row/ adds one file, or lines to one file, and the hub
+ * of a copy of the project then knows the new thing everywhere.
+ */
+
+const run = promisify(execFile)
+/** What the copy has no use for: what is made, and what other tests leave behind. */
+const unneeded = new Set([
+  '.git',
+  '.tap',
+  '.compiled',
+  '.prof',
+  'dist',
+  'node_modules',
+  'images',
+  'former-release',
+])
+const copy = await mkdtemp(join(tmpdir(), 'hub-one-row-'))
+t.teardown(() => rm(copy, { recursive: true, force: true }))
+await cp(projectFile(''), copy, { recursive: true, filter: (path) => !unneeded.has(basename(path)) })
+await symlink(projectFile('node_modules'), join(copy, 'node_modules'))
+const patches = (await readdir(projectFile('test/one-row'))).map((name) =>
+  projectFile(`test/one-row/${name}`),
+)
+for (const patch of patches) await run('git', ['apply', patch], { cwd: copy, env: outsideOfGit() })
+
+t.test('a patch touches one file, and only adds to it', async (t) => {
+  for (const patch of patches) {
+    const { stdout } = await run('git', ['apply', '--numstat', patch], { cwd: copy, env: outsideOfGit() })
+    t.match(stdout, /^\d+\t0\t[^\n]+\n$/, basename(patch))
+  }
+})
+
+t.test('npm run check misses the reference pages until npm run docs has written them', async (t) => {
+  const docs = (...args: string[]) => inCopy(['reference/write.ts', ...args])
+  t.match(await docs('--check'), {
+    code: 1,
+    stderr: /docs\/reference\/settings\.md is not what the tables say/,
+  })
+  t.match(await docs(), { code: 0 })
+  t.match(await docs('--check'), { code: 0 })
+})
+
+t.test('a setting: its page, its tests, its check, and hubctl config', async (t) => {
+  const page = await readFile(join(copy, 'docs/reference/settings.md'), 'utf8')
+  t.match(page, '| `HUB_ONE_ROW` | `7` | a whole number, 0 or greater | ')
+  t.match(await inCopy(['test/config/config.test.ts']), { code: 0, stdout: /# \{ total: / })
+  t.match(await inCopy(['server.ts'], { HUB_ONE_ROW: 'x' }), {
+    code: 1,
+    stderr: /HUB_ONE_ROW: "x", expected a whole number, 0 or greater/,
+  })
+  const env = { NODE_OPTIONS: '--import=tsx', HUB_ONE_ROW: '12' }
+  const hub = await spawnHub(t, copy, env, { server: join(copy, 'server.ts') })
+  const { stdout } = await inCopy(['cli/hubctl.ts', 'config', '--json', '--socket', hub.adminSocket])
+  t.match(JSON.parse(stdout), { oneRow: 12 })
+})
+
+/** Runs a program of the copy. Resolves also when the program fails. */
+async function inCopy(args: readonly string[], env: Record<string, string> = {}) {
+  const options = { cwd: copy, env: { PATH: process.env.PATH, ...env } }
+  try {
+    return { code: 0, ...(await run(process.execPath, ['--import=tsx', ...args], options)) }
+  } catch (error) {
+    return error as { code: number; stdout: string; stderr: string }
+  }
+}
+
+/** `git apply` leaves files alone that a repository above the copy ignores. */
+function outsideOfGit() {
+  return { ...process.env, GIT_CEILING_DIRECTORIES: tmpdir() }
+}
