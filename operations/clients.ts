@@ -58,6 +58,20 @@ export type LivestreamSubscribers = Of<typeof subscribers>
 export const clientOperations = {
   'clients.list': reads('who is connected', {
     args: { username: Type.Optional(username), node: Type.Optional(text('the name of a node')), limit },
+    console: {
+      view: 'clients',
+      title: 'Connected clients',
+      empty: 'Nobody is connected.',
+      columns: [
+        'clientId',
+        'username',
+        'address',
+        ['Since', 'connectedAt'],
+        ['Reads', 'subscriptions'],
+        'inFlight',
+        ['Unsent', 'pendingBytes'],
+      ],
+    },
     result: Type.Array(client),
   }),
   'clients.count': reads(
@@ -71,6 +85,7 @@ export const clientOperations = {
   'clients.disconnect': changes('close a connection; the client may connect again', {
     args: { clientId },
     example: { clientId: 'player-1' },
+    console: { view: 'clients', of: 'clients.list', by: 'clientId', title: 'Disconnect' },
     result: Type.Object({ clientId: string, disconnected: boolean }),
   }),
   'sessions.list': reads('sessions, connected or waiting for their client', {
@@ -80,16 +95,43 @@ export const clientOperations = {
       connected: Type.Optional(Type.Boolean({ description: 'true or false' })),
       limit,
     },
+    console: {
+      view: 'clients',
+      title: 'Sessions',
+      empty: 'No session waits for its client.',
+      first: { name: 'Client is away', where: { connected: [false] } },
+      columns: [
+        'clientId',
+        'connected',
+        'username',
+        ['Reads', 'subscriptions'],
+        'queued',
+        'dropped',
+        ['Ends', 'expiresAt'],
+      ],
+    },
     result: Type.Array(session),
   }),
   'sessions.show': reads('one session, with what its client would get if it came back now', {
     args: { clientId },
     example: { clientId: 'player-1' },
+    console: { view: 'clients', title: 'Session', of: 'sessions.list', by: 'clientId' },
     result: session,
   }),
   'sessions.drop': loses('end a session with everything queued for it, and free its client id', {
     args: { clientId },
     example: { clientId: 'player-1' },
+    console: {
+      view: 'clients',
+      title: 'Drop',
+      of: 'sessions.list',
+      by: 'clientId',
+      loss: [
+        'The session of {clientId} is lost with its subscriptions and everything that it has not got yet.',
+        '{queued|message} wait for it.',
+        'Its client is disconnected.{connected?}',
+      ],
+    },
     result: Type.Object({ clientId: string, dropped: boolean }),
   }),
   'retained.list': reads('retained messages', {
@@ -99,6 +141,12 @@ export const clientOperations = {
   'retained.clear': loses('forget what is retained on a topic', {
     args: { topic },
     example: { topic: `radio/${anId}/control` },
+    console: {
+      view: 'livestreams',
+      title: 'Clear',
+      by: 'topic',
+      loss: ['What is retained on {topic} is lost: new subscribers get nothing until the next event.'],
+    },
     result: Type.Object({ topic: string, cleared: boolean }),
   }),
 }

@@ -37,6 +37,11 @@ const issuedCredential = Type.Object(issued)
 export type IssuedCredential = Of<typeof issuedCredential>
 export type ShownCredential = Of<typeof credential>
 
+const shownPassword = {
+  title: 'The password is shown only now',
+  secrets: { username: 'Username', password: 'Password' },
+}
+
 export const credentialOperations = {
   'credentials.add': changes('make a credential; its password is shown once', {
     args: {
@@ -51,6 +56,26 @@ export const credentialOperations = {
       filters: Type.Optional(listOf('topic filters within radio/# that a subscriber may read', radioFilter)),
     },
     example: { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
+    console: {
+      view: 'credentials',
+      title: 'Add a credential',
+      fields: {
+        role: { choices: { publisher: 'Publisher: sends events', subscriber: 'Subscriber: reads events' } },
+        label: { hint: 'Part of the username: a-z, 0-9 and -' },
+        institutions: {
+          label: 'Institution',
+          hint: 'For which it may publish',
+          where: { role: ['publisher'] },
+        },
+        classes: { label: 'Only these classes', hint: 'None: all', where: { role: ['publisher'] } },
+        filters: {
+          label: 'Topic filters',
+          hint: 'One per line, within radio/#',
+          where: { role: ['subscriber'] },
+        },
+      },
+      answer: shownPassword,
+    },
     result: issuedCredential,
   }),
   'credentials.list': reads('all credentials', {
@@ -58,6 +83,22 @@ export const credentialOperations = {
       role: Type.Optional(oneOf('publisher', 'subscriber')),
       institution: Type.Optional(institution),
       limit,
+    },
+    console: {
+      view: 'credentials',
+      title: 'Credentials',
+      empty: 'There is no credential yet.',
+      // Each open page has a credential of its own. They would hide the others.
+      first: { name: 'Without pages', where: { user: [null] } },
+      related: { list: 'clients.list', by: 'username', noun: 'client' },
+      columns: [
+        ['Username', 'username', 'a page of {user}', 'ends {revokeAt}'],
+        'role',
+        ['May', 'institutions', 'filters', 'classes'],
+        ['Connected', 'related'],
+        ['Last used', 'lastUsedAt'],
+        ['Made', 'createdAt'],
+      ],
     },
     result: Type.Array(credential),
   }),
@@ -76,12 +117,52 @@ export const credentialOperations = {
         ),
       },
       example: { username: aUsername, revokeAfter: 86_400 },
+      console: {
+        view: 'credentials',
+        title: 'Rotate',
+        of: 'credentials.list',
+        by: 'username',
+        where: { user: [null] },
+        notice: ['It ends {revokeAt}: it has been rotated already.'],
+        fields: {
+          revokeAfter: {
+            label: 'The old one goes on working',
+            usual: '86400',
+            choices: {
+              60: 'for 1 minute',
+              3600: 'for 1 hour',
+              86400: 'for 1 day',
+              604800: 'for 7 days',
+              2592000: 'for 30 days',
+              '': 'until somebody revokes it',
+            },
+          },
+        },
+        answer: {
+          ...shownPassword,
+          columns: [
+            ['Takes the place of', 'replaces'],
+            ['Which ends', 'revokeAt'],
+          ],
+        },
+      },
       result: Type.Object({ ...issued, replaces: string, revokeAt: instantOrNull }),
     },
   ),
   'credentials.revoke': loses('end a credential and disconnect everybody who uses it', {
     args: { username },
     example: { username: aUsername },
+    console: {
+      view: 'credentials',
+      title: 'Revoke',
+      of: 'credentials.list',
+      by: 'username',
+      loss: [
+        'Whoever logs in as {username} is refused from now on.',
+        '{related|connected client} will be disconnected.',
+        'What waits for {sessions|session} stays, for a credential with the same permissions.',
+      ],
+    },
     result: Type.Object({ username: string, revoked: boolean }),
   }),
 }

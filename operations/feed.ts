@@ -57,18 +57,36 @@ export type FeedDiff = Of<typeof diff>
 export type FeedPart = Of<typeof differences>['added' | 'removed' | 'owners' | 'renamed']
 
 export const feedOperations = {
-  'feed.status': reads('the livestream feed in use', { result: feedStatus }),
+  'feed.status': reads('the livestream feed in use', {
+    console: { view: 'feed', title: 'Feed' },
+    result: feedStatus,
+  }),
   'feed.refresh': changes('read the livestream feed now', {
     args: {
       force: Type.Optional(
         Type.Boolean({ description: 'true to take it even if a guard holds it back, or false' }),
       ),
     },
+    console: {
+      view: 'feed',
+      title: 'Read it now',
+      of: 'feed.status',
+      fields: { force: { label: 'Also if a guard holds it back', hint: '' } },
+      answer: { title: 'What came of reading it', columns: ['items', 'itemsBefore'] },
+    },
     result: Type.Object({ ...status, itemsBefore: integer }),
   }),
   'feed.diff': reads(
     'what would change if the livestream feed were read now, and whether it would be refused',
-    { result: diff },
+    {
+      console: {
+        view: 'feed',
+        title: 'Show what would change',
+        of: 'feed.status',
+        answer: { title: 'What would change' },
+      },
+      result: diff,
+    },
   ),
   'feed.lookup': reads(
     'livestreams by their id, external id or publisher, or by part of a name, also of the institution; without it, all',

@@ -38,7 +38,11 @@ export type ApiTrack = Of<typeof apiTrack>
 export const httpsApiOperations = {
   'keys.list': reads(
     'which key signs tokens and pushes from when, and keys that signed some that are still valid',
-    { args: { limit }, result: Type.Array(signingKey) },
+    {
+      args: { limit },
+      console: { view: 'node', title: 'Keys that sign tokens', everySeconds: 30, empty: 'There is no key.' },
+      result: Type.Array(signingKey),
+    },
   ),
   'keys.rotate': loses('make a new key, which signs when receivers have had the time to read it', {
     args: {
@@ -47,6 +51,25 @@ export const httpsApiOperations = {
           description: 'true to sign with it at once and refuse what the old ones signed, or false',
         }),
       ),
+    },
+    console: {
+      view: 'node',
+      title: 'Make a new key',
+      of: 'keys.list',
+      fields: {
+        dropOld: {
+          label: 'Refuse at once what the old ones signed',
+          hint: '',
+          loss: 'The new key signs at once, and everything that the old keys signed is refused: all users log in again, you as well. Receivers of webhooks may refuse pushes until they read the new key.',
+        },
+      },
+      loss: [
+        'Receivers can read the new key at once. It signs when they have had the time to (HUB_KEY_LEAD). What the old key signed stays valid until it expires.',
+      ],
+      answer: {
+        title: 'The new key',
+        columns: ['kid', 'signsFrom', ['Who may refuse pushes until they read it', 'mayRefuse']],
+      },
     },
     result: Type.Object({
       ...key,
@@ -57,11 +80,40 @@ export const httpsApiOperations = {
     }),
   }),
   'lifecycle.status': reads('where the tracks of the HTTPS API stand, and who still uses them', {
+    console: {
+      view: 'lifecycle',
+      title: 'Life cycle of the HTTPS API',
+      everySeconds: 10,
+      panels: { push: 'Webhooks (push)', publish: 'Publishing and log-in over HTTPS (publish)' },
+      columns: [
+        'track',
+        'state',
+        'announcedAt',
+        'sunset',
+        ['What users read', 'link'],
+        ['Its routes answer 503 until', 'brownoutUntil'],
+        'retiredAt',
+        ['Requests, 7 days and today', 'requests'],
+        ['Who still uses it', 'left'],
+        ['Requests by day', 'traffic'],
+      ],
+    },
     result: Type.Array(apiTrack),
   }),
   'lifecycle.announce': changes('give notice that a track (push or publish) retires', {
     args: { track, sunset: dateOrInstant, link: url },
     example: { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/migration' },
+    console: {
+      view: 'lifecycle',
+      title: 'Announce its end',
+      of: 'lifecycle.status',
+      by: 'track',
+      where: { state: ['live', 'deprecated'] },
+      fields: {
+        sunset: { hint: 'From then on it may be retired' },
+        link: { hint: 'Where users read what to do' },
+      },
+    },
     result: apiTrack,
   }),
   'lifecycle.brownout': changes('switch a deprecated track off for a while, so that its last users notice', {
@@ -74,11 +126,44 @@ export const httpsApiOperations = {
       }),
     },
     example: { track: 'push', for: 600 },
+    console: {
+      view: 'lifecycle',
+      title: 'Switch it off for a while',
+      of: 'lifecycle.status',
+      by: 'track',
+      where: { state: ['deprecated'] },
+      fields: {
+        for: {
+          label: 'Its routes answer 503',
+          hint: 'So that its last users notice',
+          usual: '600',
+          choices: {
+            0: 'no more: it is on again',
+            60: 'for 1 minute',
+            600: 'for 10 minutes',
+            3600: 'for 1 hour',
+            14400: 'for 4 hours',
+            86400: 'for 1 day',
+          },
+        },
+      },
+    },
     result: apiTrack,
   }),
   'lifecycle.retire': loses('end a track whose sunset has passed and that nobody used for 7 days', {
     args: { track },
     example: { track: 'push' },
+    console: {
+      view: 'lifecycle',
+      title: 'Retire',
+      of: 'lifecycle.status',
+      by: 'track',
+      where: { state: ['deprecated'] },
+      loss: [
+        'Its routes answer 410 for ever. With the track push, all webhooks end.',
+        '{requests|request} came in the last 7 days and today.',
+      ],
+    },
     result: apiTrack,
   }),
 }

@@ -47,6 +47,17 @@ export const importOperations = {
           ),
         },
         example: { url: 'redis://10.0.0.7:6379/0', dryRun: true },
+        console: {
+          view: 'node',
+          title: 'Import from an Aedes broker',
+          patienceSeconds: 600,
+          fields: {
+            url: { label: 'URL of its Redis' },
+            users: { label: 'Whose sessions: client id, user name' },
+            dryRun: { label: 'Change nothing, only report', hint: '', usual: 'yes' },
+          },
+          answer: { title: 'What came over' },
+        },
         result: report,
       },
     ),

@@ -50,11 +50,31 @@ export type TrendSample = Of<typeof trendSample>
 export type AuditEntry = Of<typeof auditEntry>
 
 export const nodeOperations = {
-  status: reads('what the node does at the moment', { result: status }),
+  status: reads('what the node does at the moment', {
+    console: {
+      view: 'node',
+      title: 'This node',
+      everySeconds: 10,
+      columns: [
+        'node',
+        'version',
+        'stage',
+        ['Up for', 'uptime'],
+        ['Memory', 'memory.rss'],
+        ['Store', 'store.driver', '{store.problem}'],
+        ['State of the store', 'store.ok'],
+        ['Counters since the start', 'counters'],
+      ],
+    },
+    result: status,
+  }),
   trend: reads('how the last hour of this node was, a sample every ten seconds', {
     result: Type.Object({ node: string, everySeconds: number, samples: Type.Array(trendSample) }),
   }),
-  config: reads('the configuration in effect, secrets masked', { result: recordOf(Type.Unknown()) }),
+  config: reads('the configuration in effect, secrets masked', {
+    console: { view: 'node', title: 'Settings', everySeconds: 60 },
+    result: recordOf(Type.Unknown()),
+  }),
   audit: reads('who changed what; with a limit, the last changes', {
     args: {
       who: Type.Optional(text('a user of the operating system, or an e-mail address')),
@@ -62,12 +82,30 @@ export const nodeOperations = {
       target: Type.Optional(text('what was changed', 65_535)),
       limit,
     },
+    console: {
+      view: 'audit',
+      title: 'Audit log',
+      ask: { limit: 1_000 },
+      isNewestLast: true,
+      everySeconds: 10,
+      empty: 'Nothing was changed yet.',
+    },
     result: Type.Array(auditEntry),
   }),
 }
 
 export const storeOperations = {
   'store.accept': loses('a damaged store was replaced by an empty one: go on with that', {
+    console: {
+      view: 'node',
+      title: 'Go on with the empty store',
+      of: 'status',
+      where: { 'store.isReplaced': [true] },
+      loss: [
+        'A damaged store was replaced by an empty one. Credentials, users, sessions and webhooks that are not in the empty one are given up; the damaged files stay where they were moved to.',
+      ],
+      answer: { title: 'The hub goes on', text: ['The damaged store is in {movedTo}.'] },
+    },
     result: Type.Object({ accepted: boolean, at: instant, movedTo: string }),
   }),
 }

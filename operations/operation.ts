@@ -1,5 +1,6 @@
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import { Type } from '../event/type.ts'
+import type { InConsole } from './in-console.ts'
 
 /** The effect of a command. `loss`: it removes something for good, so programs ask for confirmation. */
 export type Effect = 'none' | 'change' | 'loss'
@@ -16,6 +17,7 @@ export interface Operation {
   resultExample: unknown
   /** Only for a command that answers line by line. HTTPS adds these arguments to get one answer instead. */
   singleAnswerArgs?: Record<string, unknown>
+  console?: InConsole | undefined
 }
 
 /** The type of what a schema describes, read only. JSON leaves out a field that is undefined. */
@@ -33,6 +35,7 @@ interface Row<P extends TProperties, R extends TSchema> {
   args?: P
   example?: object
   result: R
+  console?: InConsole
 }
 
 /** A command that only reads. */
@@ -62,10 +65,10 @@ export function loses<R extends TSchema, P extends TProperties = Record<never, n
 function operation<P extends TProperties, R extends TSchema>(
   effect: Effect,
   summary: string,
-  { args = {} as P, example = {}, result }: Row<P, R>,
+  { args = {} as P, example = {}, result, console }: Row<P, R>,
 ) {
   return {
-    ...{ summary, effect, result },
+    ...{ summary, effect, result, console },
     resultExample: exampleOf(result) as Of<R>,
     args: Type.Object(args, { additionalProperties: false, examples: [example] }),
   }

@@ -178,6 +178,16 @@ export const queueOperations = {
   'subscriptions.remove': loses('remove a subscription with all that waits for it and its dead letters', {
     args: { name: subscription },
     example: { name: aQueue },
+    console: {
+      view: 'webhooks',
+      title: 'Remove',
+      by: 'name',
+      loss: [
+        'The subscription of {institutionId} is lost with all that waits for it. Its webhook gets nothing more.',
+        '{pending|message} wait.',
+        '{deadLetters|dead letter} go with it.',
+      ],
+    },
     result: Type.Object({ name: string, removed: boolean, pending: integer, deadLetters: integer }),
   }),
 }

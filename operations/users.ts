@@ -23,6 +23,12 @@ const added = Type.Object({ ...resetLink, warning: Type.Optional(string) })
 export type ResetLink = Of<typeof added>
 export type ShownUser = Of<typeof user>
 
+const shownLink = {
+  title: 'The link works once and is shown only now',
+  text: ['Hand it to {email}: it leads to a page where a password is chosen. It ends {expiresAt}.'],
+  secrets: { resetUrl: 'Link' },
+}
+
 export const userOperations = {
   'users.add': changes('make a user of the HTTPS API; the link to choose a password is shown once', {
     args: {
@@ -33,6 +39,24 @@ export const userOperations = {
       ),
     },
     example: { email: anEmail, institution: anInstitution, permissions: ['publish'] },
+    console: {
+      view: 'users',
+      title: 'Add a user',
+      fields: {
+        email: { label: 'E-mail address', hint: '' },
+        permissions: {
+          label: 'May',
+          hint: '',
+          usual: 'publish\nsubscribe',
+          choices: {
+            publish: 'send events over HTTPS',
+            subscribe: 'read events, and have webhooks',
+            operate: 'everything in this console',
+          },
+        },
+      },
+      answer: shownLink,
+    },
     result: added,
   }),
   'users.list': reads('all users of the HTTPS API', {
@@ -41,6 +65,18 @@ export const userOperations = {
       permission: Type.Optional(oneOf(...permissions)),
       limit,
     },
+    console: {
+      view: 'users',
+      title: 'Users',
+      empty: 'There is no user.',
+      columns: [
+        ['E-mail', 'email'],
+        'institutionId',
+        ['May', 'permissions'],
+        ['Has a password', 'hasPassword'],
+        ['Made', 'createdAt'],
+      ],
+    },
     result: Type.Array(user),
   }),
   'users.remove': loses(
@@ -48,11 +84,26 @@ export const userOperations = {
     {
       args: { email },
       example: { email: anEmail },
+      console: {
+        view: 'users',
+        title: 'Remove',
+        of: 'users.list',
+        by: 'email',
+        loss: [
+          '{email} cannot log in any more, and all its log-ins end at once ({permissions}).',
+          'Subscriptions that it made stay with its institution.',
+        ],
+      },
       result: Type.Object({ email: string, userId: string, removed: boolean }),
     },
   ),
   'users.reset-password': changes(
     'make a link to choose a new password; the old one works until it is used',
-    { args: { email }, example: { email: anEmail }, result: Type.Object(resetLink) },
+    {
+      args: { email },
+      example: { email: anEmail },
+      console: { view: 'users', title: 'Reset link', of: 'users.list', by: 'email', answer: shownLink },
+      result: Type.Object(resetLink),
+    },
   ),
 }

@@ -3,7 +3,7 @@ import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { build, type Metafile } from 'esbuild'
+import { build, type Metafile, type Plugin } from 'esbuild'
 import { type Page, pages } from './pages.ts'
 
 const sources = fileURLToPath(new URL('.', import.meta.url))
@@ -34,6 +34,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
     jsxImportSource: 'preact',
     legalComments: 'none', // `licensesOf` collects the licences in a file
     logLevel: 'warning',
+    plugins: [commandsWithoutCode],
   })
   await mkdir(directory, { recursive: true })
   const outputs = outputsOf(metafile)
@@ -42,6 +43,17 @@ export async function bundle(directory: string, from = sources): Promise<void> {
   }
   await writeFile(join(directory, 'licenses.txt'), await licensesOf(metafile, from))
   for (const name of await readdir(directory)) await compress(join(directory, name))
+}
+
+/** Puts the value of the table of commands into scripts, and none of the code behind it. */
+const commandsWithoutCode: Plugin = {
+  name: 'commands without code',
+  setup({ onLoad }) {
+    onLoad({ filter: /[/\\]console[/\\]commands\.ts$/ }, async () => {
+      const { commands } = await import('./console/commands.ts')
+      return { contents: JSON.stringify({ commands }), loader: 'json' }
+    })
+  },
 }
 
 /** A file that esbuild has made. `needs`: the files that it imports. */

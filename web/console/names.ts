@@ -2,7 +2,7 @@ import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Livestream } from '../../operations/feed.ts'
 import { operate } from './operate.ts'
-import { repeat } from './poll.ts'
+import { repeat, useAfterChange } from './poll.ts'
 import { shortId } from './words.ts'
 
 /** All livestreams of the feed; undefined: not known yet. */
@@ -33,11 +33,6 @@ const againMs = 5_000
 
 const reading = { current: () => {} }
 
-/** Reads the names again now, because the feed may have changed. */
-export function refreshNames(): void {
-  reading.current()
-}
-
 /** Reads the names of livestreams and institutions as long as the console is open. */
 export function useNames(): void {
   useEffect(
@@ -52,6 +47,9 @@ export function useNames(): void {
       }, reading),
     [],
   )
+  useAfterChange((name) => {
+    if (name === 'feed.refresh') reading.current()
+  })
 }
 
 /** The name of a livestream, by its id or external id. */

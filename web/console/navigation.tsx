@@ -1,39 +1,7 @@
 import { currentPath } from '../page/location.ts'
 import { nodeState } from './node-state.ts'
 import { isReached } from './operate.ts'
-import type { View } from './operations.ts'
-
-const groups: readonly (readonly [
-  title: string,
-  views: readonly (readonly [view: View, title: string])[],
-])[] = [
-  [
-    'Watch',
-    [
-      ['', 'Overview'],
-      ['trace', 'Trace'],
-      ['livestreams', 'Livestreams'],
-      ['webhooks', 'Webhooks'],
-    ],
-  ],
-  [
-    'Access',
-    [
-      ['credentials', 'Credentials'],
-      ['users', 'Users'],
-      ['clients', 'Clients'],
-    ],
-  ],
-  [
-    'Hub',
-    [
-      ['feed', 'Feed'],
-      ['lifecycle', 'HTTPS API'],
-      ['audit', 'Audit log'],
-      ['node', 'Node'],
-    ],
-  ],
-]
+import { groups } from './titles.ts'
 
 /** The views, grouped by purpose. */
 export function Navigation() {
@@ -44,9 +12,12 @@ export function Navigation() {
         <div key={group}>
           <h2>{group}</h2>
           <ul>
-            {views.map(([view, title]) => (
+            {Object.entries(views).map(([view, title]) => (
               <li key={view}>
-                <a href={pathOf(view)} aria-current={current === view ? 'page' : undefined}>
+                <a
+                  href={view === '' ? '/console' : `/console/${view}`}
+                  aria-current={current === view ? 'page' : undefined}
+                >
                   {title}
                 </a>
               </li>
@@ -56,10 +27,6 @@ export function Navigation() {
       ))}
     </nav>
   )
-}
-
-function pathOf(view: View): string {
-  return view === '' ? '/console' : `/console/${view}`
 }
 
 /** Shows which node the page asks, and whether it answers. */

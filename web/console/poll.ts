@@ -1,24 +1,21 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { Result } from '../../operations/operations.ts'
-import { operate } from './operate.ts'
-import type { OperationName } from './operations.ts'
+import type { OperationName, Result } from '../../operations/operations.ts'
+import { lastChange, operate } from './operate.ts'
 
 /** The last answer of a command that only reads. */
 export interface CommandAnswer<Result> {
   value: Signal<Result | undefined>
   /** Why the last request failed. `value` then keeps the former answer. */
   problem: Signal<string | undefined>
-  /** Asks again now. */
-  refresh: () => void
 }
 
 /** Shortest pause after a failed request, milliseconds. */
 const againMs = 2_000
 
 /**
- * Asks for the answer of a command every `everyMs` milliseconds. Stops when the component is removed, and pauses while
- * the page is hidden.
+ * Asks for the answer of a command every `everyMs` milliseconds, and when a command has changed something. Stops when
+ * the component is removed, and pauses while the page is hidden.
  *
  * - `everyMs` 0: asks once, and again only after a failure.
  * - `args` null: never asks.
@@ -46,7 +43,19 @@ export function useCommandAnswer<Name extends OperationName>(
       }
     }, refresh)
   }, [name, key, everyMs])
-  return { value, problem, refresh: () => refresh.current() }
+  useAfterChange(() => refresh.current())
+  return { value, problem }
+}
+
+/** Calls `changed` after each command that changed something. */
+export function useAfterChange(changed: (name: OperationName) => void): void {
+  const change = lastChange.value
+  const known = useRef(change)
+  useEffect(() => {
+    if (change === undefined || change === known.current) return
+    known.current = change
+    changed(change.name)
+  }, [change])
 }
 
 /**

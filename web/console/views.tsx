@@ -1,17 +1,14 @@
 import type { ComponentChildren } from 'preact'
 import { textOf } from '../page/location.ts'
+import { commandNamed, commandsIn, pageIn } from './placed.ts'
+import { titleOf } from './titles.ts'
 import { EventPage } from './trace/event.tsx'
 import { Trace } from './trace/trace.tsx'
-import { Audit } from './views/audit.tsx'
-import { Clients, SessionPage } from './views/clients.tsx'
-import { Credentials } from './views/credentials.tsx'
-import { Feed } from './views/feed.tsx'
-import { Lifecycle } from './views/lifecycle.tsx'
+import { AllCommands, CommandPage } from './views/all-commands.tsx'
+import { GeneratedPage, GeneratedView } from './views/generated.tsx'
 import { InstitutionPage, LivestreamPage } from './views/livestream.tsx'
 import { Livestreams } from './views/livestreams.tsx'
-import { NodePage } from './views/node.tsx'
 import { Overview } from './views/overview.tsx'
-import { Users } from './views/users.tsx'
 import { WebhookPage } from './views/webhook.tsx'
 import { Webhooks } from './views/webhooks.tsx'
 
@@ -24,11 +21,20 @@ interface Shown {
 export function currentView(path: string): Shown {
   const [, , view = '', ...rest] = path.split('/')
   const name = rest.length > 0 ? textOf(rest.join('/')) : undefined
-  const shown = Object.hasOwn(views, view) ? views[view]?.(name) : undefined
-  return shown ?? { title: 'Not found', content: <NotFound /> }
+  const made = Object.hasOwn(handMade, view) ? handMade[view] : undefined
+  return (made ? made(name) : generated(view, name)) ?? { title: 'Not found', content: <NotFound /> }
 }
 
-const views: Readonly<Record<string, (name: string | undefined) => Shown | undefined>> = {
+/** A view that is made from the rows of its commands, or the page of one thing in it. */
+function generated(view: string, name: string | undefined): Shown | undefined {
+  const title = titleOf(view)
+  if (title === undefined || commandsIn(view).length === 0) return undefined
+  if (name === undefined) return { title, content: <GeneratedView view={view} title={title} /> }
+  const command = pageIn(view)
+  return command && { title: name, content: <GeneratedPage command={command} title={title} of={name} /> }
+}
+
+const handMade: Readonly<Record<string, (name: string | undefined) => Shown | undefined>> = {
   '': () => ({ title: 'Overview', content: <Overview /> }),
   trace: (id) =>
     id === undefined
@@ -44,16 +50,11 @@ const views: Readonly<Record<string, (name: string | undefined) => Shown | undef
       : { title: 'Livestream', content: <LivestreamPage id={id} /> },
   institutions: (id) =>
     id === undefined ? undefined : { title: 'Institution', content: <InstitutionPage id={id} /> },
-  credentials: () => ({ title: 'Credentials', content: <Credentials /> }),
-  users: () => ({ title: 'Users', content: <Users /> }),
-  clients: (clientId) =>
-    clientId === undefined
-      ? { title: 'Clients', content: <Clients /> }
-      : { title: clientId, content: <SessionPage clientId={clientId} /> },
-  feed: () => ({ title: 'Feed', content: <Feed /> }),
-  lifecycle: () => ({ title: 'HTTPS API', content: <Lifecycle /> }),
-  audit: () => ({ title: 'Audit log', content: <Audit /> }),
-  node: () => ({ title: 'Node', content: <NodePage /> }),
+  commands(name) {
+    if (name === undefined) return { title: 'All commands', content: <AllCommands /> }
+    const command = commandNamed(name)
+    return command && { title: name, content: <CommandPage command={command} /> }
+  },
 }
 
 function NotFound() {

@@ -74,3 +74,8 @@ export function shortId(id: string): string {
 export function kindOf(event: string | null): string {
   return event?.replace(/^.*\.radio\./, '') ?? '–'
 }
+
+/** A text with a capital letter. */
+export function capital(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
+}

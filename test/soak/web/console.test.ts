@@ -341,6 +341,39 @@ t.test('of thousands of rows some are in the page, and the filter finds the othe
   t.equal(await table.getByRole('row').count(), 2)
 })
 
+t.test('any command can be given on its page, and its answer is shown', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { username } = await hub.publisher([own])
+  const { page, problems } = await openConsole(t, hub, browser, '/console/commands')
+  await page.getByLabel('Filter: All commands').fill('livestreams by their id')
+  await page.getByRole('link', { name: 'feed.lookup' }).click()
+  await page.getByRole('heading', { name: 'feed.lookup', level: 1 }).waitFor()
+  await page.getByRole('textbox', { name: /^Id\b/ }).fill(station().id)
+  await page.getByRole('button', { name: 'Ask' }).click()
+  await page
+    .getByRole('table', { name: 'Answer' })
+    .getByText(station().title, { exact: true })
+    .first()
+    .waitFor()
+
+  await page.goto(`https://localhost:${hub.httpsPort}/console/commands/credentials.revoke`)
+  await page.getByRole('button', { name: 'credentials.revoke' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('This cannot be undone.').waitFor()
+  await dialog.getByLabel('Username').fill('nobody')
+  await dialog.getByRole('button', { name: 'credentials.revoke' }).click()
+  await dialog.getByRole('alert').filter({ hasText: 'nobody' }).waitFor()
+  await dialog.getByLabel('Username').fill(username)
+  await dialog.getByRole('button', { name: 'credentials.revoke' }).click()
+  await page.getByRole('heading', { name: 'Answer' }).waitFor()
+  t.same(await hub.ask('credentials.list'), [])
+  t.same(
+    problems.filter((problem) => !problem.includes('409')),
+    [],
+    'the browser notes what was refused',
+  )
+})
+
 t.test('it says when the node does not answer, and goes on by itself', { skip }, async (t) => {
   // The second node takes the same port.
   const settings = { HUB_PUBLIC_URL: 'https://hub.example', HUB_HTTPS_PORT: `${await freePort()}` }
@@ -401,6 +434,8 @@ t.test('every view is usable on narrow and wide screens, light and dark', { skip
       '/lifecycle',
       '/audit',
       '/node',
+      '/commands',
+      '/commands/credentials.add',
       '/nonsense',
     ],
   ]) {

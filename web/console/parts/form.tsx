@@ -1,11 +1,9 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { useLayoutEffect, useRef } from 'preact/hooks'
-import type { Result } from '../../../operations/operations.ts'
+import type { OperationName, Result } from '../../../operations/operations.ts'
 import { institutions } from '../names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
-import type { OperationName } from '../operations.ts'
-import { Said } from './action.tsx'
+import { Said } from './dialog.tsx'
 
 /** Texts typed into a form, by field name. The texts can outlive the form. */
 export type Typed = Signal<Readonly<Record<string, string>>>
@@ -20,26 +18,16 @@ export function CommandForm<Name extends OperationName>(props: {
   /** What is wrong with the texts, if the browser does not see it. */
   wrong?: (typed: Readonly<Record<string, string>>) => string | undefined
   done: (result: Result<Name>) => void
+  /** For a form in a dialog, which has the title. */
   cancelled?: () => void
+  isLoss?: boolean
   /** How long to wait for the answer, milliseconds, if not as long as usual. */
   patienceMs?: number
   children: ComponentChildren
 }) {
-  const { name, typed, args, done, patienceMs = commandPatienceMs } = props
+  const { name, title, typed, args, done, cancelled, patienceMs = commandPatienceMs } = props
   const isBusy = useSignal(false)
   const problem = useSignal<string | undefined>(undefined)
-  const form = useRef<HTMLFormElement>(null)
-  // With `cancelled`, a button has opened this form. The button may be far down, so the form scrolls into view.
-  useLayoutEffect(() => {
-    if (!props.cancelled) return
-    const opener = document.activeElement
-    form.current?.scrollIntoView({ block: 'nearest' })
-    form.current?.querySelector<HTMLElement>('input, select, textarea')?.focus()
-    return () => {
-      const hadFocus = form.current?.contains(document.activeElement)
-      if (hadFocus && opener instanceof HTMLElement) opener.focus()
-    }
-  }, [])
 
   async function submit(event: SubmitEvent): Promise<void> {
     event.preventDefault()
@@ -49,26 +37,23 @@ export function CommandForm<Name extends OperationName>(props: {
     isBusy.value = true
     const operated = await operate(name, args(typed.value), { patienceMs })
     isBusy.value = false
-    if ('problem' in operated) {
-      problem.value = operated.problem
-      return
-    }
-    done(operated.result)
+    if ('problem' in operated) problem.value = operated.problem
+    else done(operated.result)
   }
 
   return (
-    <form ref={form} class="panel command" onSubmit={submit} aria-label={props.title}>
-      <h2>{props.title}</h2>
+    <form class={cancelled ? 'command' : 'panel command'} onSubmit={submit} aria-label={title}>
+      {!cancelled && <h2>{title}</h2>}
       <div class="fields">{props.children}</div>
       <div class="buttons">
-        <button type="submit" class="strong" aria-disabled={isBusy.value}>
-          {props.label}
-        </button>
-        {props.cancelled && (
-          <button type="button" onClick={props.cancelled}>
+        {cancelled && (
+          <button type="button" onClick={cancelled}>
             Cancel
           </button>
         )}
+        <button type="submit" class={props.isLoss ? 'danger strong' : 'strong'} aria-disabled={isBusy.value}>
+          {props.label}
+        </button>
         <Said answer={problem.value === undefined ? undefined : { text: problem.value, isProblem: true }} />
       </div>
     </form>
@@ -80,12 +65,13 @@ interface FieldParts {
   name: string
   label: string
   hint?: string
+  isRequired?: boolean
 }
 
 /** A field for a line of text. */
 export function Field(
   props: FieldParts & {
-    isRequired?: boolean
+    type?: 'text' | 'number'
     placeholder?: string
     maxLength?: number
     list?: string
@@ -97,7 +83,8 @@ export function Field(
       <span>{props.label}</span>
       <input
         name={name}
-        type="text"
+        type={props.type ?? 'text'}
+        step="any"
         value={typed.value[name] ?? ''}
         required={props.isRequired ?? false}
         placeholder={props.placeholder ?? ''}
@@ -113,7 +100,7 @@ export function Field(
 }
 
 /** A field for the URN of an institution, with URNs and names as suggestions. */
-export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
+export function InstitutionField(props: FieldParts) {
   const list = `institutions-${props.name}`
   return (
     <>
@@ -130,7 +117,7 @@ export function InstitutionField(props: FieldParts & { isRequired?: boolean }) {
 }
 
 /** A field for a point in time, by the visitor's clock. `page/instant.ts` reads what was typed. */
-export function Moment({ typed, name, label, hint, isRequired }: FieldParts & { isRequired?: boolean }) {
+export function Moment({ typed, name, label, hint, isRequired }: FieldParts) {
   return (
     <label class="field">
       <span>{label}</span>
@@ -147,7 +134,7 @@ export function Moment({ typed, name, label, hint, isRequired }: FieldParts & { 
 }
 
 /** A field for several lines. */
-export function Lines(props: FieldParts & { rows?: number; isRequired?: boolean }) {
+export function Lines(props: FieldParts & { rows?: number }) {
   const { typed, name } = props
   return (
     <label class="field wide">
@@ -206,14 +193,7 @@ export function Tick({ typed, name, label, hint }: FieldParts) {
   )
 }
 
-function set(typed: Typed, name: string, value: string): void {
+/** Changes one of the texts. */
+export function set(typed: Typed, name: string, value: string): void {
   typed.value = { ...typed.value, [name]: value }
-}
-
-/** The parts of a field between line ends and commas, without empty ones. */
-export function listOf(text: string | undefined): string[] {
-  return (text ?? '')
-    .split(/[\n,]/)
-    .map((one) => one.trim())
-    .filter(Boolean)
 }

@@ -16,7 +16,7 @@ export interface Column<Row> {
 /** Number of rows at first. Each click on the button adds as many. */
 const rowsAtOnce = 100
 /** A table with at most this many rows has no filter. */
-const worthFilter = 8
+export const worthFilter = 8
 
 /** A table of any length. It shows some rows, and a filter finds the others. */
 export function Table<Row>(props: {

@@ -2,10 +2,10 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { ListedEvent } from '../../../operations/events.ts'
 import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../names.ts'
-import { Action } from '../parts/action.tsx'
-import { QueueState } from '../parts/queue-state.tsx'
+import { CommandButton } from '../parts/command.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { State } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { EventTable } from '../trace/event-table.tsx'
 import { useRecent } from '../trace/recent.ts'
@@ -201,7 +201,7 @@ function Subscribers({ id }: { id: string }) {
 
 /** The retained messages, which new subscribers get. */
 function Retained({ id }: { id: string }) {
-  const { value, problem, refresh } = useCommandAnswer('retained.list', { filter: `radio/${id}/#` }, everyMs)
+  const { value, problem } = useCommandAnswer('retained.list', { filter: `radio/${id}/#` }, everyMs)
   return (
     <section class="panel">
       <h2>On air</h2>
@@ -231,20 +231,7 @@ function Retained({ id }: { id: string }) {
           {
             title: 'Actions',
             isUntitled: true,
-            cell: ({ topic }) => (
-              <Action
-                name="retained.clear"
-                args={{ topic }}
-                label="Clear"
-                about={topic}
-                loss={
-                  <p>
-                    What is retained on {topic} is lost: new subscribers get nothing until the next event.
-                  </p>
-                }
-                done={refresh}
-              />
-            ),
+            cell: (row) => <CommandButton name="retained.clear" row={row} />,
           },
         ]}
       />
@@ -264,7 +251,7 @@ function Subscriptions({ id }: { id: string }) {
         keyOf={({ name }) => name}
         empty="None."
         columns={[
-          { title: 'State', cell: (one) => <QueueState {...one} /> },
+          { title: 'State', cell: (one) => <State of={one.state} /> },
           {
             title: 'Target',
             cell: ({ name, url }) => <a href={`/console/webhooks/${encodeURIComponent(name)}`}>{url}</a>,

@@ -4,11 +4,12 @@ import type { ListedSubscription, ShownQueue } from '../../../operations/queues.
 import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
 import { institutionName } from '../names.ts'
-import { Action, type Outcome, Said } from '../parts/action.tsx'
+import { CommandButton } from '../parts/command.tsx'
+import { type Outcome, Said } from '../parts/dialog.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
-import { QueueState } from '../parts/queue-state.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { State } from '../parts/value.tsx'
 import { type CommandAnswer, useCommandAnswer } from '../poll.ts'
 import { amount, count, dateAndTime, ms } from '../words.ts'
 
@@ -20,42 +21,28 @@ export function WebhookPage({ name }: { name: string }) {
   const subscriptions = useCommandAnswer('subscriptions.list', {}, everyMs)
   const queue = queues.value.value?.find((one) => one.name === name)
   const subscription = subscriptions.value.value?.find((one) => one.name === name)
-  const changed = () => {
-    queues.refresh()
-    subscriptions.refresh()
-  }
   return (
     <>
       <p class="back">
         <a href="/console/webhooks">Webhooks</a>
       </p>
-      <Head title={queue?.target ?? name}>{queue && <QueueState {...queue} />}</Head>
+      <Head title={queue?.target ?? name}>{queue && <State of={queue.state} />}</Head>
       <Problem text={queues.problem.value ?? subscriptions.problem.value} />
       {queues.value.value && !queue && (
         <p class="nothing">There is no webhook or plugin target of this name.</p>
       )}
-      {queue && subscriptions.value.value && (
-        <Shown key={name} queue={queue} subscription={subscription} changed={changed} />
-      )}
+      {queue && subscriptions.value.value && <Shown key={name} queue={queue} subscription={subscription} />}
     </>
   )
 }
 
-function Shown(props: {
-  queue: ShownQueue
-  subscription: ListedSubscription | undefined
-  changed: () => void
-}) {
+function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | undefined }) {
   const { queue, subscription } = props
   const { name, pending, deadLetters } = queue
   const shown = useCommandAnswer('subscriptions.show', subscription ? { name } : null, everyMs)
   const letters = useCommandAnswer('queues.dead-letters', { name }, everyMs)
   const users = useCommandAnswer('users.list')
   const attempts = useCommandAnswer('queues.attempts', { name }, everyMs)
-  const changed = () => {
-    props.changed()
-    for (const asked of [shown, letters, attempts]) asked.refresh()
-  }
   /** The outcome outlives its button, which a new answer of the node may remove. */
   const outcome = useSignal<Outcome>(undefined)
   const { paused = null, disabled = null, since, createdBy } = shown.value.value ?? {}
@@ -94,11 +81,11 @@ function Shown(props: {
           ]}
         />
         <Problem text={shown.problem.value} />
-        <Buttons {...{ queue, subscription, isPaused: paused !== null, outcome, changed }} />
+        <Buttons {...{ queue, subscription, isPaused: paused !== null, outcome }} />
         <Said answer={outcome.value} />
       </section>
-      {subscription && <ReplaySince name={name} changed={changed} />}
-      <DeadLetters name={name} letters={letters} outcome={outcome} changed={changed} />
+      {subscription && <ReplaySince name={name} />}
+      <DeadLetters name={name} letters={letters} outcome={outcome} />
       <section class="panel">
         <h2>Last deliveries</h2>
         <Problem text={attempts.problem.value} />
@@ -129,19 +116,24 @@ function Buttons(props: {
   subscription: ListedSubscription | undefined
   isPaused: boolean
   outcome: Signal<Outcome>
-  changed: () => void
 }) {
-  const { queue, subscription, isPaused, outcome, changed } = props
-  const { name, pending, deadLetters } = queue
-  const shared = { args: { name }, outcome, done: changed }
+  const { queue, subscription, isPaused, outcome } = props
+  const { name, target, deadLetters } = queue
+  const shared = { args: { name }, outcome }
   return (
     <div class="buttons">
       {deadLetters > 0 && (
-        <Action name="queues.replay" {...shared} label="Replay all dead letters" said={onceMore} isStrong />
+        <CommandButton
+          name="queues.replay"
+          {...shared}
+          label="Replay all dead letters"
+          said={onceMore}
+          isStrong
+        />
       )}
       {subscription && (
         <>
-          <Action
+          <CommandButton
             name="subscriptions.test"
             {...shared}
             label="Send a test message"
@@ -152,26 +144,19 @@ function Buttons(props: {
             }
           />
           {isPaused ? (
-            <Action name="subscriptions.resume" {...shared} label="Resume" said={() => 'Resumed.'} />
+            <CommandButton name="subscriptions.resume" {...shared} label="Resume" said={() => 'Resumed.'} />
           ) : (
-            <Action
+            <CommandButton
               name="subscriptions.pause"
               {...shared}
               label="Pause"
               said={() => 'Paused: its events are collected.'}
             />
           )}
-          <Action
+          <CommandButton
             name="subscriptions.remove"
-            args={{ name }}
-            label="Remove"
-            about={queue.target ?? name}
-            loss={
-              <p>
-                The subscription of {subscription.institutionId} is lost, with {amount(pending, 'message')}{' '}
-                that wait and {amount(deadLetters, 'dead letter')}. Its webhook gets nothing more.
-              </p>
-            }
+            row={{ ...subscription, ...queue }}
+            about={target ?? name}
             done={() => go('/console/webhooks')}
           />
         </>
@@ -184,7 +169,7 @@ function onceMore({ replayed }: { replayed: number }): string {
   return `Sending ${amount(replayed, 'message')} once more.`
 }
 
-function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
+function ReplaySince({ name }: { name: string }) {
   const since: Typed = useSignal({})
   const said = useSignal('')
   return (
@@ -198,7 +183,6 @@ function ReplaySince({ name, changed }: { name: string; changed: () => void }) {
         args={({ since: time = '' }) => ({ name, since: instantOf(time) })}
         done={(result) => {
           said.value = onceMore(result)
-          changed()
         }}
       >
         <Moment typed={since} name="since" label="Since" hint="Your local time" isRequired />
@@ -212,9 +196,8 @@ function DeadLetters(props: {
   name: string
   letters: CommandAnswer<Result<'queues.dead-letters'>>
   outcome: Signal<Outcome>
-  changed: () => void
 }) {
-  const { name, letters, outcome, changed } = props
+  const { name, letters, outcome } = props
   const rows = letters.value.value
   if (rows?.length === 0) return null
   return (
@@ -239,14 +222,13 @@ function DeadLetters(props: {
             title: 'Actions',
             isUntitled: true,
             cell: ({ messageId }) => (
-              <Action
+              <CommandButton
                 name="queues.replay"
                 args={{ name, messageId }}
                 label="Replay"
                 about={messageId}
                 said={onceMore}
                 outcome={outcome}
-                done={changed}
               />
             ),
           },

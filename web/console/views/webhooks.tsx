@@ -1,10 +1,11 @@
 import { useSignal } from '@preact/signals'
 import type { ListedSubscription, ShownQueue } from '../../../operations/queues.ts'
+import { needsAttention } from '../attention.ts'
 import { livestreamName } from '../names.ts'
-import { needsAttention, QueueState } from '../parts/queue-state.tsx'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'
 import { SomeOrAll } from '../parts/switch.tsx'
 import { Table } from '../parts/table.tsx'
+import { State } from '../parts/value.tsx'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
@@ -50,7 +51,7 @@ export function Webhooks() {
             )
           }
           columns={[
-            { title: 'State', cell: (target) => <QueueState {...target} /> },
+            { title: 'State', cell: ({ state }) => <State of={state} /> },
             {
               title: 'Target',
               cell: ({ name, target, subscription }) => (

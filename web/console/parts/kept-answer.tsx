@@ -1,0 +1,52 @@
+import type { Signal } from '@preact/signals'
+import type { OperationName } from '../../../operations/operations.ts'
+import { isRecord } from '../../page/record.ts'
+import { type Command, commands } from '../commands.ts'
+import { Answer } from './answer.tsx'
+import { keptForUser, Problem, Secret, ShownOnce } from './shown.tsx'
+import { sentences, valueAt } from './template.ts'
+
+/** The last answer to each command whose answer is shown until somebody presses Done. */
+const kept = new Map<OperationName, Signal<unknown>>(
+  commands.flatMap(({ name, console }) => (console?.answer ? [[name, keptForUser<unknown>()]] : [])),
+)
+
+/** Shows the answer until somebody presses Done, if the command has an answer that people read. */
+export function keepAnswer({ name }: Command, result: unknown): void {
+  const signal = kept.get(name)
+  if (signal) signal.value = result
+}
+
+/** The last answer to a command. */
+export function KeptAnswer({ command }: { command: Command }) {
+  const signal = kept.get(command.name)
+  const result = signal?.value
+  const { answer } = command.console ?? {}
+  if (!signal || !answer || !isRecord(result)) return null
+  const { title, secrets = {}, text, columns } = answer
+  return (
+    <ShownOnce
+      key={JSON.stringify(result)}
+      name={title}
+      title={title}
+      done={() => {
+        signal.value = undefined
+      }}
+    >
+      {sentences(text, result).map((one) => (
+        <p key={one}>{one}</p>
+      ))}
+      {Object.entries(secrets).map(([field, label]) => (
+        <Secret key={field} label={label} value={String(valueAt(result, field))} />
+      ))}
+      <Problem text={typeof result.problem === 'string' ? result.problem : undefined} />
+      <Answer
+        of={result}
+        schema={command.result}
+        title={title}
+        parts={columns ?? (text || answer.secrets ? [] : undefined)}
+      />
+      {typeof result.warning === 'string' && <p class="notice">{result.warning}</p>}
+    </ShownOnce>
+  )
+}

@@ -1,0 +1,60 @@
+import { type Command, commands } from './commands.ts'
+
+const byName = new Map<string, Command>(commands.map((command) => [command.name, command]))
+
+/** The command of this name, if there is one. */
+export function commandNamed(name: string): Command | undefined {
+  return byName.get(name)
+}
+
+/** Whether a command removes something for good. */
+export function loses({ effect }: Command): boolean {
+  return effect === 'loss'
+}
+
+/** The commands of a view, in the order of the table. */
+export function commandsIn(view: string): readonly Command[] {
+  return commands.filter(({ console }) => console?.view === view)
+}
+
+/** The buttons at each row of a list. Those that remove something are the last. */
+export function rowButtonsOf(list: string): readonly Command[] {
+  return commands
+    .filter((one) => one.console?.of === list && one.console.by !== undefined && !isPage(one))
+    .toSorted((a, b) => Number(loses(a)) - Number(loses(b)))
+}
+
+/** The buttons below a list or an answer. */
+export function buttonsBelow(list: string): readonly Command[] {
+  return commands.filter(({ console }) => console?.of === list && console.by === undefined)
+}
+
+/** The command that shows one row of the list, on a page of its own. */
+export function pageIn(view: string): Command | undefined {
+  return commandsIn(view).find(isPage)
+}
+
+/** The view in which each value of a field has a page: a `clientId` has one in `clients`. */
+export function pagesOf(field: string): string | undefined {
+  return commands.find((command) => isPage(command) && command.console?.by === field)?.console?.view
+}
+
+/** What a view shows at once: lists, and answers to commands that need no argument. Long ones are the last. */
+export function sectionsOf(view: string): readonly Command[] {
+  return commandsIn(view)
+    .filter(({ effect, console }) => effect === 'none' && console?.of === undefined)
+    .toSorted((a, b) => Number(hasUnknownFields(a)) - Number(hasUnknownFields(b)))
+}
+
+/** The buttons in the head of a view. */
+export function headOf(view: string): readonly Command[] {
+  return commandsIn(view).filter(({ effect, console }) => effect !== 'none' && console?.of === undefined)
+}
+
+function isPage({ effect, console }: Command): boolean {
+  return effect === 'none' && console?.by !== undefined
+}
+
+function hasUnknownFields({ result }: Command): boolean {
+  return result.patternProperties !== undefined
+}

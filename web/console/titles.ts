@@ -1,0 +1,26 @@
+import { commands } from './commands.ts'
+import { capital } from './words.ts'
+
+const named: readonly (readonly [group: string, views: Readonly<Record<string, string>>])[] = [
+  ['Watch', { '': 'Overview', trace: 'Trace', livestreams: 'Livestreams', webhooks: 'Webhooks' }],
+  ['Access', { credentials: 'Credentials', users: 'Users', clients: 'Clients' }],
+  [
+    'Hub',
+    { feed: 'Feed', lifecycle: 'HTTPS API', audit: 'Audit log', node: 'Node', commands: 'All commands' },
+  ],
+]
+const known = named.flatMap(([, views]) => Object.keys(views))
+const views = new Set(commands.flatMap(({ console }) => console?.view ?? []))
+const others = [...views]
+  .filter((view) => !known.includes(view))
+  .map((view) => [view, capital(view)] as const)
+
+/** The views below `/console`, grouped by purpose, with their titles. A view that only commands name is in `More`. */
+export const groups = others.length > 0 ? [...named, ['More', Object.fromEntries(others)] as const] : named
+
+const titles = new Map(groups.flatMap(([, views]) => Object.entries(views)))
+
+/** The title of a view. Undefined: there is no such view. */
+export function titleOf(view: string): string | undefined {
+  return titles.get(view)
+}

@@ -1,0 +1,88 @@
+import { useSignal } from '@preact/signals'
+import { type Command, commands } from '../commands.ts'
+import { Answer } from '../parts/answer.tsx'
+import { argumentsOf, fieldsOf, textsAtFirst, whatIsMissing } from '../parts/arguments.ts'
+import { CommandButton } from '../parts/command.tsx'
+import { ArgumentFields } from '../parts/fields.tsx'
+import { CommandForm, type Typed } from '../parts/form.tsx'
+import { Head } from '../parts/shown.tsx'
+import { Table } from '../parts/table.tsx'
+import { loses } from '../placed.ts'
+import { capital } from '../words.ts'
+
+const effects = {
+  none: 'only reads',
+  change: 'changes something',
+  loss: 'removes something for good',
+} as const
+
+/** All commands of `hubctl`, each with a page where it can be given. */
+export function AllCommands() {
+  return (
+    <>
+      <Head title="All commands" />
+      <section class="panel">
+        <Table
+          caption="All commands"
+          rows={commands}
+          keyOf={({ name }) => name}
+          textOf={({ name, summary }) => `${name} ${summary}`}
+          empty="None."
+          columns={[
+            {
+              title: 'Command',
+              cell: ({ name }) => (
+                <a href={`/console/commands/${name}`} class="id kind">
+                  {name}
+                </a>
+              ),
+            },
+            { title: 'What it does', cell: ({ summary }) => summary },
+            { title: 'Effect', cell: ({ effect }) => effects[effect] },
+          ]}
+        />
+      </section>
+    </>
+  )
+}
+
+/** A form for any command, and its answer. */
+export function CommandPage({ command }: { command: Command }) {
+  const { name, summary, effect, result } = command
+  const typed: Typed = useSignal(textsAtFirst(command, {}))
+  const answer = useSignal<unknown>(undefined)
+  const fields = fieldsOf(command, {}, typed.value)
+  const done = (result: unknown) => {
+    answer.value = result
+  }
+  return (
+    <>
+      <p class="back">
+        <a href="/console/commands">All commands</a>
+      </p>
+      <Head title={name} />
+      <p>{capital(summary)}.</p>
+      {loses(command) ? (
+        <CommandButton name={name} isWhole done={done} />
+      ) : (
+        <CommandForm
+          name={name}
+          title="Arguments"
+          label={effect === 'none' ? 'Ask' : 'Do it'}
+          typed={typed}
+          args={(texts) => argumentsOf(fields, texts)}
+          wrong={(texts) => whatIsMissing(command, fields, texts)}
+          done={done}
+        >
+          <ArgumentFields command={command} fields={fields} typed={typed} />
+        </CommandForm>
+      )}
+      {answer.value !== undefined && (
+        <section class="panel" role="status" aria-label="Answer">
+          <h2>Answer</h2>
+          <Answer of={answer.value} schema={result} title="Answer" />
+        </section>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,133 @@
+import { go } from '../../page/location.ts'
+import { isRecord } from '../../page/record.ts'
+import type { Command } from '../commands.ts'
+import { Answer } from '../parts/answer.tsx'
+import { CommandButton } from '../parts/command.tsx'
+import { KeptAnswer } from '../parts/kept-answer.tsx'
+import { CommandList } from '../parts/list.tsx'
+import { Head, Problem } from '../parts/shown.tsx'
+import { valueAt } from '../parts/template.ts'
+import { buttonsBelow, commandsIn, headOf, rowButtonsOf, sectionsOf } from '../placed.ts'
+import { useCommandAnswer } from '../poll.ts'
+
+/** A view that is made from the rows of its commands: lists, answers, and buttons. */
+export function GeneratedView({ view, title }: { view: string; title: string }) {
+  return (
+    <>
+      <Head title={title}>
+        {headOf(view).map(({ name }) => (
+          <CommandButton key={name} name={name} isStrong />
+        ))}
+      </Head>
+      {commandsIn(view).map((command) => (
+        <KeptAnswer key={command.name} command={command} />
+      ))}
+      {sectionsOf(view).map((command) => (
+        <Section key={command.name} command={command} view={title} />
+      ))}
+    </>
+  )
+}
+
+function Section({ command, view }: { command: Command; view: string }) {
+  const { name, result, console } = command
+  const { title = name, panels } = console ?? {}
+  if (panels) return <Panels command={command} headings={panels} />
+  return (
+    <section class="panel">
+      {title !== view && <h2>{title}</h2>}
+      {result.type === 'array' ? (
+        <>
+          <CommandList command={command} />
+          <Buttons of={buttonsBelow(name)} row={{}} />
+        </>
+      ) : (
+        <Whole command={command} />
+      )}
+    </section>
+  )
+}
+
+/** An answer that is no list. */
+function Whole({ command }: { command: Command }) {
+  const { name, result, console } = command
+  const { value, problem } = useCommandAnswer(name, console?.ask ?? {}, everyMsOf(command))
+  return (
+    <>
+      <Problem text={problem.value} />
+      {value.value === undefined ? (
+        <p class="loading">Loading…</p>
+      ) : (
+        <Answer of={value.value} schema={result} title={console?.title ?? name} parts={console?.columns} />
+      )}
+      {isRecord(value.value) && <Buttons of={buttonsBelow(name)} row={value.value} />}
+    </>
+  )
+}
+
+/** A panel for each item of a list. `headings`: what the value of the first column is called. */
+function Panels({ command, headings }: { command: Command; headings: Readonly<Record<string, string>> }) {
+  const { name, result, console } = command
+  const { value, problem } = useCommandAnswer(name, {}, everyMsOf(command))
+  const [first = '', ...parts] = console?.columns ?? []
+  const items: unknown = value.value
+  return (
+    <>
+      <Problem text={problem.value} />
+      {Array.isArray(items) &&
+        items.filter(isRecord).map((item) => {
+          const key = String(valueAt(item, String(first)))
+          return (
+            <section key={key} class="panel">
+              <h2>{headings[key] ?? key}</h2>
+              <Answer of={item} schema={result.items ?? {}} title={key} parts={parts} />
+              <Buttons of={rowButtonsOf(name)} row={item} />
+            </section>
+          )
+        })}
+    </>
+  )
+}
+
+/** One row of a list, on a page of its own, with the buttons that the row has in its list. */
+export function GeneratedPage(props: { command: Command; title: string; of: string }) {
+  const { command, title, of } = props
+  const { name, result, console } = command
+  const { view = '', by = '', of: list = '' } = console ?? {}
+  const { value, problem } = useCommandAnswer(name, { [by]: of }, everyMsOf(command))
+  return (
+    <>
+      <p class="back">
+        <a href={`/console/${view}`}>{title}</a>
+      </p>
+      <Head title={of} />
+      <Problem text={problem.value} />
+      {isRecord(value.value) && (
+        <section class="panel">
+          <Answer of={value.value} schema={result} title={of} parts={console?.columns} />
+          <Buttons of={rowButtonsOf(list)} row={value.value} done={() => go(`/console/${view}`)} />
+        </section>
+      )}
+    </>
+  )
+}
+
+function Buttons(props: {
+  of: readonly Command[]
+  row: Readonly<Record<string, unknown>>
+  done?: () => void
+}) {
+  const { of: buttons, row, done } = props
+  if (buttons.length === 0) return null
+  return (
+    <div class="buttons">
+      {buttons.map(({ name }) => (
+        <CommandButton key={name} name={name} row={row} {...(done && { done })} />
+      ))}
+    </div>
+  )
+}
+
+function everyMsOf({ console }: Command): number {
+  return (console?.everySeconds ?? 5) * 1000
+}
