@@ -14,6 +14,7 @@ import { createCalls } from '../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
 import type { Change, Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
+import { defaultLimits } from './default-limits.ts'
 
 export type PlainBroker = Awaited<ReturnType<typeof startPlainBroker>>
 
@@ -65,21 +66,15 @@ export async function startPlainBroker(
   }
   const nodes = options.node?.nodes ?? createOnlyNode('test')
   const limits = {
+    ...defaultLimits,
     maxPacket: 1024 * 1024,
-    maxConnectPacket: 64 * 1024,
     maxClientId: 65_535,
     maxSubscriptions: 10_000,
-    maxTopicLevels: 100,
-    incomingWindow: 1000,
     outgoingBuffer: 16 * 1024 * 1024,
-    connectTimeoutMs: 10_000,
     loginFailures: 0,
     publishRate: 0,
     queueLimit: 10_000,
-    history: 100,
-    historyBytes: 256 * 1024 * 1024,
     sessionExpiryMs: 3_600_000,
-    maxSessionsPerCredential: 20_000,
     ...options.limits,
   }
   const access = { ...openAccess, ...options.access }

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { IndexEntry } from '../../journal/entry.ts'
 import { maxAgeMs, moveWindow, streamBytesOf, unkept } from '../../journal/keeping.ts'
+import { defaultLimits } from '../default-limits.ts'
 
 const now = Date.parse('2026-01-31T12:00:00Z')
 const base = { at: now, bytes: 100, qos: 1 as const }
@@ -21,7 +22,7 @@ function entry(kind: Kind, position: number, fields: Partial<IndexEntry> = {}): 
   return { ...kinds[kind], ...fields }
 }
 
-const limits = { history: 2, historyBytes: 1_000, queueLimit: 3, windowBytes: 1_000 }
+const limits = { ...defaultLimits, history: 2, historyBytes: 1_000, queueLimit: 3, windowBytes: 1_000 }
 const window = 1_000_000
 const old = { at: now - maxAgeMs }
 const over = { expires: now }

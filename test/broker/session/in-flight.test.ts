@@ -6,6 +6,7 @@ import t from 'tap'
 import { MqttConnection } from '../../../broker/connection/connection.ts'
 import { type Flight, InFlight } from '../../../broker/session/in-flight.ts'
 import { createHalfReceived } from '../../../listener/half-received.ts'
+import { defaultLimits } from '../../default-limits.ts'
 
 const fallsTo = (inFlight: InFlight, count: number) =>
   inFlight.fallsTo(count, 60_000, () => {
@@ -126,10 +127,7 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
 
 t.test('nobody waits on for a client that has gone, or behind a later one', async (t) => {
   const socket = new Duplex({ read() {}, write: (_chunk, _encoding, done) => done() })
-  const limits = {
-    ...{ maxPacket: 1024, maxConnectPacket: 1024, maxClientId: 64 },
-    ...{ outgoingBuffer: 1024, maxSubscriptions: 10 },
-  }
+  const limits = { ...defaultLimits, maxPacket: 1024, maxConnectPacket: 1024, outgoingBuffer: 1024 }
   const unexpected = () => {
     t.fail('nothing else happens')
   }
