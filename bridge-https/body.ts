@@ -11,7 +11,7 @@ import { emailPattern } from './users/user.ts'
  * The schemas of a route's bodies. A body is checked by the first schema that has at least one field of the body. If no
  * schema has one, the first schema in the list checks it.
  */
-export type BodySchemas = readonly [TSchema, ...TSchema[]]
+export type BodySchemas = readonly TSchema[]
 
 /** Returns a function that checks bodies. The API description shows the same schemas. */
 export function compileBody(

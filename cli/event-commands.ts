@@ -1,4 +1,6 @@
 import { checkInstitution } from '../acl/permissions.ts'
+import { eventKinds } from '../event/kind.ts'
+import { shortName } from '../event/kinds/class.ts'
 import { type ListedEvent, listedEvent, type ShownEvent, type Stages } from '../operations/events.ts'
 import type { ShownAttempt } from '../operations/queues.ts'
 import { type Command, filtersOf, type Input, usage } from './command.ts'
@@ -126,7 +128,7 @@ const newestColumns = [
 const tailColumns = [
   ['at', 29],
   ['result', 18],
-  ['kind', 14],
+  ['kind', Math.max(14, ...eventKinds.map(({ name }) => shortName(name).length))],
   ['playlistItemId', 12],
   ['what', 40],
   ['why', 0],
@@ -251,7 +253,7 @@ function firstOf(services: readonly string[]): string {
 }
 
 function kindOf(event: string | null): string | null {
-  return event === null ? null : event.replace(/^.*\.radio\./, '')
+  return event === null ? null : shortName(event)
 }
 
 /** `held`: why the queue stands still. `behind`: the event that the delivery waits for. */

@@ -1,37 +1,51 @@
-/** The table of event kinds (design.md §7): everything that depends on the name of an event. */
-const table = [
-  { name: 'de.org.hub.v1.radio.track.playing', class: 'track', suffix: 'track/playing', timeField: 'start' },
-  { name: 'de.org.hub.v1.radio.track.next', class: 'track', suffix: 'track/next', timeField: 'start' },
-  { name: 'de.org.hub.v1.radio.control', class: 'control', suffix: 'control', timeField: 'time' },
-  { name: 'de.org.hub.v1.radio.data', class: 'data', suffix: 'data', timeField: 'start' },
-] as const
+import type { Static, TObject } from 'typebox'
+import type { ClassRow, KindRow } from './kinds/class.ts'
+import { control } from './kinds/control.ts'
+import { data } from './kinds/data.ts'
+import { track } from './kinds/track.ts'
+
+/** All classes of events (design.md §7). Everything that depends on the name of an event follows from their rows. */
+const rows = [track, control, data] as const
 
 /** Class of an event. Inbox topics and credentials can be limited to classes. */
-export type EventClass = (typeof table)[number]['class']
+export type EventClass = (typeof rows)[number]['name']
 
-/** Full name of an event, as its `event` field carries it. */
-type EventName = (typeof table)[number]['name']
+/** An event of any kind. */
+export type HubEvent = EventOf<(typeof rows)[number]['schema']>
 
-/** A kind of event: the properties that its name determines. */
-export interface EventKind {
-  readonly name: EventName
+type EventOf<Schema> = Schema extends TObject ? Static<Schema> : never
+
+/** A kind of event, with all that its class determines. */
+export interface EventKind extends KindRow, Omit<ClassRow, 'name' | 'kinds'> {
   readonly class: EventClass
-  /** Last levels of the topic `radio/{livestreamId}/{suffix}`. */
-  readonly suffix: (typeof table)[number]['suffix']
-  /** Field with the event time. Among events of this kind, the latest time wins (service.md §6.3). */
-  readonly timeField: 'start' | 'time'
 }
 
 /** All event kinds. */
-export const eventKinds: readonly EventKind[] = table
+export const eventKinds: readonly EventKind[] = rows.flatMap(({ kinds, ...row }) =>
+  kinds.map((kind) => ({ ...row, ...kind, class: row.name })),
+)
 
 /** All event classes. */
-export const eventClasses: readonly EventClass[] = ['track', 'control', 'data']
+export const eventClasses: readonly EventClass[] = rows.map(({ name }) => name)
+
+/** All schemas, referenced ones first, for validators and API descriptions that resolve the `$ref`s. */
+export const eventSchemas: readonly TObject[] = [
+  ...new Set([
+    ...rows.flatMap(({ parts }): readonly TObject[] => parts),
+    ...rows.map(({ schema }) => schema),
+  ]),
+]
 
 /** The kinds by name. A plain object would also have inherited keys such as `constructor`. */
-export const kindByName: ReadonlyMap<string, EventKind> = new Map(table.map((kind) => [kind.name, kind]))
+export const kindByName: ReadonlyMap<string, EventKind> = new Map(eventKinds.map((kind) => [kind.name, kind]))
 
 /** Whether `text` is the name of an event class. */
 export function isEventClass(text: string): text is EventClass {
   return eventClasses.some((cls) => cls === text)
+}
+
+/** Which of the values that a topic retains side by side an event is: the `name` of a control state, else ''. */
+export function slotOf(event: HubEvent, { slotField }: EventKind): string {
+  const fields: Readonly<Record<string, unknown>> = event
+  return slotField === undefined ? '' : String(fields[slotField])
 }

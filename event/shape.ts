@@ -12,17 +12,15 @@ import {
 } from './error.ts'
 import { isInstitutionUrn, isLivestreamUrn, isPublisherUrn, parseInstant } from './format.ts'
 import { isRecord } from './json.ts'
-import { type EventClass, type EventKind, eventKinds, kindByName } from './kind.ts'
 import {
-  ControlEvent,
-  DataEvent,
+  type EventClass,
+  type EventKind,
+  eventKinds,
   eventSchemas,
   type HubEvent,
-  maxLivestreams,
-  maxServices,
-  type Service,
-  TrackEvent,
-} from './schema.ts'
+  kindByName,
+} from './kind.ts'
+import { maxLivestreams, maxServices, type Service } from './schema.ts'
 import { isOwnError, schemaError } from './schema-error.ts'
 
 /** An event of valid shape, with its kind and its times. */
@@ -31,7 +29,7 @@ interface Shaped {
   kind: EventKind
   /** Event time from the field `kind.timeField`: milliseconds since the epoch, perhaps with a fraction. */
   time: number
-  /** End of a control state, milliseconds since the epoch. */
+  /** When the event ends (`kind.endField`), milliseconds since the epoch. */
   expires?: number
 }
 
@@ -72,8 +70,8 @@ export function checkShape(value: unknown, options: ShapeOptions): Shaped | { er
   if (!fits) reportSchemaErrors(validator.thorough(), named, errorList())
   if (options.protocol === 'mqtt') checkIdentifiers(value.services, errorList)
   const time = instantOf(value[kind.timeField])
-  const expires = kind.class === 'control' ? instantOf(value.validUntil) : undefined
-  const expired = checkExpiry(value, { time, expires, now: options.now })
+  const expires = kind.endField === undefined ? undefined : instantOf(value[kind.endField])
+  const expired = checkExpiry(value, kind, { time, expires, now: options.now })
   if (expired !== undefined) errorList().add(() => expired)
 
   // There is a list only if it has an error.
@@ -147,16 +145,17 @@ function checkNumberOfServices(services: unknown, errorList: () => ErrorList): v
   if (names.size > maxLivestreams) errorList().add(() => tooManyLivestreams(names.size))
 }
 
-/** A control state must end in the future, and after its beginning. */
+/** An event with an end must end in the future, and after its beginning. */
 function checkExpiry(
   event: Record<string, unknown>,
+  { timeField, endField }: EventKind,
   { time, expires, now }: { time: number | undefined; expires: number | undefined; now: number },
 ): ErrorItem | undefined {
-  if (expires === undefined) return undefined
-  const refuse = (why: string) => errorItem('event.expired', '.validUntil', quote(event.validUntil) + why)
+  if (endField === undefined || expires === undefined) return undefined
+  const refuse = (why: string) => errorItem('event.expired', pathOf(endField), quote(event[endField]) + why)
   if (expires <= now) return refuse(` has passed, expected later than ${new Date(now).toISOString()}`)
-  if (time !== undefined && expires <= time) return refuse(`, expected later than time, ${quote(event.time)}`)
-  return undefined
+  if (time === undefined || expires > time) return undefined
+  return refuse(`, expected later than ${timeField}, ${quote(event[timeField])}`)
 }
 
 /** Drops `services[].topic`: a forged topic must reach no client (service.md §2.3). */
@@ -273,11 +272,9 @@ interface Thorough {
   lists: ReadonlyMap<string, Checks>
 }
 
-const validators: Record<EventClass, Validator> = {
-  track: compileEvent(TrackEvent),
-  control: compileEvent(ControlEvent),
-  data: compileEvent(DataEvent),
-}
+const validators = Object.fromEntries(
+  eventKinds.map(({ class: cls, schema }) => [cls, compileEvent(schema)]),
+) as Record<EventClass, Validator>
 
 function compileEvent(schema: TObject): Validator {
   let thorough: Thorough | undefined

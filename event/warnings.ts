@@ -1,8 +1,8 @@
 import { hasGtinCheckDigit, hasIsniCheckDigit } from './check-digit.ts'
 import { createErrorList, type ErrorItem, type ErrorList, itemOf, pathOf, quote } from './error.ts'
 import { isRecord } from './json.ts'
-import type { EventKind } from './kind.ts'
-import type { HubEvent, TrackEvent } from './schema.ts'
+import type { EventKind, HubEvent } from './kind.ts'
+import type { TrackEvent } from './kinds/track.ts'
 import { isWronglyDecoded } from './wrong-encoding.ts'
 
 /** What a publisher should know of an event that is published all the same (open.md §3). */
@@ -67,7 +67,7 @@ export const warningTable = {
     example: { start: '2026-01-31T11:58:00+01:00' },
     check({ kind, time, receivedAt }, warn) {
       const startBehindMs = Math.round(receivedAt - time)
-      if (kind.suffix !== 'track/playing' || Math.abs(startBehindMs) <= maxClockDifference) return
+      if (!kind.isNow || Math.abs(startBehindMs) <= maxClockDifference) return
       const detail = () =>
         `${Math.round(Math.abs(startBehindMs) / 1000)} s ${startBehindMs > 0 ? 'behind' : 'ahead of'} it`
       warn(['start'], detail, { startBehindMs })

@@ -25,6 +25,7 @@ const folders: Record<string, string[]> = {
   client: [],
   'client/build': ['event', 'bridge-https/description'],
   event: ['client'],
+  'event/kinds': ['event', 'client'],
   telemetry: [],
   config: ['event'],
   store: ['telemetry', 'config'],

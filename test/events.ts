@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { sampleFeedPath } from '../config/sample-feed.ts'
+import type { EventKind } from '../event/kind.ts'
 import { type Livestream, parseFeed } from '../validator/feed/feed.ts'
 
 /** The livestreams of the sample feed, by institution. */
@@ -66,6 +67,21 @@ export function data(livestream: Livestream, fields: Record<string, unknown> = {
     start: new Date().toISOString(),
     cycle: 30,
     text: 'Sie hören Morgenlicht',
+    services: [serviceOf(livestream)],
+    ...fields,
+  }
+}
+
+/** The example of a kind, for this livestream and this moment. */
+export function exampleOf(
+  { name, timeField, endField, example }: EventKind,
+  livestream: Livestream,
+  fields: Record<string, unknown> = {},
+): Record<string, unknown> {
+  const now = Date.now()
+  return {
+    ...{ event: name, ...example, [timeField]: new Date(now).toISOString() },
+    ...(endField !== undefined && { [endField]: new Date(now + 60_000).toISOString() }),
     services: [serviceOf(livestream)],
     ...fields,
   }

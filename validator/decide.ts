@@ -1,7 +1,7 @@
 import { type ErrorItem, errorItem, outcomeOf } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
-import type { EventClass, EventKind } from '../event/kind.ts'
-import { type HubEvent, maxLivestreams, type Service } from '../event/schema.ts'
+import type { EventClass, EventKind, HubEvent } from '../event/kind.ts'
+import { maxLivestreams, type Service } from '../event/schema.ts'
 import { checkShape, tooManyLivestreams } from '../event/shape.ts'
 import type { Change } from '../store/store.ts'
 import { type Dialects, type Read, readDialect } from './dialect.ts'
@@ -37,7 +37,7 @@ export type Decision =
       kind: EventKind
       /** Event time, milliseconds since the epoch. */
       time: number
-      /** End of a control state, milliseconds since the epoch. */
+      /** When the event ends (`kind.endField`), milliseconds since the epoch. */
       expires?: number
       /** The livestream of each service, in the order of `event.services`. */
       livestreams: Livestream[]

@@ -10,7 +10,7 @@ import {
 } from '../event/error.ts'
 import { isLivestreamUrn, parseInstant, serviceTypes } from '../event/format.ts'
 import { isRecord } from '../event/json.ts'
-import { type EventClass, eventClasses, kindByName } from '../event/kind.ts'
+import { type EventKind, eventKinds, kindByName } from '../event/kind.ts'
 import { maxServices } from '../event/schema.ts'
 import type { Feed } from './feed/feed.ts'
 
@@ -50,8 +50,8 @@ interface Difference {
   code: string
   /** How its warnings begin. */
   sentence: string
-  /** The classes of events that it is about. */
-  classes: readonly EventClass[]
+  /** Only the classes of events that name it in their row have it. Absent: all have it. */
+  isOfClass?: true
   /** The newer form, for people. */
   newer: string
   /** What becomes of it, for people. */
@@ -70,7 +70,6 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.type',
     sentence: 'The type of the service was replaced',
-    classes: eventClasses,
     newer: '`EventLivestream` as `type` of a service',
     becomes: '`Event`',
     apply: (draft) => mapItems(draft, 'services', replaceType),
@@ -78,7 +77,6 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.service',
     sentence: 'The service was completed from the livestream feed',
-    classes: eventClasses,
     newer: 'a service with `id`, and without `type` or `externalId`',
     becomes: 'what is missing comes from the feed',
     apply: (draft) => mapItems(draft, 'services', completeService),
@@ -86,7 +84,7 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.role',
     sentence: 'The role of the contributor was replaced',
-    classes: ['track'],
+    isOfClass: true,
     newer: '`leader` or `choir` as `role` of a contributor',
     becomes: '`choirleader`, `ensemble`',
     apply: (draft) => mapItems(draft, 'contributors', replaceRole),
@@ -94,7 +92,6 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.creator',
     sentence: 'The field is kept beside the event, and is not sent',
-    classes: eventClasses,
     newer: '`creator`',
     becomes: 'kept beside the event',
     apply(draft) {
@@ -109,20 +106,20 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.dropped',
     sentence: 'The field was dropped',
-    classes: eventClasses,
     newer: '`created`; of track events also a received `name`, `topic`, `blocked` and `services[].blocked`',
     becomes: 'dropped',
     apply(draft) {
-      for (const field of dropped[draft.class]) {
+      const { dropped, droppedOfServices } = draft.kind.newerForm
+      for (const field of dropped) {
         if (Object.hasOwn(draft.event, field)) drop(draft, field, 'dialect.dropped')
       }
-      if (draft.class === 'track') mapItems(draft, 'services', dropBlocked)
+      if (droppedOfServices.length > 0) mapItems(draft, 'services', dropOfService)
     },
   },
   {
     code: 'dialect.time',
     sentence: 'The time was taken from start',
-    classes: ['control'],
+    isOfClass: true,
     newer: '`start` of a control event, and no `time`',
     becomes: '`time`',
     apply(draft) {
@@ -138,7 +135,7 @@ export const differences: readonly Difference[] = [
   {
     code: 'dialect.validUntil',
     sentence: 'The end was completed: 12 hours after time',
-    classes: ['control'],
+    isOfClass: true,
     newer: 'a control event without `validUntil`',
     becomes: '`validUntil` is `time` plus 12 hours',
     apply(draft) {
@@ -155,9 +152,12 @@ export const differences: readonly Difference[] = [
   },
 ]
 
-const differencesOf = Object.fromEntries(
-  eventClasses.map((cls) => [cls, differences.filter(({ classes }) => classes.includes(cls))]),
-) as Record<EventClass, Difference[]>
+const differencesOf = new Map(
+  eventKinds.map((kind) => [
+    kind,
+    differences.filter(({ code, isOfClass }) => !isOfClass || kind.newerForm.differences.includes(code)),
+  ]),
+)
 const sentenceOf = new Map(differences.map(({ code, sentence }) => [code, sentence]))
 
 /**
@@ -169,7 +169,7 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
   const kind = typeof name === 'string' ? kindByName.get(name) : undefined
   if (!isRecord(sent) || kind === undefined) return { event: sent, ...nothingToSay }
   const draft: Draft = {
-    class: kind.class,
+    kind,
     around,
     sent,
     event: sent,
@@ -178,7 +178,7 @@ export function readDialect(sent: unknown, around: Surroundings): Read {
     warnings: undefined,
     errors: undefined,
   }
-  for (const difference of differencesOf[kind.class]) difference.apply(draft)
+  for (const difference of differencesOf.get(kind) ?? []) difference.apply(draft)
   const { event, creator, isCompletedFromFeed } = draft
   return {
     event,
@@ -193,7 +193,7 @@ const nothingToSay = { warnings: [], errors: [], creator: undefined, isCompleted
 
 /** An event that is being read. `event` is what came, until `changeable` copies it. */
 interface Draft {
-  readonly class: EventClass
+  readonly kind: EventKind
   readonly around: Surroundings
   readonly sent: Record<string, unknown>
   event: Record<string, unknown>
@@ -253,11 +253,6 @@ const roles: ReadonlyMap<unknown, string> = new Map([
   ['leader', 'choirleader'],
   ['choir', 'ensemble'],
 ])
-const dropped = {
-  track: ['created', 'name', 'topic', 'blocked'],
-  control: ['created'],
-  data: ['created'],
-} as const
 
 function replaceType(service: Item, index: number, draft: Draft): Item {
   const type = types.get(service.type)
@@ -274,14 +269,18 @@ function replaceRole(contributor: Item, index: number, draft: Draft): Item {
 }
 
 /**
- * Drops `blocked`: a rebroadcaster sends on what it received. The check of the shape drops `services[].topic` of either
- * form.
+ * Drops fields such as `blocked`: a rebroadcaster sends on what it received. The check of the shape drops
+ * `services[].topic` of either form.
  */
-function dropBlocked(service: Item, index: number, draft: Draft): Item {
-  if (!Object.hasOwn(service, 'blocked')) return service
-  const { blocked: _received, ...rest } = service
-  warn(draft, 'dialect.dropped', pathOf('services', index, 'blocked'))
-  return rest
+function dropOfService(service: Item, index: number, draft: Draft): Item {
+  let kept = service
+  for (const field of draft.kind.newerForm.droppedOfServices) {
+    if (!Object.hasOwn(service, field)) continue
+    const { [field]: _received, ...rest } = kept
+    kept = rest
+    warn(draft, 'dialect.dropped', pathOf('services', index, field))
+  }
+  return kept
 }
 
 /**

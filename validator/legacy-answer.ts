@@ -1,5 +1,6 @@
 import type { ErrorItem } from '../event/error.ts'
-import type { HubEvent, Service } from '../event/schema.ts'
+import type { HubEvent } from '../event/kind.ts'
+import type { Service } from '../event/schema.ts'
 import type { Arrival } from './decide.ts'
 import type { LegacyRequest } from './legacy-request.ts'
 import { describeOutcome, type Report } from './messages.ts'

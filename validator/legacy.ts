@@ -1,6 +1,6 @@
 import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
-import type { HubEvent } from '../event/schema.ts'
+import type { HubEvent } from '../event/kind.ts'
 import { type Warning, warningsOf } from '../event/warnings.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'

@@ -2,9 +2,9 @@ import { hash } from 'node:crypto'
 import { cut } from '../event/cut.ts'
 import type { ErrorItem } from '../event/error.ts'
 import { isRecord } from '../event/json.ts'
-import { type EventKind, kindByName } from '../event/kind.ts'
+import { type EventKind, type HubEvent, kindByName, slotOf } from '../event/kind.ts'
 import type { Excerpt, Message } from '../event/message.ts'
-import { type HubEvent, maxLivestreams, maxServices, type Service } from '../event/schema.ts'
+import { maxLivestreams, maxServices, type Service } from '../event/schema.ts'
 import { feedbackTopic, radioTopic } from '../event/topic.ts'
 import type { Arrival } from './decide.ts'
 
@@ -20,7 +20,7 @@ export function radioMessages(
     kind: EventKind
     /** Event time, milliseconds since the epoch. */
     time: number
-    /** End of a control state, milliseconds since the epoch. */
+    /** When the event ends, milliseconds since the epoch. */
     expires?: number
   },
   of: {
@@ -43,19 +43,11 @@ function rulesOf(
   { kind, time, expires }: Parameters<typeof radioMessages>[2],
   now: number,
 ): Required<Pick<Message, 'retained' | 'queue'>> {
+  const { keep, cycleField } = kind
+  const fields: Readonly<Record<string, unknown>> = event
   const until = expires === undefined ? {} : { expires }
-  switch (kind.class) {
-    case 'track':
-      return { retained: { slot: '', time }, queue: { keep: 'latest', time } }
-    case 'control': {
-      const slot = 'name' in event ? event.name : ''
-      return { retained: { slot, time, ...until }, queue: { keep: 'every', time, ...until } }
-    }
-    case 'data': {
-      const cycle = 'cycle' in event ? event.cycle : 0
-      return { retained: { slot: '', time }, queue: { keep: 'latest', time, expires: now + cycle * 1000 } }
-    }
-  }
+  const owed = cycleField === undefined ? until : { expires: now + Number(fields[cycleField]) * 1000 }
+  return { retained: { slot: slotOf(event, kind), time, ...until }, queue: { keep, time, ...owed } }
 }
 
 /** Maximum number of bytes that are kept of a refused event, from its beginning. */
@@ -115,7 +107,7 @@ export function describeOutcome(
     event: textOf(event.event),
     id: details.id ?? null,
     playlistItemId: textOf(event.playlistItemId),
-    name: kind?.class === 'control' ? textOf(event.name) : null,
+    name: kind?.slotField === undefined ? null : textOf(event[kind.slotField]),
     eventTime: textOf(event[kind?.timeField ?? 'start']),
     services,
     errors,

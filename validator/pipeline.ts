@@ -1,7 +1,7 @@
 import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
+import type { HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
-import type { HubEvent } from '../event/schema.ts'
 import { warningsOf } from '../event/warnings.ts'
 import type { Store } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'

@@ -1,6 +1,5 @@
-import type { EventKind } from '../event/kind.ts'
+import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
-import type { HubEvent } from '../event/schema.ts'
 import type { Change } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'

@@ -1,4 +1,5 @@
 import { isRecord, parseJson } from '../../event/json.ts'
+import { slotOf } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import { orderAt } from '../../journal/retained-values.ts'
@@ -16,7 +17,7 @@ const maxPlaces = 200_000
 
 /** Further conditions for the import of an event. */
 interface Wanted {
-  /** The event must be a control state: the import takes nothing else from the queues of sessions. */
+  /** The event must be a control state, as sessions get every one: the import takes nothing else from their queues. */
   isControl?: boolean
   /** This check must hold for at least one topic of the event. */
   topic?: (topic: string) => boolean
@@ -63,7 +64,7 @@ export function createEventImport(parts: {
         throw new LeftOut(error?.errorCode ?? 'unreadable', `${error?.path} ${error?.message}`)
       }
       const { kind, time } = decision
-      if (isControl && kind.class !== 'control') {
+      if (isControl && kind.keep !== 'every') {
         throw new LeftOut('not-control', `${kind.name}: only control states are taken from queues`)
       }
       const slots = slotsOf(decision)
@@ -127,7 +128,7 @@ interface RetainedSlot {
 
 /** The slots (places of retained values) of an event, one per livestream. Control states have one slot per name. */
 function slotsOf({ event, kind, livestreams }: Extract<Decision, { outcome: 'published' }>): RetainedSlot[] {
-  const slot = kind.class === 'control' && 'name' in event ? event.name : ''
+  const slot = slotOf(event, kind)
   return livestreams.map(({ id }) => ({ topic: radioTopic(id, kind), slot }))
 }
 

@@ -1,5 +1,4 @@
-import { eventClasses, eventKinds } from '../../event/kind.ts'
-import { eventSchemas } from '../../event/schema.ts'
+import { eventClasses, eventKinds, eventSchemas } from '../../event/kind.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../../event/topic.ts'
 import { websocketPath } from '../request.ts'
 import { Feedback } from './history-schemas.ts'
@@ -47,19 +46,14 @@ export function describeMqtt(about: { version: string; publicUrl: string; mqttPo
 const institution = { description: 'URN of an institution, `urn:org:institution:<id>`' }
 const livestream = { description: 'URN of a livestream, `urn:org:permanent-livestream:<id>`' }
 
-const schemaOf = { track: 'TrackEvent', control: 'ControlEvent', data: 'DataEvent' } as const
-
 /** The event kinds, each with the name of its AsyncAPI message, such as `trackPlaying`. */
 const kinds = eventKinds.map((kind) => ({
   ...kind,
-  message: kind.suffix.replace(/\/(.)/, (_, letter: string) => letter.toUpperCase()),
+  message: kind.suffix.replace(/\/(.)/g, (_, letter: string) => letter.toUpperCase()),
 }))
 
 const messages = Object.fromEntries([
-  ...kinds.map(({ name, message, class: cls }) => [
-    message,
-    { name, title: name, payload: { $ref: `#/components/schemas/${schemaOf[cls]}` } },
-  ]),
+  ...kinds.map(({ name, message, schema }) => [message, { name, title: name, payload: portable(schema) }]),
   ['feedback', { name: 'feedback', title: 'What became of an event', payload: portable(Feedback) }],
 ])
 

@@ -1,6 +1,6 @@
 import type { TSchema } from 'typebox'
 import { instantPattern } from '../../event/format.ts'
-import { eventSchemas } from '../../event/schema.ts'
+import { eventSchemas } from '../../event/kind.ts'
 import type { Track, TrackState } from '../lifecycle/track.ts'
 import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Route } from '../routes/route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'

@@ -1,5 +1,6 @@
 import type { Static } from 'typebox'
-import { Service, TrackEvent } from '../../event/schema.ts'
+import { TrackEvent } from '../../event/kinds/track.ts'
+import { Service } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { published } from './examples.ts'
 

@@ -1,4 +1,4 @@
-import { eventSchemas } from '../../event/schema.ts'
+import { eventSchemas } from '../../event/kind.ts'
 import { refuse } from '../answer.ts'
 import type { Route } from '../routes/route.ts'
 import { components } from './openapi.ts'

@@ -1,7 +1,6 @@
 import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isRecord } from '../../event/json.ts'
 import { eventKinds } from '../../event/kind.ts'
-import { TrackEvent } from '../../event/schema.ts'
 import { costOf, type createPublishRate } from '../../listener/pacing.ts'
 import type { LegacyResult } from '../../validator/legacy-answer.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
@@ -12,9 +11,8 @@ import type { LegacyNames } from '../legacy-names.ts'
 import type { Route } from './route.ts'
 
 /** Names of the events that can be published over HTTPS (service.md §6.1). */
-const eventNames: readonly string[] = eventKinds
-  .filter((kind) => kind.class === 'track')
-  .map(({ name }) => name)
+const taken = eventKinds.filter(({ doors }) => doors.includes('https'))
+const eventNames = taken.map(({ name }) => name)
 
 /** Seconds a publisher is asked to wait while there is no feed. */
 const feedRetrySeconds = 60
@@ -54,7 +52,7 @@ export function eventRoutes(parts: {
           enum: dryRuns,
         },
       },
-      body: [TrackEvent],
+      body: [...new Set(taken.map(({ schema }) => schema))],
       rawBody: true,
       answers: {
         201: { description: 'Judged; see `statuses`', schema: PublishAnswer },

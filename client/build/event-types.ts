@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { components } from '../../bridge-https/description/openapi.ts'
-import { eventSchemas } from '../../event/schema.ts'
+import { eventSchemas } from '../../event/kind.ts'
 
 /*
  * Makes client/events.ts, the types of events, from the schemas that the hub checks events with. The types are in the

@@ -1,6 +1,5 @@
 import { isRecord } from '../../event/json.ts'
-import type { EventKind } from '../../event/kind.ts'
-import type { HubEvent } from '../../event/schema.ts'
+import type { EventKind, HubEvent } from '../../event/kind.ts'
 
 /** A plugin target, as the operator configures it. Further fields belong to its driver. */
 export interface PluginTarget {
@@ -19,8 +18,8 @@ interface Enabled {
 }
 
 /**
- * The targets that get an event (service.md §4.2, design.md §10). The `plugins` of the event name targets. Music on the
- * playing topic also goes to targets with `autoEnable`. Each target is listed once. One entry with `isDeactivated`
+ * The targets that get an event (service.md §4.2, design.md §10). The `plugins` of the event name targets. Music that
+ * plays now also goes to targets with `autoEnable`. Each target is listed once. One entry with `isDeactivated`
  * excludes its target, whatever other entries say.
  */
 export function enabledTargets(
@@ -44,8 +43,8 @@ export function queueOf(type: string): string {
 }
 
 /** Whether targets with `autoEnable` get the event. They get only music that plays now. */
-function enablesItself(event: HubEvent, { suffix }: EventKind): boolean {
-  return suffix === 'track/playing' && 'type' in event && event.type === 'music'
+function enablesItself(event: HubEvent, { isNow = false }: EventKind): boolean {
+  return isNow && 'type' in event && event.type === 'music'
 }
 
 /** The schemas of control and data events do not check `plugins`. */

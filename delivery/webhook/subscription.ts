@@ -39,7 +39,7 @@ export type SubscriptionRequest = Pick<
 >
 
 /** Webhooks get track events only (design.md §7). */
-export const pushedKinds = eventKinds.filter((kind) => kind.class === 'track')
+export const pushedKinds = eventKinds.filter(({ isPushed }) => isPushed)
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20

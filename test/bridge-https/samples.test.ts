@@ -1,9 +1,10 @@
 import t from 'tap'
+import { eventKinds } from '../../event/kind.ts'
 import { loadSamples } from '../samples/load.ts'
 import { startTestHub } from '../start-hub.ts'
 import { addUser, openApi } from './api.ts'
 
-const names = ['de.org.hub.v1.radio.track.playing', 'de.org.hub.v1.radio.track.next']
+const names = eventKinds.filter(({ doors }) => doors.includes('https')).map(({ name }) => name)
 
 /** The path for the payload's event type. Unknown types get the path of `track.playing`. */
 function pathOf(payload: Buffer): string {

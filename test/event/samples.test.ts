@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { ErrorItem } from '../../event/error.ts'
 import { parseJson } from '../../event/json.ts'
+import { eventKinds } from '../../event/kind.ts'
 import { checkShape } from '../../event/shape.ts'
 import { loadSamples, type Sample } from '../samples/load.ts'
 
@@ -68,8 +69,8 @@ function check({ payload }: Sample, protocol: 'mqtt' | 'https'): ErrorItem[] {
 
 /** The event name that an HTTPS publisher would have put into the URL. */
 function nameOf(payload: Buffer): string {
-  const next = 'de.org.hub.v1.radio.track.next'
-  return payload.includes(next) ? next : 'de.org.hub.v1.radio.track.playing'
+  const taken = eventKinds.filter(({ doors }) => doors.includes('https')).map(({ name }) => name)
+  return taken.find((name) => payload.includes(name)) ?? 'de.org.hub.v1.radio.track.playing'
 }
 
 function summary(errors: readonly { path: string; errorCode: string }[]): string[] {

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import { kindByName } from '../../event/kind.ts'
-import type { HubEvent } from '../../event/schema.ts'
+import { type HubEvent, kindByName } from '../../event/kind.ts'
 import { checkShape } from '../../event/shape.ts'
 import { type Warning, warningsOf, warningTable } from '../../event/warnings.ts'
 import { control, data, playing, station } from '../events.ts'

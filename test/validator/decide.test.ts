@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import t from 'tap'
-import type { EventClass } from '../../event/kind.ts'
+import { type EventClass, eventClasses, kindByName } from '../../event/kind.ts'
 import type { Service } from '../../event/schema.ts'
 import {
   checkOwnership,
@@ -24,12 +24,7 @@ t.test('an acceptable event comes out with everything that follows from it', asy
   t.strictSame(decided(track), {
     outcome: 'published',
     event: track,
-    kind: {
-      name: 'de.org.hub.v1.radio.track.playing',
-      class: 'track',
-      suffix: 'track/playing',
-      timeField: 'start',
-    },
+    kind: kindByName.get('de.org.hub.v1.radio.track.playing'),
     time: now - 60_000 + 250,
     livestreams: [station],
     warnings: [],
@@ -131,10 +126,14 @@ t.test('the class of the topic and of the credential', async (t) => {
     control: control(station, time),
     data: data(station),
   }
-  const classes = ['track', 'control', 'data'] as const
-  for (const own of classes) {
-    for (const topicClass of [undefined, ...classes]) {
-      for (const allowedClasses of [[], ['track'], ['control', 'data'], [...classes]] as EventClass[][]) {
+  for (const own of eventClasses) {
+    for (const topicClass of [undefined, ...eventClasses]) {
+      for (const allowedClasses of [
+        [],
+        ['track'],
+        ['control', 'data'],
+        [...eventClasses],
+      ] as EventClass[][]) {
         const wrongs = [
           topicClass !== undefined && topicClass !== own,
           allowedClasses.length > 0 && !allowedClasses.includes(own),

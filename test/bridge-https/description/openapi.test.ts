@@ -1,7 +1,9 @@
 import t from 'tap'
 import type { BodySchemas } from '../../../bridge-https/body.ts'
 import { describeApi } from '../../../bridge-https/description/openapi.ts'
-import { DataEvent, eventSchemas, TrackEvent } from '../../../event/schema.ts'
+import { eventSchemas } from '../../../event/kind.ts'
+import { DataEvent } from '../../../event/kinds/data.ts'
+import { TrackEvent } from '../../../event/kinds/track.ts'
 
 const ofEvents = eventSchemas.map((schema) => String(Object(schema).$id))
 

@@ -1,7 +1,6 @@
 import t from 'tap'
 import { enabledTargets, type PluginTarget } from '../../../delivery/plugins/targets.ts'
-import { kindByName } from '../../../event/kind.ts'
-import type { HubEvent } from '../../../event/schema.ts'
+import { type HubEvent, kindByName } from '../../../event/kind.ts'
 import { control, data, playing, station } from '../../events.ts'
 
 /* The rules of service.md §2.6 and §4.2 and of design.md §10, row by row. */

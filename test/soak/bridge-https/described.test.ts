@@ -3,6 +3,8 @@ import { Validator } from '@seriousme/openapi-schema-validator'
 import Ajv2020 from 'ajv/dist/2020.js'
 import formats from 'ajv-formats'
 import t from 'tap'
+import { eventKinds } from '../../../event/kind.ts'
+import { radioTopic } from '../../../event/topic.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { object } from '../../bridge-https/description.ts'
 import { connectPublisher } from '../../clients.ts'
@@ -169,10 +171,7 @@ t.test('the AsyncAPI description is valid, and names who may do what on each cha
     'inbox/{institutionId}',
     'inbox/{institutionId}/check',
     'inbox/{institutionId}/{class}',
-    'radio/{livestreamId}/control',
-    'radio/{livestreamId}/data',
-    'radio/{livestreamId}/track/next',
-    'radio/{livestreamId}/track/playing',
+    ...eventKinds.map((kind) => radioTopic('{livestreamId}', kind)).sort(),
   ])
   for (const channel of channels) {
     const acl: unknown = channel.extensions().get('x-acl')?.value()

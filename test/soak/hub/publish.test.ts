@@ -1,16 +1,8 @@
 import { createHash } from 'node:crypto'
+import { eventKinds } from '../../../event/kind.ts'
+import { radioTopic } from '../../../event/topic.ts'
 import { connect, connectPublisher } from '../../clients.ts'
-import {
-  control,
-  controlTopic,
-  data,
-  dataTopic,
-  nextTopic,
-  playing,
-  playingTopic,
-  serviceOf,
-  station,
-} from '../../events.ts'
+import { control, data, exampleOf, playing, playingTopic, serviceOf, station } from '../../events.ts'
 import { type Issued, startTestHub } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
 
@@ -67,14 +59,9 @@ onEachStore('each kind of event has its topic', async (t, store) => {
   const publisher = await connectPublisher(t, hub, await hub.publisher([institution]), institution)
   const app = await connect(t, hub, await hub.subscriber('radio/#'))
   await app.client.subscribeAsync('radio/#', { qos: 1 })
-  const kinds: [Record<string, unknown>, string][] = [
-    [playing(livestream), playingTopic(livestream)],
-    [playing(livestream, { event: 'de.org.hub.v1.radio.track.next' }), nextTopic(livestream)],
-    [control(livestream), controlTopic(livestream)],
-    [data(livestream), dataTopic(livestream)],
-  ]
-  for (const [event, topic] of kinds) {
-    t.equal((await publisher.publish(event)).outcome, 'published')
+  for (const kind of eventKinds) {
+    t.equal((await publisher.publish(exampleOf(kind, livestream))).outcome, 'published')
+    const topic = radioTopic(livestream.id, kind)
     t.ok(await app.received.until((arrived) => arrived.topic === topic), topic)
   }
 })
