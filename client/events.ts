@@ -1,4 +1,4 @@
-/* Made by client/build/event-types.ts from event/schema.ts. */
+/* Made by `npm run docs` from event/kinds/. */
 
 /**
  * An event of any kind, as publishers send it
@@ -6,7 +6,7 @@
 export type HubEvent = TrackEvent | ControlEvent | DataEvent
 
 /**
- * What a livestream plays now (`track.playing`) or next (`track.next`).
+ * A track of a livestream: what plays now (`track.playing`), what plays next (`track.next`).
  */
 export interface TrackEvent {
   /**
@@ -244,3 +244,45 @@ export interface DataEvent {
   id?: string
   [k: string]: unknown
 }
+/**
+ * The events by the last level of their topics.
+ */
+export interface EventOfKind {
+  playing: TrackEvent
+  next: TrackEvent
+  control: ControlEvent
+  data: DataEvent
+}
+/**
+ * What the name of an event says.
+ */
+export const eventKinds = {
+  'de.org.hub.v1.radio.track.playing': {
+    kind: 'playing',
+    class: 'track',
+    timeField: 'start',
+    slotField: undefined,
+    endField: undefined,
+  },
+  'de.org.hub.v1.radio.track.next': {
+    kind: 'next',
+    class: 'track',
+    timeField: 'start',
+    slotField: undefined,
+    endField: undefined,
+  },
+  'de.org.hub.v1.radio.control': {
+    kind: 'control',
+    class: 'control',
+    timeField: 'time',
+    slotField: 'name',
+    endField: 'validUntil',
+  },
+  'de.org.hub.v1.radio.data': {
+    kind: 'data',
+    class: 'data',
+    timeField: 'start',
+    slotField: undefined,
+    endField: undefined,
+  },
+} as const

@@ -1,28 +1,22 @@
-import type { ControlEvent, DataEvent, HubEvent, TrackEvent } from './events.ts'
+import { type EventOfKind, eventKinds, type TrackEvent } from './events.ts'
 
 /** The events by what they tell: what plays, what comes next, control states such as announcements, radiotext. */
-export interface EventOfKind {
-  playing: TrackEvent
-  next: TrackEvent
-  control: ControlEvent
-  data: DataEvent
-}
-
 export type Kind = keyof EventOfKind
 
-/** The compiler holds that no event name of the schemas is missing. */
-const names: Record<NonNullable<HubEvent['event']>, Kind> = {
-  'de.org.hub.v1.radio.track.playing': 'playing',
-  'de.org.hub.v1.radio.track.next': 'next',
-  'de.org.hub.v1.radio.control': 'control',
-  'de.org.hub.v1.radio.data': 'data',
-}
+/** The kinds of tracks. */
+export type TrackKind = { [K in Kind]: EventOfKind[K] extends TrackEvent ? K : never }[Kind]
+
+/** What the name of an event says. */
+type EventKind = (typeof eventKinds)[keyof typeof eventKinds]
+
+/** The classes of events, to which inbox topics and credentials can be limited. */
+export const eventClasses = [...new Set(Object.values(eventKinds).map((row) => row.class))]
 
 /** A plain object would also have inherited keys such as `constructor`. */
-const kinds: ReadonlyMap<unknown, Kind> = new Map(Object.entries(names))
+const kinds: ReadonlyMap<unknown, EventKind> = new Map(Object.entries(eventKinds))
 
-/** The kind of an event by its name. Undefined: no event, or one that is newer than this package. */
-export function kindOf(event: unknown): Kind | undefined {
+/** What the name of an event says. Undefined: no event, or one that is newer than this package. */
+export function kindOf(event: unknown): EventKind | undefined {
   return isRecord(event) ? kinds.get(event.event) : undefined
 }
 

@@ -1,5 +1,5 @@
 import { parseInstant } from './instant.ts'
-import { isRecord, kindOf } from './kind.ts'
+import { isRecord, kindOf, type TrackKind } from './kind.ts'
 
 /** A track that plays now, or will play next. Times in milliseconds since the epoch. */
 export interface Track {
@@ -30,10 +30,8 @@ export interface Text {
   text: string
 }
 
-/** The newest events of one livestream, as they are shown. */
-export interface NowPlaying {
-  playing?: Track
-  next?: Track
+/** The newest events of one livestream, as they are shown: a track of each kind, such as `playing`. */
+export interface NowPlaying extends Partial<Record<TrackKind, Track>> {
   text?: Text
   controls: readonly ControlState[]
 }
@@ -51,14 +49,14 @@ const farFutureMs = 10 * 60 * 1000
  * the epoch. Returns `before` itself if the event is not shown.
  */
 export function after(before: NowPlaying, event: unknown, now: number): NowPlaying {
-  const kind = kindOf(event)
-  if (!isRecord(event) || kind === undefined) return before
-  const time = parseInstant(textOf(kind === 'control' ? event.time : event.start))
+  const row = kindOf(event)
+  if (!isRecord(event) || row === undefined) return before
+  const time = parseInstant(textOf(event[row.timeField]))
   if (time === undefined) return before
-  switch (kind) {
-    case 'playing':
-    case 'next':
-      return isNews(time, before[kind]?.time, now) ? { ...before, [kind]: trackOf(event, time) } : before
+  switch (row.class) {
+    case 'track':
+      if (!isNews(time, before[row.kind]?.time, now)) return before
+      return { ...before, [row.kind]: trackOf(event, time) }
     case 'control':
       return withControl(before, event, time, now)
     case 'data':

@@ -1,7 +1,8 @@
 import { ClientError, type ErrorCode } from './errors.ts'
+import type { EventOfKind } from './events.ts'
 import type { Http } from './http.ts'
 import { type ConnectionState, keepSubscribed, noneGranted } from './keep-subscribed.ts'
-import { type EventOfKind, isRecord, type Kind, kindOf } from './kind.ts'
+import { isRecord, type Kind, kindOf } from './kind.ts'
 import { loginTextProblem } from './login-text.ts'
 import { createMessageQueue } from './message-queue.ts'
 import type { NowPlaying } from './now-playing.ts'
@@ -135,13 +136,15 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
   function received(topic: string, payload: Uint8Array, retained: boolean): void {
     const [, livestreamId = ''] = topic.split('/')
     const event = eventIn(payload)
-    const kind = kindOf(event)
+    const row = kindOf(event)
     // Kinds that are newer than this package are left out (docs/subscribers.md, "What arrives").
-    if (kind === undefined || !isRecord(event)) return
+    if (row === undefined || !isRecord(event)) return
+    const { kind, slotField } = row
     const message = { kind, livestreamId, event, retained } as unknown as AnyMessage
     nowPlaying.take(livestreamId, event)
     // Control states with different names live side by side on one topic.
-    for (const queue of queues) queue.push(`${topic} ${kind === 'control' ? event.name : ''}`, message)
+    for (const queue of queues)
+      queue.push(`${topic} ${slotField === undefined ? '' : event[slotField]}`, message)
     emit(kind, message as never)
   }
 

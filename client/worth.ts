@@ -1,5 +1,5 @@
 import { parseInstant } from './instant.ts'
-import { isRecord, type Kind, kindOf } from './kind.ts'
+import { isRecord, kindOf } from './kind.ts'
 
 /** How long an event is worth sending, milliseconds. The hub knows a repeated event again for an hour. */
 export const longestWaitMs = 55 * 60_000
@@ -22,10 +22,12 @@ export function notWorthSending<Item extends Sendable>(items: readonly Item[], n
   const behind = new Map<string, number>()
   return items.toReversed().filter((item) => {
     const event: unknown = JSON.parse(item.payload)
-    const kind = kindOf(event)
-    if (!isRecord(event) || kind === undefined || kind === 'data') return false
-    if (kind === 'control') return !item.isAcknowledged && timeOf(event.validUntil) <= now
-    const time = timeOf(event.start)
+    const row = kindOf(event)
+    if (!isRecord(event) || row === undefined) return false
+    const { kind, timeField, endField } = row
+    if (endField !== undefined) return !item.isAcknowledged && timeOf(event[endField]) <= now
+    if (row.class !== 'track') return false
+    const time = timeOf(event[timeField])
     const services = Array.isArray(event.services) ? event.services : []
     // What cannot be judged here is sent, and the hub decides.
     if (time === Number.POSITIVE_INFINITY || services.length === 0) return false
@@ -42,7 +44,7 @@ function timeOf(text: unknown): number {
 }
 
 /** Services that name their livestream in different ways count as different: then the event is sent. */
-function keyOf(kind: Kind, service: unknown): string {
+function keyOf(kind: string, service: unknown): string {
   const { id, externalId, publisherId } = Object(service)
   return JSON.stringify([kind, id, externalId, publisherId])
 }

@@ -62,7 +62,7 @@ const folders: Record<string, string[]> = {
   'web/console': ['web/page', 'operations'],
   'web/console/parts': ['web/page', 'web/console'],
   'web/console/views': ['web/page', 'web/console'],
-  'web/console/trace': ['web/page', 'web/console'],
+  'web/console/trace': ['client', 'web/page', 'web/console'],
   operations: ['event', 'telemetry', 'config', 'journal', 'bridge-https/users', 'bridge-https/lifecycle'],
   admin: [
     'operations',

@@ -1,9 +1,9 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
-import { eventDefinitions } from './event-types.ts'
+import { eventDefinitions, kindsOfClients } from './event-types.ts'
 
 /*
- * Makes the types of events in client/python/now_playing_hub.py from the schemas that the hub checks events with, between
+ * Makes the types and kinds of events in client/python/now_playing_hub.py from what the hub checks events with, between
  * two marks: the library is one file, which is copied.
  */
 
@@ -32,12 +32,42 @@ export function pythonLibrary(text: string): string {
 
 function pythonTypes(): string {
   const definitions: [string, Schema][] = Object.entries(eventDefinitions())
-  const kinds = definitions.map(([name]) => name).filter((name) => name.endsWith('Event'))
+  const events = definitions.map(([name]) => name).filter((name) => name.endsWith('Event'))
   const classes = definitions.flatMap(([name, schema]) => typedDict(name, schema))
-  return [...classes, `HubEvent = Union[${kinds.join(', ')}]`, '']
+  return [...classes, `HubEvent = Union[${events.join(', ')}]`, kinds(), '']
     .join('\n\n\n')
     .replace(/^/, '\n\n')
-    .replace(/\n+$/, '\n\n')
+    .replace(/\n+$/, '\n\n\n')
+}
+
+/** The kinds of events, as a program tells them apart, and what is shown of the tracks among them. */
+function kinds(): string {
+  const rows = kindsOfClients()
+  const ofTracks = rows.filter((row) => row.class === 'track').map(({ kind }) => kind)
+  const texts = rows.map(({ kind }) => JSON.stringify(kind)).join(', ')
+  const table = rows.map(({ name, kind, class: cls, timeField, slotField, endField }) => {
+    const fields = [kind, cls, timeField, slotField, endField].map((value) => JSON.stringify(value) ?? 'None')
+    return `"${name}": _EventKind(${fields.join(', ')}),`
+  })
+  return [
+    `Kind = Literal[${texts}]`,
+    block('class _EventKind(NamedTuple):', [
+      '"""What the name of an event says. Fields: those with the event time, with the name of a state, and with its end."""',
+      '',
+      ...[
+        'kind: Kind',
+        'event_class: str',
+        'time_field: str',
+        'slot_field: str | None',
+        'end_field: str | None',
+      ],
+    ]),
+    `${block('_KINDS: dict[str, _EventKind] = {', table)}\n}`,
+    block(
+      '@dataclass(frozen=True)\nclass _Tracks:',
+      ofTracks.map((kind) => `${kind}: Track | None = None`),
+    ),
+  ].join('\n\n\n')
 }
 
 /** A `TypedDict` has all of its fields required, or none (Python before 3.11), so it is two classes. */

@@ -34,7 +34,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, TypedDict, Union
+from typing import Any, Literal, NamedTuple, TypedDict, Union
 
 try:
     from paho.mqtt import client as mqtt
@@ -104,7 +104,7 @@ class EventRefused(Exception):
 
 # --- Events and reports -----------------------------------------------------------------------------------------------
 
-# <made by client/build/python-types.ts from event/schema.ts>
+# <made by `npm run docs` from event/kinds/>
 
 
 class ContributorNormDb(TypedDict):
@@ -208,7 +208,7 @@ class _RequiredTrackEvent(TypedDict):
 
 
 class TrackEvent(_RequiredTrackEvent, total=False):
-    """What a livestream plays now (`track.playing`) or next (`track.next`)."""
+    """A track of a livestream: what plays now (`track.playing`), what plays next (`track.next`)."""
 
     # Required over MQTT; over HTTPS it must equal the name in the URL
     event: Literal["de.org.hub.v1.radio.track.playing", "de.org.hub.v1.radio.track.next"]
@@ -278,7 +278,35 @@ class DataEvent(_RequiredDataEvent, total=False):
 
 HubEvent = Union[TrackEvent, ControlEvent, DataEvent]
 
-# </made by client/build/python-types.ts from event/schema.ts>
+
+Kind = Literal["playing", "next", "control", "data"]
+
+
+class _EventKind(NamedTuple):
+    """What the name of an event says. Fields: those with the event time, with the name of a state, and with its end."""
+
+    kind: Kind
+    event_class: str
+    time_field: str
+    slot_field: str | None
+    end_field: str | None
+
+
+_KINDS: dict[str, _EventKind] = {
+    "de.org.hub.v1.radio.track.playing": _EventKind("playing", "track", "start", None, None),
+    "de.org.hub.v1.radio.track.next": _EventKind("next", "track", "start", None, None),
+    "de.org.hub.v1.radio.control": _EventKind("control", "control", "time", "name", "validUntil"),
+    "de.org.hub.v1.radio.data": _EventKind("data", "data", "start", None, None),
+}
+
+
+@dataclass(frozen=True)
+class _Tracks:
+    playing: Track | None = None
+    next: Track | None = None
+
+
+# </made by `npm run docs` from event/kinds/>
 
 
 class Remark(TypedDict):
@@ -772,20 +800,22 @@ def _not_worth_sending(items: Sequence[_Item], now: float) -> list[_Item]:
     outrun = []
     for item in reversed(items):
         event = _json_in(item.payload)
-        kind = _kind_of(event)
-        if not isinstance(event, dict) or kind is None or kind == "data" or item.topic.endswith("/check"):
+        row = _kind_of(event)
+        if not isinstance(event, dict) or row is None or item.topic.endswith("/check"):
             continue
-        if kind == "control":
-            until = _parse_instant(event.get("validUntil"))
+        if row.end_field:
+            until = _parse_instant(event.get(row.end_field))
             if not item.is_acknowledged and until is not None and until <= now:
                 outrun.append(item)
             continue
-        start = _parse_instant(event.get("start"))
+        if row.event_class != "track":
+            continue
+        start = _parse_instant(event.get(row.time_field))
         services = event.get("services")
         # What cannot be judged here is sent, and the hub decides.
         if start is None or not isinstance(services, list) or not services:
             continue
-        keys = [json.dumps([kind, *(_get(service, name) for name in _NAMES_OF_LIVESTREAMS)]) for service in services]
+        keys = [json.dumps([row.kind, *(_get(service, name) for name in _NAMES_OF_LIVESTREAMS)]) for service in services]
         if all(start <= behind.get(key, -never) for key in keys) and not item.is_acknowledged:
             outrun.append(item)
         for key in keys:
@@ -1050,17 +1080,9 @@ def _text_of(path: str) -> str:
 
 # --- Reading what is on air -------------------------------------------------------------------------------------------
 
-Kind = Literal["playing", "next", "control", "data"]
 State = Literal["connecting", "live", "lost", "refused"]
 
-_KINDS: dict[object, Kind] = {
-    "de.org.hub.v1.radio.track.playing": "playing",
-    "de.org.hub.v1.radio.track.next": "next",
-    "de.org.hub.v1.radio.control": "control",
-    "de.org.hub.v1.radio.data": "data",
-}
-
-_LISTENERS = ("playing", "next", "control", "data", "changed", "state")
+_LISTENERS = (*(row.kind for row in _KINDS.values()), "changed", "state")
 _NONE_GRANTED = "the credential permits none of the filters"
 
 
@@ -1166,9 +1188,9 @@ class Subscriber:
 
     def on(self, name: str, listener: Callable[..., object]) -> Callable[[], None]:
         """
-        Calls the listener for each, on the thread of the subscriber: `playing`, `next`, `control` and `data` with a
-        `Message`; `changed` with livestream id and `NowPlaying`, also at `validUntil` of a control state; `state` with the
-        new state. The returned function ends that.
+        Calls the listener for each, on the thread of the subscriber: a `Kind` such as `playing` with a `Message`; `changed`
+        with livestream id and `NowPlaying`, also at `validUntil` of a control state; `state` with the new state. The
+        returned function ends that.
         """
         _check_listener(name)
         with self._changing:
@@ -1225,17 +1247,17 @@ class Subscriber:
     def _received(self, topic: str, payload: bytes, retained: bool) -> None:
         livestream_id = (topic.split("/") + [""])[1]
         event = _json_in(payload)
-        kind = _kind_of(event)
+        row = _kind_of(event)
         # Kinds that are newer than this file are left out (docs/subscribers.md, "What arrives").
-        if kind is None or not isinstance(event, dict):
+        if row is None or not isinstance(event, dict):
             return
-        message = Message(kind, livestream_id, event, retained)
+        message = Message(row.kind, livestream_id, event, retained)
         self.now_playing._take(livestream_id, event)
         # Control states with different names live side by side on one topic.
-        key = f"{topic} {event.get('name') if kind == 'control' else ''}"
+        key = f"{topic} {event.get(row.slot_field) if row.slot_field else ''}"
         for queue in self._queues:
             queue.push(key, message)
-        self._emit(kind, message)
+        self._emit(row.kind, message)
 
     def _changed(self, livestream_id: str, shown: NowPlaying) -> None:
         self._emit("changed", livestream_id, shown)
@@ -1370,11 +1392,9 @@ class Text:
 
 
 @dataclass(frozen=True)
-class NowPlaying:
-    """The newest events of one livestream, as they are shown."""
+class NowPlaying(_Tracks):
+    """The newest events of one livestream, as they are shown: a track of each kind, such as `playing`."""
 
-    playing: Track | None = None
-    next: Track | None = None
     text: Text | None = None
     controls: tuple[ControlState, ...] = ()
 
@@ -1440,18 +1460,18 @@ class NowPlayingOfAll:
 
 def _after(before: NowPlaying, event: dict[str, Any], now: float) -> NowPlaying:
     """Applies an event: the newest counts, by event time. Returns `before` itself if the event is not shown."""
-    kind = _kind_of(event)
-    at = _parse_instant(event.get("time" if kind == "control" else "start"))
-    if kind is None or at is None:
+    row = _kind_of(event)
+    at = _parse_instant(event.get(row.time_field)) if row else None
+    if row is None or at is None:
         return before
-    if kind == "control":
+    if row.event_class == "control":
         return _with_control(before, event, at, now)
-    if kind == "data":
+    if row.event_class == "data":
         is_news = _is_news(at, before.text, now)
         return replace(before, text=Text(at, _text(event.get("text")))) if is_news else before
-    if kind == "playing":
-        return replace(before, playing=_track_of(event, at)) if _is_news(at, before.playing, now) else before
-    return replace(before, next=_track_of(event, at)) if _is_news(at, before.next, now) else before
+    if row.event_class == "track" and _is_news(at, getattr(before, row.kind), now):
+        return replace(before, **{row.kind: _track_of(event, at)})
+    return before
 
 
 def _with_control(before: NowPlaying, event: dict[str, Any], at: float, now: float) -> NowPlaying:
@@ -1503,8 +1523,8 @@ def _cover_of(media: object) -> str | None:
     return next((url for url in urls if isinstance(url, str) and url.lower().startswith("https://")), None)
 
 
-def _kind_of(event: object) -> Kind | None:
-    """The kind of an event by its name. None: no event, or one that is newer than this file."""
+def _kind_of(event: object) -> _EventKind | None:
+    """What the name of an event says. None: no event, or one that is newer than this file."""
     name = _get(event, "event")
     return _KINDS.get(name) if isinstance(name, str) else None
 

@@ -1,5 +1,6 @@
 import { batch, type Signal, useComputed, useSignal, useSignalEffect } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { kindOf } from '../../client/kind.ts'
 import { type Track, trackOf } from '../../client/now-playing.ts'
 import { parseInstant } from '../../event/format.ts'
 import { reasonOf } from '../page/ask.ts'
@@ -154,7 +155,6 @@ function tracksIn(events: unknown): Track[] {
   const found = (Array.isArray(events) ? events : []).filter(isRecord).map(({ event }) => event)
   return found.filter(isRecord).flatMap((event) => {
     const time = parseInstant(String(event.start))
-    const isPlaying = event.event === 'de.org.hub.v1.radio.track.playing'
-    return isPlaying && time !== undefined ? [trackOf(event, time)] : []
+    return kindOf(event)?.kind === 'playing' && time !== undefined ? [trackOf(event, time)] : []
   })
 }

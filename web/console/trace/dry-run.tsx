@@ -1,10 +1,15 @@
 import { signal, useSignal } from '@preact/signals'
+import { eventClasses } from '../../../client/kind.ts'
 import type { Checked } from '../../../operations/events.ts'
 import { Choice, CommandForm, InstitutionField, Lines, type Typed } from '../parts/form.tsx'
 import { Errors } from './errors.tsx'
 import { Outcome } from './outcome.tsx'
 
 const typed: Typed = signal({})
+const inboxes = [
+  ['', 'the inbox of all classes'],
+  ...eventClasses.map((cls) => [cls, `the inbox of ${cls}`] as const),
+] as const
 
 /** Shows what would become of an event, and why. Nothing is published. */
 export function DryRun() {
@@ -26,17 +31,7 @@ export function DryRun() {
         }}
       >
         <InstitutionField typed={typed} name="institution" label="Institution" isRequired />
-        <Choice
-          typed={typed}
-          name="class"
-          label="Sent to"
-          choices={[
-            ['', 'the inbox of all classes'],
-            ['track', 'the inbox of track'],
-            ['control', 'the inbox of control'],
-            ['data', 'the inbox of data'],
-          ]}
-        />
+        <Choice typed={typed} name="class" label="Sent to" choices={inboxes} />
         <Lines typed={typed} name="payload" label="Event (JSON)" rows={8} />
       </CommandForm>
       {checked.value && (
