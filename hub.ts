@@ -41,6 +41,7 @@ import { operations } from './operations/operations.ts'
 import { createPerform } from './operations/perform.ts'
 import { shareAnswers } from './operations/share-answers.ts'
 import { checkReads } from './store/checked-reads.ts'
+import { storeKeys } from './store/keys.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Nodes } from './store/nodes/nodes.ts'
@@ -162,7 +163,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.credentials = credentials
   const lastUses = await createLastSeen({
-    ...{ store, name: 'credential-use', since: new Date(clock() - keptUsesMs).toISOString() },
+    ...{ store, family: storeKeys.credentialUse, since: new Date(clock() - keptUsesMs).toISOString() },
     onStoreFailure: (err) => log.error({ err }, 'last uses of credentials not stored'),
   })
   open.lastUses = lastUses

@@ -1,4 +1,5 @@
 import { createCollection } from '../store/collection.ts'
+import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { StoredCredential } from './credential.ts'
 
@@ -6,7 +7,7 @@ export type StoredCredentials = Awaited<ReturnType<typeof openStoredCredentials>
 
 /** Opens the stored credentials. Temporary ones are also found by their user. */
 export async function openStoredCredentials(store: Store) {
-  const collection = await createCollection<StoredCredential>(store, 'credential')
+  const collection = await createCollection<StoredCredential>(store, storeKeys.credential)
   const ofUsers = new Map<string, Set<string>>()
   for (const credential of collection.values()) note(credential)
   collection.onChanged((_username, before, after) => {

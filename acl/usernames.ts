@@ -1,4 +1,5 @@
 import { randomInt } from 'node:crypto'
+import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Permissions } from './permissions.ts'
 
@@ -11,7 +12,7 @@ export type Usernames = Awaited<ReturnType<typeof createUsernames>>
  * credentials").
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {
-  const place = 'credential-name/'
+  const place = storeKeys.credentialName.prefix
   const ahead = new Set<string>()
   for await (const [key] of store.range(place)) ahead.add(key.slice(place.length))
   const given = new Set(ahead)

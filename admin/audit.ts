@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { failure, isRefusal, reasonOf, refusal } from '../operations/refusal.ts'
+import { storeKeys } from '../store/keys.ts'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
 
 export type Audit = ReturnType<typeof createAudit>
@@ -28,7 +29,7 @@ interface Shared {
 }
 
 /** Prefix of the keys of shared entries: `audit/{time} {unique part}`. */
-export const auditPrefix = 'audit/'
+export const auditPrefix = storeKeys.audit.prefix
 /** Maximum number of entries in a shared store. Older entries are only in the files of the nodes. */
 const sharedEntries = 10_000
 /** After this many entries of its own, a node removes surplus entries from the store. */

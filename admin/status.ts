@@ -5,6 +5,7 @@ import type { Config } from '../config/settings.ts'
 import { version } from '../config/version.ts'
 import type { QueueTotals } from '../delivery/queue-list.ts'
 import { inTimeOr } from '../store/deadline.ts'
+import { storeKeys } from '../store/keys.ts'
 import type { Replacement } from '../store/level/repair.ts'
 import type { StoreState } from '../store/open.ts'
 import type { Store } from '../store/store.ts'
@@ -136,7 +137,7 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
 
   function ask(): Promise<string | undefined> {
     return store
-      .commit([{ put: 'health/probe', value: new Date().toISOString() }])
+      .commit([{ put: `${storeKeys.health.prefix}probe`, value: new Date().toISOString() }])
       .then(() => undefined, reasonOf)
   }
 }

@@ -1,3 +1,4 @@
+import { storeKeys } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 
@@ -14,7 +15,7 @@ interface TimeSources {
 /** If the wall clock jumps further than this, someone has set the clock; milliseconds. */
 const jumpMs = 60_000
 
-const prefix = 'time/'
+const { prefix } = storeKeys.time
 const key = `${prefix}hub`
 
 /**

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { exportJWK, generateKeyPair, type JWK } from 'jose'
 import { keySetMaxAge } from '../config/key-set.ts'
 import { createCollection } from '../store/collection.ts'
+import { storeKeys } from '../store/keys.ts'
 import { createLock } from '../store/lock.ts'
 import type { Store } from '../store/store.ts'
 
@@ -44,7 +45,7 @@ export async function createSigningKeys(parts: {
   leadMs: number
 }) {
   const { store, clock, keepMs, leadMs } = parts
-  const collection = await createCollection<StoredKey>(store, 'signing-key')
+  const collection = await createCollection<StoredKey>(store, storeKeys.signingKey)
   const inLock = await createLock(store, 'signing-key')
   // Nodes that start together may each make a key: both are in the key set, and the newer one signs.
   let signing = signingKey() ?? (await makeFirst())

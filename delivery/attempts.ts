@@ -1,3 +1,4 @@
+import { storeKeys } from '../store/keys.ts'
 import { padded } from '../store/nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
 import type { Attempt } from './queue/work-item.ts'
@@ -5,13 +6,15 @@ import type { Attempt } from './queue/work-item.ts'
 /** Number of attempts that are kept for each queue. */
 export const keptAttempts = 50
 
+const { prefix } = storeKeys.attempt
+
 export type Attempts = ReturnType<typeof createAttempts>
 
 /** Keeps the last attempts of each queue. The commit that stores an outcome also stores the attempt. */
 export function createAttempts(store: Store) {
   const logs = new Map<string, Promise<Entry[]>>()
   // Another node made an attempt: read the attempts of the queue again next time.
-  store.onOthers('attempt/', (change) => {
+  store.onOthers(prefix, (change) => {
     if ('tell' in change) return
     logs.delete(decodeURIComponent(('put' in change ? change.put : change.del).split('/')[1] ?? ''))
   })
@@ -52,7 +55,7 @@ export function createAttempts(store: Store) {
 
   async function read(queue: string): Promise<Entry[]> {
     const entries: Entry[] = []
-    for await (const [key, value] of store.range(`attempt/${encodeURIComponent(queue)}/`)) {
+    for await (const [key, value] of store.range(`${prefix}${encodeURIComponent(queue)}/`)) {
       entries.push({ sequence: Number(key.split('/')[2]), attempt: JSON.parse(value.toString()) })
     }
     return entries
@@ -66,5 +69,5 @@ interface Entry {
 }
 
 function keyOf(queue: string, sequence: number): string {
-  return `attempt/${encodeURIComponent(queue)}/${padded(sequence)}`
+  return `${prefix}${encodeURIComponent(queue)}/${padded(sequence)}`
 }

@@ -1,16 +1,12 @@
 import type { Excerpt, Message } from '../event/message.ts'
+import { storeKeys } from '../store/keys.ts'
 import type { Change } from '../store/store.ts'
 
-/*
- * Keys in the store. A stream is all messages of one livestream, or of one topic.
- * - `journal/{position}`: a message.
- * - `every/{stream}/{position}`: index entry. A returning session gets all these messages.
- * - `latest/{stream}/{position}`: index entry. A returning session gets the latest of each topic.
- */
+/* A message has an entry in one of the two indexes of its stream: all messages of one livestream, or of one topic. */
 
-export const journalPrefix = 'journal/'
-export const latestPrefix = 'latest/'
-export const everyPrefix = 'every/'
+export const journalPrefix = storeKeys.journal.prefix
+export const latestPrefix = storeKeys.latest.prefix
+export const everyPrefix = storeKeys.every.prefix
 
 /** An accepted message at its place in the journal. */
 export interface Entry extends Message {

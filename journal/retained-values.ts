@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
 import { keepsStored } from '../store/commit.ts'
+import { storeKeys } from '../store/keys.ts'
 import type { Change, Order } from '../store/store.ts'
 import {
   beyondBounds,
@@ -20,7 +21,7 @@ export type Audience = 'pages' | 'others'
  */
 export const farFutureMs = 10 * 60 * 1000
 
-export const retainedPrefix = 'retained/'
+export const retainedPrefix = storeKeys.retained.prefix
 /** The store puts the first position of the commit in front of the value (`Numbered`). */
 const first = { nth: 0, at: 'value' } as const
 
@@ -28,7 +29,7 @@ const first = { nth: 0, at: 'value' } as const
  * A node's clock counts as behind if the newest message is more than `clockToleranceMs` ahead of the clock. Under this
  * key, the store has the first position of the last commit that a node made while its clock was behind.
  */
-export const clockBehindKey = 'clock-behind'
+export const clockBehindKey = storeKeys.clockBehind.prefix
 /** The clocks of nodes differ by no more than this, milliseconds. */
 const clockToleranceMs = 30_000
 

@@ -1,4 +1,5 @@
 import { digits, digitsOf, keepsStored } from '../store/commit.ts'
+import { storeKeys } from '../store/keys.ts'
 import { once } from '../store/once.ts'
 import { type Change, type Condition, ConditionFailed, type Store, type Told } from '../store/store.ts'
 import type { Journal } from './journal.ts'
@@ -73,7 +74,7 @@ export async function openRetained(parts: {
 }
 
 /** Under this key, the store notes that a topic had a value once. A bridge may have kept it. */
-const endedPrefix = 'ended/'
+const endedPrefix = storeKeys.ended.prefix
 
 /** The topics that lost their last value at some time. They may have one again. */
 async function openEnded(store: Store) {
@@ -155,7 +156,7 @@ function positionOf(stored: Buffer): number {
 
 /** The value under this key is the position at which the topic was last cleared. */
 export function clearedKey(topic: string): string {
-  return `cleared/${topic}`
+  return storeKeys.cleared.prefix + topic
 }
 
 /** A sweep removes this many values in one commit. */

@@ -1,3 +1,4 @@
+import { storeKeys } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 import { createCounting } from './counting.ts'
 import {
@@ -39,7 +40,7 @@ const maxPassed = 100_000
 /** A round over all streams takes many sweeps. One sweep ends its part after this many streams or index entries. */
 const roundLimits = { streams: 100, entries: 5_000 }
 
-const prefix = 'trimming/'
+const { prefix } = storeKeys.trimming
 const stateKey = `${prefix}state`
 
 /** How far the trimming has got. After a crash the stored state may lag behind: repeated work does no harm. */

@@ -1,3 +1,4 @@
+import { storeKeys } from '../store/keys.ts'
 import type { Dumpable, Store } from '../store/store.ts'
 
 /*
@@ -10,11 +11,11 @@ const formerPrefixes = ['queue/', 'body/', 'retained-body/', 'work-body/', 'take
 
 /** How values of 3.0.0-beta.1 differ from present ones, by the prefix that both have. */
 const formerValues: [prefix: string, isFormer: (value: string) => boolean][] = [
-  ['session/', (value) => !value.includes('"upTo"')],
+  [storeKeys.session.prefix, (value) => !value.includes('"upTo"')],
   // Present values begin with a position.
-  ['retained/', (value) => value.startsWith('{')],
-  ['work/', (value) => value.startsWith('{')],
-  ['work-dead/', (value) => value.startsWith('{')],
+  [storeKeys.retained.prefix, (value) => value.startsWith('{')],
+  [storeKeys.work.prefix, (value) => value.startsWith('{')],
+  [storeKeys.workDead.prefix, (value) => value.startsWith('{')],
 ]
 
 /** Rejects if 3.0.0-beta.1 has written the store, which has no format then. */

@@ -1,3 +1,4 @@
+import { storeKeys } from '../store/keys.ts'
 import type { Store } from '../store/store.ts'
 
 /*
@@ -8,9 +9,10 @@ import type { Store } from '../store/store.ts'
 
 /** Removes the feeds of 3.0.0-beta.1 that 3.0.0-beta.2 has copied. */
 export async function removeCopiedFeeds(store: Store): Promise<void> {
+  const { prefix } = storeKeys.feed
   const keys: string[] = []
-  for (const key of ['feed/last', 'feed/confirmed']) if (await store.get(key)) keys.push(key)
-  for await (const [key] of store.range('feed/former/')) keys.push(key)
+  for (const key of [`${prefix}last`, `${prefix}confirmed`]) if (await store.get(key)) keys.push(key)
+  for await (const [key] of store.range(`${prefix}former/`)) keys.push(key)
   for (let at = 0; at < keys.length; at += 1_000) {
     await store.commit(keys.slice(at, at + 1_000).map((del) => ({ del })))
   }

@@ -4,13 +4,14 @@ import { errorsPage } from './errors.ts'
 import { metricsPage } from './metrics.ts'
 import { markdownOf, type Page } from './page.ts'
 import { settingsPage } from './settings.ts'
+import { storeKeysPage } from './store-keys.ts'
 
 /*
  * `npm run docs`: writes `docs/reference/` from the tables of the code. With `--check` it writes nothing, names the
  * pages that differ, and ends with 1 if there are any: `npm run check` runs it so.
  */
 
-const pages: readonly Page[] = [settingsPage(), metricsPage(), errorsPage()]
+const pages: readonly Page[] = [settingsPage(), metricsPage(), errorsPage(), storeKeysPage()]
 
 const index: Page = {
   name: 'README',

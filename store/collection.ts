@@ -1,3 +1,4 @@
+import type { Family } from './keys.ts'
 import type { Change, Store, Told } from './store.ts'
 
 /** JSON documents below one prefix of the store, mirrored in memory. */
@@ -30,13 +31,15 @@ export interface Collection<T> {
 type ChangeListener<T> = (key: string, before: T | undefined, after: T | undefined) => void
 
 /**
- * Loads the collection `name`, and follows the changes of other nodes (`onOthers`). Keys may hold any characters;
+ * Loads the documents below `prefix`, and follows the changes of other nodes (`onOthers`). Keys may hold any characters;
  * documents must survive JSON.
  */
-export async function createCollection<T>(store: Store, name: string): Promise<Collection<T>> {
+export async function createCollection<T>(
+  store: Store,
+  { prefix }: Pick<Family, 'prefix'>,
+): Promise<Collection<T>> {
   const documents = new Map<string, T>()
   const listeners: ChangeListener<T>[] = []
-  const prefix = `${name}/`
   for await (const [key, value] of store.range(prefix))
     documents.set(nameOf(key), JSON.parse(value.toString()))
   store.onOthers(prefix, heard)

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { storeKeys } from './keys.ts'
 import { type Change, ConditionFailed, type Store } from './store.ts'
 
 /**
@@ -10,7 +11,7 @@ export type InLock = <T>(change: (held: readonly Change[]) => Promise<T>) => Pro
 /** After this time, another node can take the lock from its holder; milliseconds. */
 const patienceMs = 10_000
 
-const prefix = 'lock/'
+const { prefix } = storeKeys.lock
 
 /** The stored entry of a lock. A free lock keeps the entry, because the next `number` must be higher. */
 interface Holding {

@@ -1,3 +1,4 @@
+import { storeKeys } from './keys.ts'
 import type { Bounds, Change, Store } from './store.ts'
 
 /*
@@ -28,7 +29,7 @@ export function timeOf(stored: Buffer | undefined): number | undefined {
 }
 
 /** Key of the last number in the embedded store. No range contains a key without `/`. */
-export const counterKey = 'number'
+export const counterKey = storeKeys.number.prefix
 
 /**
  * The range of the keys below `prefix`, which ends in `/`. It begins at `prefix + from`, and ends before `prefix +
@@ -42,7 +43,7 @@ export function keysBelow(prefix: string, { from = '', before }: Bounds = {}): {
 export const presentFormat = 2
 
 /** Key of the store format. No range contains a key without `/`. */
-export const formatKey = 'format'
+export const formatKey = storeKeys.format.prefix
 
 /**
  * Whether the store has the format of this release. False: it is new, or 3.0.0-beta.1 wrote it. Rejects if a newer

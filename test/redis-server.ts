@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Redis } from 'ioredis'
 import type { Test } from 'tap'
 import { freePort } from './free-port.ts'
+import { checkStoredKeys } from './stored-keys.ts'
 
 /** False if redis-server is installed, otherwise why tests that need Redis are skipped. */
 export const withoutRedis =
@@ -42,8 +43,12 @@ export async function startRedis(
   }
   t.teardown(async () => {
     for (const client of clients) client.disconnect()
-    await kill()
-    rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+    try {
+      if (mode === 'server') await checkStoredKeys(port)
+    } finally {
+      await kill()
+      rmSync(directory, { recursive: true, force: true, maxRetries: 3 })
+    }
   })
 
   return {

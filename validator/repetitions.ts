@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { digits } from '../store/commit.ts'
+import { storeKeys } from '../store/keys.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 
 export type Repetitions = Awaited<ReturnType<typeof createRepetitions>>
@@ -12,7 +13,7 @@ const maxRemembered = 100_000
 const forgottenAtOnce = 2
 /** Maximum number of decisions about one event: see `decideWithRetries`. */
 const maxDecisions = 3
-const prefix = 'work-seen/'
+const { prefix } = storeKeys.workSeen
 /**
  * If at least one service of an event was left out, the event has a second mark. The key of this mark ends in `in
  * part`. The key of a mark for work ends in a livestream id or a queue name, and none of these is called `in part`.

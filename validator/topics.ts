@@ -1,4 +1,5 @@
 import { crc64 } from '../event/derived-id.ts'
+import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
 import { foldExternalId } from './feed/external-id.ts'
 
@@ -181,4 +182,4 @@ function orderOf({ createdAt }: Topic): number {
   return -Date.parse(createdAt)
 }
 
-const prefix = 'topic/'
+const { prefix } = storeKeys.topic

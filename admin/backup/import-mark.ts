@@ -1,13 +1,14 @@
+import { storeKeys } from '../../store/keys.ts'
 import type { Store } from '../../store/store.ts'
 
 /**
  * Key of the mark of an unfinished import: no node uses a store that has this key. The mark is an id, new at each
  * start, and the checksum of the file.
  */
-export const markKey = 'import/mark'
+export const markKey = `${storeKeys.import.prefix}mark`
 
 /** Key of the checksum of the export that was imported last. */
-export const lastKey = 'import/last'
+export const lastKey = `${storeKeys.import.prefix}last`
 
 /** The checksum in a mark. */
 export function checksumOf(mark = ''): string {

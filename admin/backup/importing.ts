@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { access, rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { families, prefixOf } from '../../store/keys.ts'
 import {
   type Change,
   ConditionFailed,
@@ -8,7 +9,7 @@ import {
   type Store,
   type StoredRecord,
 } from '../../store/store.ts'
-import { counterKey, formatKey } from '../../store/stored-value.ts'
+import { formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { addAuditLines, auditPrefix, ownAuditFile, syncDirectory } from '../audit.ts'
 import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './export-file.ts'
@@ -162,9 +163,7 @@ async function takeIn(of: {
 
 /** Whether an import keeps this key when it empties the store. */
 function isKept(key: string): boolean {
-  return (
-    [markKey, formatKey, counterKey].includes(key) || key.startsWith('member/') || key.startsWith(auditPrefix)
-  )
+  return key === markKey || families.get(prefixOf(key))?.isKeptByImport === true
 }
 
 /** The change that stores a record, even over an entry with a newer event time. */

@@ -1,30 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { families } from '../../store/keys.ts'
 import { type Member, membersPrefix } from '../../store/nodes/members.ts'
 import type { Store } from '../../store/store.ts'
-
-/** Data that only a used hub stores, by key prefix: a new hub has none. */
-const content: Record<string, string> = {
-  'credential/': 'credentials',
-  'user/': 'users',
-  'subscription/': 'webhooks',
-  'topic/': 'topics',
-  'journal/': 'events',
-  'retained/': 'retained messages',
-  'session/': 'sessions',
-  'work/': 'waiting deliveries',
-  'work-dead/': 'dead letters',
-  'lifecycle/': 'settings of the life cycle',
-}
 
 /** The reasons against an import into this store: names of its data, and other nodes. */
 export async function contentOf(store: Store, dataDir: string): Promise<string[]> {
   const found: string[] = []
-  for (const [prefix, name] of Object.entries(content)) {
-    for await (const _ of store.range(prefix)) {
-      found.push(name)
-      break
-    }
+  for (const { prefix, content } of families.values()) {
+    if (content === undefined) continue
+    for await (const _ of store.range(prefix, { most: 1 })) found.push(content)
   }
   const others = await nodesOf(store, dataDir)
   return others.length > 0 ? [...found, `nodes that use it (${others.join(', ')})`] : found

@@ -1,3 +1,4 @@
+import { storeKeys } from '../../store/keys.ts'
 import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
@@ -26,7 +27,7 @@ export async function createLastRequests(parts: {
 }) {
   const { clock } = parts
   const since = new Date(clock() - keptMs).toISOString()
-  const lastSeen = await createLastSeen<LastRequest>({ ...parts, name: 'last-request', since })
+  const lastSeen = await createLastSeen<LastRequest>({ ...parts, family: storeKeys.lastRequest, since })
 
   return {
     note(track: Track, route: string, { userId, email, institutionId }: Asker): void {

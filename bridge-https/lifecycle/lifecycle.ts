@@ -1,4 +1,5 @@
 import { createCollection } from '../../store/collection.ts'
+import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { LastRequest } from './last-requests.ts'
@@ -34,7 +35,7 @@ export async function createLifecycle(parts: {
   stage: 'test' | 'prod'
 }) {
   const { store, traffic, clock, stage } = parts
-  const collection = await createCollection<TrackStatus>(store, 'lifecycle')
+  const collection = await createCollection<TrackStatus>(store, storeKeys.lifecycle)
   // One change at a time: an announcement must not bring back a track that was just retired.
   const inLock = await createLock(store, 'lifecycle')
   const retired: ((track: Track) => void)[] = []

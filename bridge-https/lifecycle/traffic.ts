@@ -1,4 +1,5 @@
 import { createCollection } from '../../store/collection.ts'
+import { storeKeys } from '../../store/keys.ts'
 import { type NumberedNode, ownKey } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import { type Asker, createLastRequests } from './last-requests.ts'
@@ -32,7 +33,7 @@ export async function createTraffic(parts: {
   nodes?: NumberedNode
 }) {
   const { store, clock, onStoreFailure, nodes } = parts
-  const stored = await createCollection<RouteTraffic>(store, 'traffic')
+  const stored = await createCollection<RouteTraffic>(store, storeKeys.traffic)
   const lastRequests = await createLastRequests(parts)
   for (const [key, { track, day }] of [...stored.entries()]) {
     if (!isTrack(track) || day < dayOf(clock() - keptDays * dayMs)) await stored.delete(key)

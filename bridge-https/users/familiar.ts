@@ -1,5 +1,6 @@
 import { type Origin, originOf } from '../../listener/origin.ts'
 import { createCollection } from '../../store/collection.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Store } from '../../store/store.ts'
 
 export type Familiar = Awaited<ReturnType<typeof createFamiliar>>
@@ -32,7 +33,7 @@ export async function createFamiliar(parts: {
   limits?: typeof usualLimits
 }) {
   const { store, clock, limits = usualLimits } = parts
-  const collection = await createCollection<{ at: number }>(store, 'familiar-place')
+  const collection = await createCollection<{ at: number }>(store, storeKeys.familiarPlace)
   /** Keys are `<account> <address>`, values the time of the last log-in; the oldest first. */
   const places = new Map<string, number>()
   /** Number of entries of `places` by address, network, account, and `<account> <network>`. */

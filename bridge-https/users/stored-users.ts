@@ -1,4 +1,5 @@
 import { createCollection } from '../../store/collection.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { normalEmail, type User } from './user.ts'
 
@@ -25,7 +26,7 @@ export interface StoredUser extends Omit<KnownUser, 'loginId'> {
 
 /** The users in the store, found by id and by e-mail address. */
 export async function openStoredUsers(store: Store) {
-  const collection = await createCollection<StoredUser>(store, 'user')
+  const collection = await createCollection<StoredUser>(store, storeKeys.user)
   const idByEmail = new Map([...collection.values()].map(({ email, userId }) => [email, userId]))
   const listeners: ((userId: string) => void)[] = []
   collection.onChanged((userId, before, after) => {

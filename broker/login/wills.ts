@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Principal } from '../../acl/principal.ts'
 import { decodeValue, encodeValue } from '../../journal/entry.ts'
 import type { createPublishRate } from '../../listener/pacing.ts'
+import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { once } from '../../store/once.ts'
@@ -190,8 +191,9 @@ function createTrying(
  * will.
  */
 function createStoredWills(store: Store, nodes: Nodes) {
+  const { prefix } = storeKeys.will
   return {
-    newKey: (clientId: string): string => `will/${encodeURIComponent(clientId)}/${randomUUID()}`,
+    newKey: (clientId: string): string => `${prefix}${encodeURIComponent(clientId)}/${randomUUID()}`,
 
     async put(key: string, { payload, ...will }: SentWill): Promise<void> {
       await store.commit([{ put: key, value: encodeValue({ node: nodes.self, ...will }, payload) }])
@@ -201,7 +203,7 @@ function createStoredWills(store: Store, nodes: Nodes) {
     async leftOver(): Promise<StoredWill[]> {
       if (!nodes.isLeader()) return []
       const wills: StoredWill[] = []
-      for await (const [key, value] of store.range('will/')) {
+      for await (const [key, value] of store.range(prefix)) {
         const { header, payload } = decodeValue<Omit<StoredWill, 'key' | 'payload'>>(value)
         if (!nodes.isLiving(header.node)) wills.push({ ...header, key, payload })
       }

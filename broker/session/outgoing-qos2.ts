@@ -1,4 +1,5 @@
 import { decodeValue, type Entry, encodeValue, padded } from '../../journal/entry.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Owed } from './in-flight.ts'
 import type { Session } from './session.ts'
@@ -96,7 +97,7 @@ export function createOutgoing(store: Store) {
 }
 
 export function outgoingPrefix(clientId: string): string {
-  return `outgoing/${encodeURIComponent(clientId)}/`
+  return `${storeKeys.outgoing.prefix}${encodeURIComponent(clientId)}/`
 }
 
 function keyOf(clientId: string, position: number): string {

@@ -1,5 +1,6 @@
 import type { Journal } from '../../journal/journal.ts'
 import { keyOf } from '../../store/commit.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -15,7 +16,7 @@ export type Progress = Awaited<ReturnType<typeof openProgress>>
 const intervalMs = 1_000
 /** Maximum number of messages that one stored value lists, for all sessions together. */
 const maxInValue = 50_000
-const prefix = 'progress/'
+const { prefix } = storeKeys.progress
 
 /** How far the sessions have got, by client id. Null: the record of the session says how far. */
 type Unsettled = Record<string, (StoredPlace & { createdAt: number }) | null>

@@ -1,4 +1,5 @@
 import type { Principal } from '../../acl/principal.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
@@ -9,14 +10,7 @@ import type { Owed } from './in-flight.ts'
 import { outgoingPrefix } from './outgoing-qos2.ts'
 import type { Session, SessionBounds } from './session.ts'
 
-/*
- * The keys of a session in the store:
- * - `session/{clientId}`: the record.
- * - `incoming/{clientId}/{packetId}`: a QoS 2 message from the client, which waits for PUBREL.
- * - `outgoing/{clientId}/{position}`: a QoS 2 message to the client.
- */
-
-export const recordPrefix = 'session/'
+export const recordPrefix = storeKeys.session.prefix
 
 export interface SessionRecord extends StoredPlace {
   clientId: string
@@ -100,7 +94,7 @@ export function clientIdOf(key: string): string {
  * session ignores the entry.
  */
 export function incomingPrefix(clientId: string): string {
-  return `incoming/${encodeURIComponent(clientId)}/`
+  return `${storeKeys.incoming.prefix}${encodeURIComponent(clientId)}/`
 }
 
 /** Returns the change that stores a received QoS 2 packet identifier, until PUBREL [MQTT-4.3.3-2]. */

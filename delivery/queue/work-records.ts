@@ -1,16 +1,14 @@
 import { decodeValue, encodeValue } from '../../journal/entry.ts'
 import { digits, digitsOf } from '../../store/commit.ts'
+import { storeKeys } from '../../store/keys.ts'
 import { padded } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
-/*
- * Keys: `work/{queue}/{sequence}` is an item, `work-dead/{queue}/{sequence}` a dead letter. Values: the journal
- * position of the message with the payload, and the item as JSON. If the position is 0, the payload follows.
- */
+/* Values: the journal position of the message with the payload, and the item as JSON. Behind position 0, the payload. */
 
-export const workPrefix = 'work/'
-export const deadPrefix = 'work-dead/'
+export const workPrefix = storeKeys.work.prefix
+export const deadPrefix = storeKeys.workDead.prefix
 
 type Prefix = typeof workPrefix | typeof deadPrefix
 

@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto'
+import { storeKeys } from '../../store/keys.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type StateChange, type Store } from '../../store/store.ts'
 
-const prefix = 'work-lease/'
+const { prefix } = storeKeys.workLease
 
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 

@@ -1,3 +1,4 @@
+import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Outcome } from '../target.ts'
 import type { PushSubscription } from './subscription.ts'
@@ -118,7 +119,7 @@ export async function createStandings(parts: {
   }
 }
 
-const prefix = 'push-standing/'
+const { prefix } = storeKeys.pushStanding
 
 function goneBy(before: Stored['gone'], now: number): NonNullable<Stored['gone']> {
   if (!before) return { at: now, ms: 0 }

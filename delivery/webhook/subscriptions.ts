@@ -1,4 +1,5 @@
 import { createCollection } from '../../store/collection.ts'
+import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import {
@@ -28,7 +29,7 @@ export async function createPushSubscriptions(parts: {
   clock: () => number
 }) {
   const { store, serviceAccount, clock } = parts
-  const collection = await createCollection<PushSubscription>(store, 'subscription')
+  const collection = await createCollection<PushSubscription>(store, storeKeys.subscription)
   const topics: Topics = new Map()
   for (const subscription of collection.values()) addTo(topics, subscription)
   collection.onChanged((_name, before, after) => {

@@ -164,7 +164,7 @@ async function countEntries(directory: string): Promise<number> {
 const skipped = 1_000_000_000
 
 /** The keys of the store that are no paths. */
-const own = [counterKey, formatKey]
+const own: readonly string[] = [counterKey, formatKey]
 
 /** Rejects if the disk is too full: LevelDB's repair would leave out entries without an error. */
 async function makeRoom(directory: string): Promise<void> {

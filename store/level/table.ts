@@ -1,13 +1,17 @@
 import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
+import { families } from '../keys.ts'
 
 /*
  * Checks the checksums in LevelDB's tables (its data files). Otherwise LevelDB would return flipped bits as values: its
  * Node.js binding offers no check. Formats: LevelDB's doc/table_format.md, and raw Snappy for compressed blocks.
  */
 
-/** Sorted prefixes. Opening a store does not check the entries below them: there may be a million. */
-export const unread: readonly string[] = ['journal/', 'latest/']
+/** Sorted prefixes. Opening a store does not check the entries below them. */
+export const unread: readonly string[] = [...families.values()]
+  .filter(({ isLarge }) => isLarge)
+  .map(({ prefix }) => prefix)
+  .sort()
 
 /** Rejects with an error like LevelDB's if a block is damaged. Skips blocks whose keys are all below `unread`. */
 export async function checkTables(directory: string): Promise<void> {

@@ -1,4 +1,5 @@
 import { createCollection } from '../collection.ts'
+import type { Family } from '../keys.ts'
 import type { Store } from '../store.ts'
 
 /** Milliseconds between two writes. A crash loses the notes since the last write. */
@@ -17,13 +18,13 @@ interface Seen {
  */
 export async function createLastSeen<T extends Seen>(parts: {
   store: Store
-  name: string
+  family: Pick<Family, 'prefix'>
   /** A starting node deletes the notes from before this time, ISO 8601. */
   since: string
   onStoreFailure: (error: unknown) => void
 }) {
-  const { store, name, since, onStoreFailure } = parts
-  const stored = await createCollection<T>(store, name)
+  const { store, family, since, onStoreFailure } = parts
+  const stored = await createCollection<T>(store, family)
   for (const [key, { lastAt }] of [...stored.entries()]) {
     if (lastAt < since) await stored.delete(key)
   }

@@ -1,10 +1,11 @@
 import { checked } from '../checked-reads.ts'
+import { storeKeys } from '../keys.ts'
 import type { Change } from '../store.ts'
 import type { FollowedStore } from './followed-store.ts'
 import { maxNodes } from './nodes.ts'
 
 /** Prefix of the stored members: `member/03` holds the `Member` with slot 3 (`Nodes.slot`). */
-export const membersPrefix = 'member/'
+export const membersPrefix = storeKeys.member.prefix
 
 export interface Member {
   node: string

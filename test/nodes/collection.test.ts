@@ -14,7 +14,7 @@ async function openNodes(t: Test) {
   const space = createSharedSpace()
   const open = async () => {
     const store = space.openFollowed(t)
-    const stations = await createCollection<Station>(store, 'station')
+    const stations = await createCollection<Station>(store, { prefix: 'station/' })
     const changes: unknown[] = []
     stations.onChanged((...change) => changes.push([...change, stations.get(change[0])]))
     store.start()

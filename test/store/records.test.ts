@@ -1,7 +1,9 @@
 import { join } from 'node:path'
+import { ClassicLevel } from 'classic-level'
 import t from 'tap'
 import { openEmbeddedStore } from '../../store/embedded.ts'
-import { families, problemOf } from '../../store/records.ts'
+import { type Family, families } from '../../store/keys.ts'
+import { problemOf } from '../../store/records.ts'
 import type { Change } from '../../store/store.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { bytesOf, damaged, samples } from './record-samples.ts'
@@ -90,6 +92,18 @@ t.test('no record that an import takes stops a start', { timeout: 120_000 }, asy
   await store.commit(changes)
   await store.close()
   t.ok(changes.length > 200, `${changes.length} records`)
+  const ranges = t.capture(ClassicLevel.prototype, 'iterator', ClassicLevel.prototype.iterator)
+  const gets = t.capture(ClassicLevel.prototype, 'get', ClassicLevel.prototype.get)
   const hub = await startTestHub(t, {}, home)
   t.ok(hub.httpsPort)
+  const wholeRanges = ranges().flatMap(({ args: [range] }) => (range?.limit === -1 ? [range.gte] : []))
+  const read = new Set([...wholeRanges, ...gets().map(({ args: [key] }) => key)])
+  // A node without Redis has no others, and its audit log in a file.
+  const rows = [...families.values()].filter(({ isOfNodes, prefix }) => !isOfNodes && prefix !== 'audit/')
+  const isRead = ({ prefix, path }: Family) => read.has(prefix) || read.has(path)
+  t.strictSame(
+    Object.fromEntries(rows.map((row) => [row.prefix, isRead(row)])),
+    Object.fromEntries(rows.map((row) => [row.prefix, row.isReadAtStart])),
+    'it reads what the rows say',
+  )
 })

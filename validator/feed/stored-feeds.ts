@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { isRecord } from '../../event/json.ts'
+import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { beside } from './beside.ts'
@@ -29,7 +30,7 @@ export interface Checked {
   confirmedAt: number | null
 }
 
-const place = 'feed/'
+const place = storeKeys.feed.prefix
 const checkedPrefix = `${place}checked/`
 const goodPrefix = `${place}good/`
 const formerKey = `${place}dropped`

@@ -2,6 +2,7 @@ import t from 'tap'
 import type { PushSubscription } from '../../../delivery/webhook/subscription.ts'
 import { createPushSubscriptions } from '../../../delivery/webhook/subscriptions.ts'
 import { createCollection } from '../../../store/collection.ts'
+import { storeKeys } from '../../../store/keys.ts'
 import { createMemoryStore } from '../memory-store.ts'
 
 const topicId = 'urn:org:permanent-livestream:1'
@@ -138,7 +139,7 @@ t.test(
     t.ok(await add(), 'in place of a removed one')
 
     // An earlier release let an institution have more.
-    const collection = await createCollection<PushSubscription>(memory.store, 'subscription')
+    const collection = await createCollection<PushSubscription>(memory.store, storeKeys.subscription)
     const [first] = subscriptions.ofInstitution(institutionId)
     if (!first) throw new Error('no subscription')
     for (let count = 0; count < 10; count++)

@@ -51,7 +51,7 @@ onEachStore(`an import that is killed ${rounds} times is refused or completed`, 
   await node.stop('SIGTERM')
   const stored = await openStoreOf(store, dataDir)
   let count = 0
-  for await (const _ of stored.range('more/')) count++
+  for await (const _ of stored.range('health/more/')) count++
   await stored.close()
   t.equal(count, moreRecords, 'every record is there')
 })
@@ -63,7 +63,7 @@ async function enlarge(small: string, file: string): Promise<void> {
     yield* readFile(small)
     for (let nth = 0; nth < moreRecords; nth += 1000) {
       yield Array.from({ length: 1000 }, (_, index): StoredRecord => {
-        return { key: `more/${nth + index}`, value: Buffer.alloc(300, nth % 251) }
+        return { key: `health/more/${nth + index}`, value: Buffer.alloc(300, nth % 251) }
       })
     }
   }

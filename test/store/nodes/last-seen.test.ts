@@ -24,5 +24,5 @@ t.test('what is gone is forgotten, also if it went while no node ran', async (t)
 
 function open(store: Store) {
   const onStoreFailure = (error: unknown) => t.fail(String(error))
-  return createLastSeen<{ lastAt: string }>({ store, name: 'seen', since: '', onStoreFailure })
+  return createLastSeen<{ lastAt: string }>({ store, family: { prefix: 'seen/' }, since: '', onStoreFailure })
 }

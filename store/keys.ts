@@ -1,0 +1,557 @@
+import { createPrivateKey, createPublicKey } from 'node:crypto'
+import {
+  anything,
+  type Form,
+  fields,
+  flag,
+  instant,
+  integer,
+  list,
+  number,
+  object,
+  oneOf,
+  orNull,
+  text,
+  tuple,
+  webUrl,
+} from './record-form.ts'
+import { headed, json, jwk, matching, position, positioned, type ValueForm } from './value-form.ts'
+
+/** The records whose keys begin alike. */
+export interface Family {
+  /** What the keys begin with: up to the first slash, or the whole key if it has none. */
+  prefix: string
+  /** The keys, with names in braces. `{position}` and `{sequence}` are 16 digits. */
+  path: string
+  /** What the records are: for those who look into a store. */
+  holds: string
+  /** The folder or file whose code writes them. */
+  owner: string
+  /** What follows the prefix. */
+  key: KeyForm
+  /** Says what the value must be, if it is not. */
+  value: ValueForm
+  /** A start reads all of them. */
+  isReadAtStart: boolean
+  /** There may be millions: opening the embedded store does not look for damage in them. */
+  isLarge: boolean
+  /** Only nodes that use the store now need them: no export has them. */
+  isOfNodes: boolean
+  /** An import leaves those that the store has. */
+  isKeptByImport: boolean
+  /** Their name, if only a hub that was used has them: no import goes into a store with some. */
+  content: string | undefined
+}
+
+/** What follows the prefix in a key. */
+interface KeyForm {
+  form: RegExp
+  /** The form in words. */
+  expected: string
+  /** The key has names that are written as `encodeURIComponent` writes them. */
+  isEncoded?: true
+}
+
+const anyKey: KeyForm = { form: /^/, expected: 'anything' }
+
+const place = {
+  required: { upTo: number, owed: list(tuple(number, oneOf(0, 1, 2), number)) },
+  optional: { lost: number, replay: number },
+}
+const excerpt = object(
+  { bytes: number, kept: integer(0), title: orNull(text), artist: orNull(text) },
+  { refusedServices: list(text) },
+)
+const queueRule = object({ keep: oneOf('latest', 'every') }, { time: number, expires: number })
+const principal: Form = (value) => {
+  const role = object({ role: oneOf('publisher', 'subscriber'), username: text })(value)
+  if (role !== undefined) return role
+  return object({ role: oneOf('publisher') })(value) === undefined
+    ? object({ institutions: list(text), classes: list(text) })(value)
+    : object({ filters: list(text) }, { temporaryOf: text })(value)
+}
+const attempt = object({
+  messageId: text,
+  time: instant,
+  status: orNull(number),
+  duration: number,
+  reason: orNull(text),
+})
+const item = {
+  sequence: integer(0),
+  messageId: text,
+  details: object({}),
+  enqueuedAt: number,
+  tries: number,
+  refusals: number,
+  attempts: list(attempt),
+}
+const timesOfItem = { acceptedAt: number, asideUntil: number, begun: number }
+const indexed = json(
+  object(
+    { qos: oneOf(0, 1, 2), bytes: number, at: number },
+    {
+      topic: text,
+      expires: number,
+      sharedUpTo: integer(1),
+      isReport: flag,
+      hasErrors: flag,
+    },
+  ),
+)
+
+/**
+ * All records of the store, one row for each family of keys. Who writes a record takes the prefix of its key from here.
+ * An import and a start judge each record by its row, so no start stops at a record that an import has let through.
+ *
+ * A row demands what the code that reads the record relies on, and no more: a backup of an earlier beta stays good.
+ */
+export const storeKeys = {
+  credential: family('credential/{username}', {
+    holds: 'a credential: who may publish or subscribe to what; salt and hash of the password',
+    owner: 'acl',
+    content: 'credentials',
+    value: json(
+      object(
+        {
+          username: text,
+          role: oneOf('publisher', 'subscriber'),
+          label: text,
+          createdAt: instant,
+          institutions: list(text),
+          filters: list(text),
+          classes: list(text),
+          salt: text,
+          hash: text,
+        },
+        {
+          revokeAt: instant,
+          user: text,
+          login: object({ userId: text, generation: number }, { loginId: text }),
+        },
+      ),
+    ),
+  }),
+  credentialUse: family('credential-use/{username}', {
+    holds: 'when the credential was last used',
+    owner: 'hub.ts',
+    value: json(object({ lastAt: instant })),
+  }),
+  credentialName: family('credential-name/{username}', {
+    holds: 'a user name with a second that has not come yet: it is given out once, also after a revocation',
+    owner: 'acl',
+    key: anyKey,
+    value: anything,
+  }),
+  user: family('user/{userId}', {
+    holds: 'a user of the HTTPS API: institution, permissions, hash of the password, links to choose one',
+    owner: 'bridge-https/users',
+    content: 'users',
+    value: json(
+      object(
+        {
+          userId: text,
+          email: text,
+          institutionId: text,
+          permissions: list(text),
+          createdAt: instant,
+          generation: number,
+          resets: list(object({ channel: text, hash: text, expiresAt: instant })),
+        },
+        {
+          emailVerified: flag,
+          passwordHash: text,
+          endedLogins: list(object({ id: text, expiresAt: instant })),
+        },
+      ),
+    ),
+  }),
+  familiarPlace: family('familiar-place/{account address}', {
+    holds: 'when an account last logged in from an address',
+    owner: 'bridge-https/users',
+    value: json(object({ at: number })),
+  }),
+  signingKey: family('signing-key/{kid}', {
+    holds: 'a key that signs tokens and pushes, the private part included',
+    owner: 'certs',
+    value: json(
+      object(
+        {
+          kid: text,
+          createdAt: instant,
+          privateJwk: jwk(createPrivateKey),
+          publicJwk: jwk(createPublicKey),
+        },
+        { signsFrom: instant },
+      ),
+    ),
+  }),
+  subscription: family('subscription/{name}', {
+    holds: 'a webhook: its livestream, URL and contact; whether it is disabled or paused',
+    owner: 'delivery/webhook',
+    content: 'webhooks',
+    value: json(
+      object(
+        {
+          name: text,
+          topicId: text,
+          url: text,
+          contact: text,
+          institutionId: text,
+          serviceAccount: text,
+          createdAt: instant,
+        },
+        {
+          ackDeadlineSeconds: number,
+          retryPolicy: orNull(text),
+          createdBy: text,
+          from: instant,
+          isBeginning: flag,
+          disabledAt: instant,
+          pausedAt: instant,
+          pausedBy: text,
+          toldBy: text,
+        },
+      ),
+    ),
+  }),
+  pushStanding: family('push-standing/{name}', {
+    holds: 'since when a webhook that has failed once works, or does not',
+    owner: 'delivery/webhook',
+    value: json(
+      object(
+        { state: oneOf('active', 'retrying'), since: instant, reason: orNull(text) },
+        { gone: object({ at: number, ms: number }) },
+      ),
+    ),
+  }),
+  topic: family('topic/{livestreamId}', {
+    holds: 'when a livestream got its first event, and whose it is if no feed lists it',
+    owner: 'validator',
+    content: 'topics',
+    key: anyKey,
+    value: json(object({ id: text, createdAt: instant }, { institutionId: text, folded: text })),
+  }),
+  feed: family('feed/{kind}/{source}', {
+    holds:
+      'the last good livestream feed of a source (`good`), its last check (`checked`), and what fell out of feeds (`dropped`)',
+    owner: 'validator/feed',
+    isReadAtStart: false,
+    key: anyKey,
+    // What cannot be read of these is ignored: `validator/feed/stored-feeds.ts`.
+    value: anything,
+  }),
+  journal: family('journal/{position}', {
+    holds: 'an accepted message or a report, with its payload',
+    owner: 'journal',
+    content: 'events',
+    isLarge: true,
+    isReadAtStart: false,
+    value: headed(
+      object(
+        { topic: text, qos: oneOf(0, 1, 2), queue: queueRule, at: number },
+        {
+          stream: text,
+          institutionId: text,
+          isReport: flag,
+          isRepetition: flag,
+          hasErrors: flag,
+          // 0 would say that the message has its payload from itself: its reader would never end.
+          sharedWith: integer(1),
+          refused: excerpt,
+          creator: text,
+          retained: object({ slot: text, time: number }, { expires: number }),
+        },
+      ),
+    ),
+  }),
+  every: family('every/{stream}/{position}', {
+    holds: 'index of the journal: a returning session gets all these messages of a stream',
+    owner: 'journal',
+    value: indexed,
+  }),
+  latest: family('latest/{stream}/{position}', {
+    holds: 'index of the journal: a returning session gets the newest of each topic of a stream',
+    owner: 'journal',
+    isLarge: true,
+    isReadAtStart: false,
+    value: indexed,
+  }),
+  retained: family('retained/{topic}⏎{slot}', {
+    holds: 'the position of a retained value',
+    owner: 'journal',
+    content: 'retained messages',
+    key: { form: /^[^\n]*\n".*"$/s, expected: 'a topic, a line break and a slot as JSON' },
+    value: matching(/^\d{16}/, position),
+  }),
+  ended: family('ended/{topic}', {
+    holds: 'that the topic once had a retained value: bridges may have kept it',
+    owner: 'journal',
+    key: anyKey,
+    value: anything,
+  }),
+  cleared: family('cleared/{topic}', {
+    holds: 'the position at which an operator cleared the topic',
+    owner: 'journal',
+    isReadAtStart: false,
+    key: anyKey,
+    value: matching(/^\d{16}/, position),
+  }),
+  clockBehind: family('clock-behind', {
+    holds: 'the position of the last commit of a node whose clock was behind',
+    owner: 'journal',
+    isReadAtStart: false,
+    value: matching(/^\d{16}/, position),
+  }),
+  trimming: family('trimming/state', {
+    holds: 'from where on the journal is whole, and how far its trimming has got',
+    owner: 'journal',
+    value: json(
+      object({
+        floor: number,
+        passed: number,
+        historyFrom: number,
+        historyBytes: number,
+        window: list(object({ upTo: number, bytes: number, at: number })),
+        round: object({ at: text, bytes: number }),
+      }),
+    ),
+  }),
+  session: family('session/{clientId}', {
+    holds: 'a session: its subscriptions, whose it is, how far it has got in the journal',
+    owner: 'broker/session',
+    content: 'sessions',
+    value: json(
+      object(
+        {
+          clientId: text,
+          clean: flag,
+          permission: text,
+          principal,
+          createdAt: number,
+          version: number,
+          dropped: number,
+          ...place.required,
+          subscriptions: list(tuple(text, oneOf(0, 1, 2), number)),
+        },
+        {
+          node: text,
+          disconnectedAt: number,
+          offlineAt: number,
+          ...place.optional,
+        },
+      ),
+    ),
+  }),
+  incoming: family('incoming/{clientId}/{packetId}', {
+    holds: 'a packet identifier of a QoS 2 message of the client, until PUBREL',
+    owner: 'broker/session',
+    isReadAtStart: false,
+    key: { form: /^[^/]+\/\d{1,5}$/, expected: 'a name and a packet identifier', isEncoded: true },
+    value: matching(/^\d+(\.\d+)?$/, 'a number'),
+  }),
+  outgoing: family('outgoing/{clientId}/{position}', {
+    holds: 'a QoS 2 message to the client, until PUBCOMP; with `/released` behind it, that it is released',
+    owner: 'broker/session',
+    isReadAtStart: false,
+    key: {
+      form: /^[^/]+\/\d{16}(\/released)?$/,
+      isEncoded: true,
+      expected: 'a name, 16 digits and perhaps /released',
+    },
+    // That a message is released is in the key alone.
+    value: (value) =>
+      value.length === 0
+        ? undefined
+        : headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))(value),
+  }),
+  progress: family('progress/{run}', {
+    holds:
+      'how far the sessions on a node have got, stored once a second, from a start of the node to its end',
+    owner: 'broker/session',
+    key: { form: /^[^/]+$/, expected: 'a name' },
+    value: json(
+      object(
+        {
+          version: number,
+          upTo: number,
+          unsettled: fields(orNull(object({ ...place.required, createdAt: number }, { ...place.optional }))),
+        },
+        { end: object({ head: number, ran: number }) },
+      ),
+    ),
+  }),
+  will: family('will/{clientId}/{id}', {
+    holds: 'the will of a connection, until the connection ends',
+    owner: 'broker/login',
+    value: headed(object({ node: text, clientId: text, principal, topic: text }, { retain: flag })),
+  }),
+  time: family('time/hub', {
+    holds: 'how long the hub has run, by which sessions expire',
+    owner: 'broker',
+    value: json(object({ ran: number, wall: number })),
+  }),
+  work: family('work/{queue}/{sequence}', {
+    holds: 'a message that waits for a webhook or a plugin target',
+    owner: 'delivery/queue',
+    content: 'waiting deliveries',
+    value: positioned(object(item, timesOfItem)),
+  }),
+  workDead: family('work-dead/{queue}/{sequence}', {
+    holds: 'a dead letter, with its payload',
+    owner: 'delivery/queue',
+    content: 'dead letters',
+    value: positioned(object({ ...item, givenUpAt: instant, reason: text }, timesOfItem)),
+  }),
+  workSeen: family('work-seen/{fingerprint}/{scope}', {
+    holds: 'that an event was accepted within the last hour, by which a repetition is recognised',
+    owner: 'validator',
+    key: anyKey,
+    value: matching(/^\d+(\.\d+)? /, 'a time and an id'),
+  }),
+  workLease: family('work-lease/{queue}', {
+    holds: 'which node works the queue off',
+    owner: 'delivery/runner',
+    isOfNodes: true,
+    key: anyKey,
+    value: anything,
+  }),
+  attempt: family('attempt/{queue}/{sequence}', {
+    holds: 'one of the last attempts of a queue, and how it ended',
+    owner: 'delivery',
+    isReadAtStart: false,
+    value: json(attempt),
+  }),
+  lifecycle: family('lifecycle/{track}', {
+    holds: 'the life cycle of a track of the HTTPS API: its state, sunset and brown-out',
+    owner: 'bridge-https/lifecycle',
+    content: 'settings of the life cycle',
+    value: json(
+      object(
+        {
+          track: text,
+          state: oneOf('live', 'deprecated', 'gone'),
+          announcedAt: orNull(instant),
+          sunset: orNull(instant),
+          link: orNull(webUrl),
+          retiredAt: orNull(instant),
+        },
+        // 3.0.0-beta.1 knew no brown-outs.
+        { brownoutUntil: orNull(instant) },
+      ),
+    ),
+  }),
+  traffic: family('traffic/{track route day slot}', {
+    holds: 'how many requests a route got on a day',
+    owner: 'bridge-https/lifecycle',
+    value: json(object({ track: text, route: text, day: text, requests: number })),
+  }),
+  lastRequest: family('last-request/{track userId}', {
+    holds: 'the last request of a user to a track',
+    owner: 'bridge-https/lifecycle',
+    value: json(
+      object({
+        track: text,
+        route: text,
+        userId: text,
+        email: text,
+        institutionId: text,
+        lastAt: instant,
+      }),
+    ),
+  }),
+  audit: family('audit/{time} {id}', {
+    holds: 'an entry of the audit log. A node without Redis has it in the file `audit.log` instead',
+    owner: 'admin',
+    isReadAtStart: false,
+    isKeptByImport: true,
+    key: anyKey,
+    // The embedded store keeps the audit log in a file of lines.
+    value: (value) =>
+      value.includes(10)
+        ? 'a single line'
+        : json(object({ at: instant, who: text, action: text, target: text }))(value),
+  }),
+  health: family('health/probe', {
+    holds: 'when a node last tried whether the store takes a write',
+    owner: 'admin',
+    isReadAtStart: false,
+    key: anyKey,
+    value: anything,
+  }),
+  member: family('member/{slot}', {
+    holds: 'a node that uses the store',
+    owner: 'store/nodes',
+    isOfNodes: true,
+    isKeptByImport: true,
+    key: { form: /^\d+$/, expected: 'digits' },
+    value: json(object({ node: text, name: text, number })),
+  }),
+  lock: family('lock/{name}', {
+    holds: 'which node may change something alone, such as credentials',
+    owner: 'store',
+    isOfNodes: true,
+    key: anyKey,
+    value: json(object({ number, claim: orNull(text) })),
+  }),
+  import: family('import/{kind}', {
+    holds: 'the mark of an import that is not finished (`mark`), and which export was imported last (`last`)',
+    owner: 'admin/backup',
+    isOfNodes: true,
+    key: anyKey,
+    value: anything,
+  }),
+  number: family('number', {
+    holds: 'the last position that was taken. A Redis has it in its hash `log-head`',
+    owner: 'store',
+    isKeptByImport: true,
+    value: matching(/^\d+$/, 'a number'),
+  }),
+  format: family('format', {
+    holds: 'the format of the store: another release refuses it',
+    owner: 'store',
+    isKeptByImport: true,
+    value: matching(/^\d+$/, 'a number'),
+  }),
+}
+
+/** The families by their prefix. */
+export const families: ReadonlyMap<string, Family> = new Map(
+  Object.values(storeKeys).map((family) => [family.prefix, family]),
+)
+
+type Row = Pick<Family, 'holds' | 'owner' | 'value'> & Partial<Omit<Family, 'path' | 'prefix'>>
+
+function family<Path extends string>(path: Path, row: Row): Family & { prefix: PrefixOf<Path> } {
+  return {
+    path,
+    key: keyFormOf(path),
+    isReadAtStart: true,
+    isLarge: false,
+    isOfNodes: false,
+    isKeptByImport: false,
+    content: undefined,
+    ...row,
+    prefix: prefixOf(path) as PrefixOf<Path>,
+  }
+}
+
+type PrefixOf<Path extends string> = Path extends `${infer Word}/${string}` ? `${Word}/` : Path
+
+/** What a key or a path begins with: up to the first slash, or all of it if it has none. */
+export function prefixOf(key: string): string {
+  return key.slice(0, key.indexOf('/') + 1) || key
+}
+
+/** The form of keys whose names are all encoded. */
+function keyFormOf(path: string): KeyForm {
+  const rest = path.slice(prefixOf(path).length)
+  if (rest === '') return { form: /^$/, expected: 'nothing' }
+  const parts = rest.split('/').map((part) => {
+    if (part === '{position}' || part === '{sequence}') return { form: '\\d{16}', expected: '16 digits' }
+    return part.startsWith('{') ? { form: '[^/]+', expected: 'a name' } : { form: part, expected: part }
+  })
+  const form = new RegExp(`^${parts.map((part) => part.form).join('/')}$`)
+  const expected = parts.map((part) => part.expected).join(' and ')
+  return { form, expected, ...(rest.includes('{') && { isEncoded: true }) }
+}
