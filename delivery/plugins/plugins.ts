@@ -85,7 +85,10 @@ async function close(driver: PluginDriver): Promise<void> {
   }
 }
 
-/** Makes one attempt. Resolves at the deadline at the latest, whatever the driver of a third party does. */
+/**
+ * Makes one attempt. Resolves at the deadline, whatever the driver of a third party does. A driver in a process of its
+ * own has a moment more: then its process ends, and that outcome blames the item, so that the item can step aside.
+ */
 async function attempt(
   driver: PluginDriver,
   pluginItem: PluginItem,
@@ -96,16 +99,23 @@ async function attempt(
   if (stopping.aborted) return failed('the hub is stopping')
   const ending = new AbortController()
   const { signal } = ending
-  const stop = () => ending.abort(new Error('the hub is stopping'))
-  const late = setTimeout(
-    () => ending.abort(new Error(`no answer within ${deadlineMs / 1000} s`)),
-    deadlineMs,
-  )
+  /** Aborts when the hub waits for the driver no longer. */
+  const over = new AbortController()
+  const stop = () => {
+    const reason = new Error('the hub is stopping')
+    ending.abort(reason)
+    over.abort(reason)
+  }
+  const late = setTimeout(() => {
+    const reason = new Error(`no answer within ${deadlineMs / 1000} s`)
+    ending.abort(reason)
+    if (stateOf(driver) === undefined) over.abort(reason)
+  }, deadlineMs)
   stopping.addEventListener('abort', stop, { once: true })
   // An async function turns an exception that the driver throws synchronously into a rejection.
   const deliver = async () => driver.deliver(pluginItem, { messageId, attempt: tries + 1, signal })
   try {
-    return readOutcome(await Promise.race([deliver(), whenAborted(signal)]))
+    return readOutcome(await Promise.race([deliver(), whenAborted(over.signal)]))
   } catch (error) {
     return failedBy(error)
   } finally {

@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createDriverProcess, type DriverLimits } from '../../../../delivery/plugins/driver-process.ts'
+import { createPlugins } from '../../../../delivery/plugins/plugins.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
 /* The limits of the process of a driver, with smaller ones than those of a node. */
@@ -104,6 +105,26 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
   t.match(await second, { result: 'refused', reason: /did not end an attempt after its signal/ })
   t.match(await third, { result: 'failed', reason: 'the driver is not running' }, 'never two at once')
   t.same(ends, ['late'])
+})
+
+t.test('an item whose attempt never ends is to blame, so that it can step aside', async (t) => {
+  const { driver, isReady } = await start(
+    t,
+    `export default () => ({ deliver: ({ event }) => { if (event.loops) for (;;); return new Promise(() => {}) } })`,
+  )
+  const target = { type: 'x', autoEnable: false }
+  const log = pino({ level: 'silent' })
+  const { targetOf } = createPlugins({ targets: [target], driverOf: () => driver, deadlineMs: 100, log })
+  for (const [nth, event] of [{}, { loops: true }].entries()) {
+    await isReady(nth + 1)
+    const found = targetOf('plugins.x')
+    if (typeof found !== 'object' || !('deliver' in found)) throw new Error('no target')
+    const times = { position: 1, sequence: 1, enqueuedAt: 1, tries: 0, refusals: 0, attempts: [] }
+    const work = { ...times, messageId: 'm', details: { institutionId: 'i' } }
+    const payload = Buffer.from(JSON.stringify(event))
+    const outcome = await found.deliver(work, payload, new AbortController().signal)
+    t.match(outcome, { result: 'refused', reason: /^the driver ended: it did not end an attempt/ })
+  }
 })
 
 t.test('what a driver has started ends with it', async (t) => {
