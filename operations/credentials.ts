@@ -61,18 +61,9 @@ export const credentialOperations = {
       title: 'Add a credential',
       fields: {
         role: { choices: { publisher: 'Publisher: sends events', subscriber: 'Subscriber: reads events' } },
-        label: { hint: 'Part of the username: a-z, 0-9 and -' },
-        institutions: {
-          label: 'Institution',
-          hint: 'For which it may publish',
-          where: { role: ['publisher'] },
-        },
-        classes: { label: 'Only these classes', hint: 'None: all', where: { role: ['publisher'] } },
-        filters: {
-          label: 'Topic filters',
-          hint: 'One per line, within radio/#',
-          where: { role: ['subscriber'] },
-        },
+        institutions: { where: { role: ['publisher'] } },
+        classes: { label: 'Only these classes', where: { role: ['publisher'] } },
+        filters: { where: { role: ['subscriber'] } },
       },
       answer: shownPassword,
     },

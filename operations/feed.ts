@@ -58,7 +58,20 @@ export type FeedPart = Of<typeof differences>['added' | 'removed' | 'owners' | '
 
 export const feedOperations = {
   'feed.status': reads('the livestream feed in use', {
-    console: { view: 'feed', title: 'Feed' },
+    console: {
+      view: 'feed',
+      title: 'Feed',
+      columns: [
+        ['State', 'ok'],
+        'problem',
+        ['Livestreams', 'items'],
+        'source',
+        ['In use is the one from', 'loadedFrom'],
+        ['Read', 'loadedAt'],
+        ['Checked', 'checkedAt'],
+        ['Canaries that it lacks', 'ignoredCanaries'],
+      ],
+    },
     result: feedStatus,
   }),
   'feed.refresh': changes('read the livestream feed now', {

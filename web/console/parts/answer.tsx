@@ -31,17 +31,17 @@ export function Answer(props: {
   const parts = (props.parts ?? partsOf(schema, value)).map((column) => {
     const { title: name, fields } = partOf(column)
     const [first = ''] = fields
-    return { name, fields, inner: valueAt(value, first), innerSchema: schemaAt(schema, first) }
+    return { name, fields, first, inner: valueAt(value, first), innerSchema: schemaAt(schema, first) }
   })
   return (
     <>
       <Facts
         of={parts
           .filter(({ inner, innerSchema }) => !isTable(inner, innerSchema))
-          .map(({ name, fields, inner, innerSchema }) => [
+          .map(({ name, fields, first, inner, innerSchema }) => [
             name,
             isNothing(inner) ? (
-              isList(innerSchema) && 'none'
+              isList(innerSchema) && !first.includes('.') && 'none'
             ) : (
               <Cell key={name} of={value} schema={schema} fields={fields} isWhole />
             ),
@@ -158,14 +158,15 @@ export function searchText(row: Row): string {
   return `${text} ${withNames(text)}`
 }
 
-/** All fields, with those of objects inside. */
-function partsOf({ properties = {} }: Schema, value?: unknown, prefix = '', title = ''): ShownColumn[] {
+/** All fields, with those of objects inside. `of`: the name of the object; its `count` goes by that name. */
+function partsOf({ properties = {} }: Schema, value?: unknown, prefix = '', of = ''): ShownColumn[] {
   return Object.entries(properties).flatMap(([name, inner]): ShownColumn[] => {
     const path = prefix + name
-    const words = title === '' ? wordsOf(name) : `${title}: ${wordsOf(name).toLowerCase()}`
     const schema = withoutNull(inner)
-    if (schema.properties && isRecord(valueAt(value, path))) return partsOf(schema, value, `${path}.`, words)
-    return [[words, path]]
+    if (schema.properties && isRecord(valueAt(value, path)))
+      return partsOf(schema, value, `${path}.`, wordsOf(name))
+    if (of === '') return [path]
+    return [[name === 'count' ? of : `${of}: ${wordsOf(name).toLowerCase()}`, path]]
   })
 }
 

@@ -3,6 +3,7 @@ import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { OperationName, Result } from '../../../operations/operations.ts'
 import { useFocusOnHeading } from '../../page/focus.ts'
+import { user } from '../../page/session.ts'
 import type { Command } from '../commands.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { commandNamed, loses } from '../placed.ts'
@@ -98,7 +99,7 @@ export function CommandButton<Name extends OperationName>(props: {
   )
 }
 
-/** What was typed for a command, also while the form to log in is shown. */
+/** What each user typed for a command, also while the form to log in is shown. */
 const typedTexts = new Map<string, Typed>()
 
 function AskingDialog<Name extends OperationName>(props: {
@@ -114,7 +115,7 @@ function AskingDialog<Name extends OperationName>(props: {
 }) {
   const { name, command, known, row, title } = props
   const { notice, loss, fields: hints, patienceSeconds } = command.console ?? {}
-  const key = JSON.stringify([name, known])
+  const key = JSON.stringify([user.value?.email, name, known])
   const typed = typedTexts.get(key) ?? signal(textsAtFirst(command, row))
   typedTexts.set(key, typed)
   const fields = props.isAsking ? fieldsOf(command, known, typed.value) : []

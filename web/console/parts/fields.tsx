@@ -1,7 +1,17 @@
 import type { Command, Schema } from '../commands.ts'
 import { capital } from '../words.ts'
 import { type FormField, kindOf, labelOf, lineName, linesOf } from './arguments.ts'
-import { Choice, Field, InstitutionField, Lines, Moment, set, Tick, type Typed } from './form.tsx'
+import {
+  Choice,
+  Field,
+  type FieldParts,
+  InstitutionField,
+  Lines,
+  Moment,
+  set,
+  Tick,
+  type Typed,
+} from './form.tsx'
 
 /** The fields of a form for the arguments of a command, made from their schemas. */
 export function ArgumentFields(props: { command: Command; fields: readonly FormField[]; typed: Typed }) {
@@ -16,9 +26,9 @@ function ArgumentField(props: { command: Command; name: string; schema: Schema; 
   const own = command.console?.fields?.[name]
   const kind = kindOf(schema)
   const label = labelOf(name, command.console?.fields)
-  const hint = own?.hint ?? (own?.choices ? undefined : schema.description)
+  const hint = own?.hint ?? (own?.choices ? '' : hintOf(schema))
   const isRequired = command.args.required?.includes(name) ?? false
-  const parts = { typed, name, label, isRequired, ...(hint !== undefined && { hint: capital(hint) }) }
+  const parts = { typed, name, label, isRequired, hint: capital(hint) }
   if (own?.choices && kind !== 'ticks') return <Choice {...parts} choices={Object.entries(own.choices)} />
   if (kind === 'choice') {
     const choices = (schema.enum ?? []).map((one) => [one, one] as const)
@@ -41,8 +51,6 @@ function ArgumentField(props: { command: Command; name: string; schema: Schema; 
   )
 }
 
-type Parts = Parameters<typeof Tick>[0]
-
 /** One tick for each value that a list may have. */
 function Ticks({
   typed,
@@ -51,7 +59,7 @@ function Ticks({
   hint,
   values,
   words,
-}: Parts & { values: readonly string[]; words: Readonly<Record<string, string>> }) {
+}: FieldParts & { values: readonly string[]; words: Readonly<Record<string, string>> }) {
   const ticked = linesOf(typed.value[name] ?? '')
   return (
     <fieldset class="field wide">
@@ -78,7 +86,7 @@ function Ticks({
 }
 
 /** A field for each institution, and an empty one for the next. */
-function Institutions({ name, label, hint, ...parts }: Parts) {
+function Institutions({ name, label, hint, ...parts }: FieldParts) {
   const names = Array.from({ length: 100 }, (_, nth) => lineName(name, nth))
   const filled = names.findLastIndex((one) => (parts.typed.value[one] ?? '') !== '')
   return names
@@ -89,9 +97,17 @@ function Institutions({ name, label, hint, ...parts }: Parts) {
         {...parts}
         name={one}
         label={nth === 0 ? label : `${label}, ${nth + 1}`}
-        {...(nth === 0 && hint !== undefined && { hint })}
+        {...(nth === 0 && hint && { hint })}
       />
     ))
+}
+
+/** The description of an argument, which completes "<argument> must be …", as a hint. */
+function hintOf(schema: Schema): string {
+  const { description = '' } = schema
+  return kindOf(schema) === 'lines'
+    ? `${description.replace('a list of ', '')}, one a line`
+    : description.replace('a list of ', '')
 }
 
 /** `username` of the example of the command: what such a text looks like. */

@@ -60,7 +60,8 @@ export function CommandForm<Name extends OperationName>(props: {
   )
 }
 
-interface FieldParts {
+/** What every field has: its text is the one of its name. */
+export interface FieldParts {
   typed: Typed
   name: string
   label: string
@@ -70,29 +71,20 @@ interface FieldParts {
 
 /** A field for a line of text. */
 export function Field(
-  props: FieldParts & {
-    type?: 'text' | 'number'
-    placeholder?: string
-    maxLength?: number
-    list?: string
-  },
+  props: FieldParts & { type?: 'text' | 'number'; placeholder?: string; maxLength?: number; list?: string },
 ) {
-  const { typed, name } = props
   return (
     <label class="field">
       <span>{props.label}</span>
       <input
-        name={name}
+        {...textOf(props)}
         type={props.type ?? 'text'}
         step="any"
-        value={typed.value[name] ?? ''}
-        required={props.isRequired ?? false}
         placeholder={props.placeholder ?? ''}
         maxLength={props.maxLength ?? 2_000}
         autocomplete="off"
         list={props.list}
         spellcheck={false}
-        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
       />
       {props.hint && <small>{props.hint}</small>}
     </label>
@@ -117,36 +109,22 @@ export function InstitutionField(props: FieldParts) {
 }
 
 /** A field for a point in time, by the visitor's clock. `page/instant.ts` reads what was typed. */
-export function Moment({ typed, name, label, hint, isRequired }: FieldParts) {
+export function Moment(props: FieldParts) {
   return (
     <label class="field">
-      <span>{label}</span>
-      <input
-        type="datetime-local"
-        name={name}
-        value={typed.value[name] ?? ''}
-        required={isRequired ?? false}
-        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
-      />
-      {hint && <small>{hint}</small>}
+      <span>{props.label}</span>
+      <input type="datetime-local" {...textOf(props)} />
+      {props.hint && <small>{props.hint}</small>}
     </label>
   )
 }
 
 /** A field for several lines. */
 export function Lines(props: FieldParts & { rows?: number }) {
-  const { typed, name } = props
   return (
     <label class="field wide">
       <span>{props.label}</span>
-      <textarea
-        name={name}
-        rows={props.rows ?? 3}
-        value={typed.value[name] ?? ''}
-        required={props.isRequired ?? false}
-        spellcheck={false}
-        onInput={({ currentTarget }) => set(typed, name, currentTarget.value)}
-      />
+      <textarea rows={props.rows ?? 3} spellcheck={false} {...textOf(props)} />
       {props.hint && <small>{props.hint}</small>}
     </label>
   )
@@ -156,16 +134,16 @@ export function Lines(props: FieldParts & { rows?: number }) {
 export function Choice(
   props: FieldParts & { choices: readonly (readonly [value: string, words: string])[] },
 ) {
-  const { typed, name } = props
+  const { typed, name, choices } = props
   return (
     <label class="field">
       <span>{props.label}</span>
       <select
         name={name}
-        value={typed.value[name] ?? props.choices[0]?.[0] ?? ''}
+        value={typed.value[name] ?? choices[0]?.[0] ?? ''}
         onChange={({ currentTarget }) => set(typed, name, currentTarget.value)}
       >
-        {props.choices.map(([value, words]) => (
+        {choices.map(([value, words]) => (
           <option key={value} value={value}>
             {words}
           </option>
@@ -191,6 +169,15 @@ export function Tick({ typed, name, label, hint }: FieldParts) {
       </span>
     </label>
   )
+}
+
+/** What an element needs to hold a text. */
+function textOf({ typed, name, isRequired = false }: FieldParts) {
+  return {
+    ...{ name, value: typed.value[name] ?? '', required: isRequired },
+    onInput: ({ currentTarget }: { currentTarget: { value: string } }) =>
+      set(typed, name, currentTarget.value),
+  }
 }
 
 /** Changes one of the texts. */

@@ -80,10 +80,9 @@ function Text(props: { of: string; field: string; schema: Schema; isWhole: boole
         <When at={text} />
       </>
     )
-  if (text.startsWith('urn:org:institution:'))
-    return <Named view="institutions" id={text} name={institutionName(text)} />
-  if (/^(crid:|urn:org:[a-z-]*livestream:)/.test(text))
-    return <Named view="livestreams" id={text} name={livestreamName(text)} />
+  const named = nameOf(text)
+  if (named)
+    return <Named view={named.view} id={text} name={/^(id|externalId)$/.test(field) ? text : named.name} />
   const view = pagesOf(field)
   if (view !== undefined) return <Named view={view} id={text} name={text} isForMachines />
   if (field === 'contact' || field === 'email')
@@ -101,6 +100,14 @@ function Text(props: { of: string; field: string; schema: Schema; isWhole: boole
       {text}
     </span>
   )
+}
+
+/** The name of a livestream or an institution by its id, and the view that has a page of it. */
+function nameOf(id: string): { view: string; name: string } | undefined {
+  if (id.startsWith('urn:org:institution:')) return { view: 'institutions', name: institutionName(id) }
+  return /^(crid:|urn:org:[a-z-]*livestream:)/.test(id)
+    ? { view: 'livestreams', name: livestreamName(id) }
+    : undefined
 }
 
 function Named(props: { view: string; id: string; name: string; isForMachines?: boolean }) {

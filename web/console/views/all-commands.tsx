@@ -10,11 +10,7 @@ import { Table } from '../parts/table.tsx'
 import { loses } from '../placed.ts'
 import { capital } from '../words.ts'
 
-const effects = {
-  none: 'only reads',
-  change: 'changes something',
-  loss: 'removes something for good',
-} as const
+const effects = { none: 'reads', change: 'changes', loss: 'removes for good' } as const
 
 /** All commands of `hubctl`, each with a page where it can be given. */
 export function AllCommands() {
