@@ -3,12 +3,12 @@ import { resolve } from 'node:path'
 import { mayPublish, mayReceive, maySubscribe, publishes } from './acl/access.ts'
 import { createCredentials } from './acl/credentials.ts'
 import type { Principal } from './acl/principal.ts'
+import { createAedesImport } from './admin/aedes-redis/import-command.ts'
 import { auditPath, createAudit } from './admin/audit.ts'
 import { createBackupCommands } from './admin/backup/backup-commands.ts'
 import { openStoreAtStart } from './admin/backup/opening.ts'
-import { createNodeCommands } from './admin/node-commands.ts'
 import { socketPathIn, startAdminSocket } from './admin/socket.ts'
-import { createHealth, createReadings, createStoreCheck } from './admin/status.ts'
+import { createHealth, createReadings, createStatus, createStoreCheck } from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
@@ -24,7 +24,7 @@ import { openFanOut } from './broker/fanout/fanout.ts'
 import { createInbox } from './broker/publish.ts'
 import { openCertificates } from './certs/open.ts'
 import { type CaFiles, openCaFiles } from './config/ca-files.ts'
-import { limitsOf, trialSettings } from './config/config.ts'
+import { limitsOf, maskedConfig, trialSettings } from './config/config.ts'
 import { ensureDataDirectory, listening } from './config/expected.ts'
 import { isSampleFeed } from './config/sample-feed.ts'
 import type { Config } from './config/settings.ts'
@@ -37,8 +37,10 @@ import { createEventIds } from './event/format.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
+import { createTail } from './operations/event-tail.ts'
+import { createEventTrace } from './operations/event-trace.ts'
 import { operations } from './operations/operations.ts'
-import { createPerform } from './operations/perform.ts'
+import { createCommands, createPerform } from './operations/perform.ts'
 import { shareAnswers } from './operations/share-answers.ts'
 import { checkReads } from './store/checked-reads.ts'
 import { storeKeys } from './store/keys.ts'
@@ -267,12 +269,23 @@ async function listen(
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
   }
   const mqttBounds = createConnectionBounds(bounds)
-  const commands = createNodeCommands({
-    ...{ ...parts, ...accounts, node: parts.nodeName, store: storeState, catchUp: opened.catchUp },
-    caPath: parts.paths.tlsCa,
-    inEffect: () => ({ ...config, ...parts.paths, ...reached }),
-    resetUrl: (token) => resetUrl(reached.publicUrl, token),
+  const commands = createCommands({
+    ...{ ...parts, ...accounts, storeState, catchUp: opened.catchUp },
+    config: () => maskedConfig({ ...config, ...parts.paths, ...reached }),
+    importFromAedes: createAedesImport({
+      ...{ ...parts, credential: parts.credentials.get, maxFilters: config.maxSubscriptions },
+      ...{
+        feed: feed.current,
+        retained: broker.retained,
+        sessions: broker.importedSessions,
+        now: parts.clock,
+      },
+    }),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
+    resetUrl: (token) => resetUrl(reached.publicUrl, token),
+    status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
+    tail: createTail(broker.history.onDecided),
+    trace: createEventTrace({ ...parts, latency: metrics.latency }),
   })
   // A person who only tries out the hub has configured no certificate.
   const isTrial = config.tlsCert === undefined

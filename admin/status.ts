@@ -18,8 +18,7 @@ const setsPerTurn = 1_000
 
 /** What `hubctl status` shows (design.md §4). Times in seconds, the budget in milliseconds. */
 export function createStatus(parts: {
-  /** Name of this node. */
-  node: string
+  nodeName: string
   config: Config
   checkStore: StoreCheck
   feed: FeedSource
@@ -29,9 +28,9 @@ export function createStatus(parts: {
   caPath: string | undefined
   broker: Broker
 }) {
-  const { config, node, checkStore, feed, metrics, certificates, caPath, broker } = parts
+  const { config, nodeName, checkStore, feed, metrics, certificates, caPath, broker } = parts
   return async () => ({
-    node,
+    node: nodeName,
     version,
     stage: config.stage,
     uptime: Math.round(metrics.uptime()),

@@ -1,5 +1,5 @@
 import { isLivestreamName, readSelection } from '../delivery/webhook/selection.ts'
-import type { ShownSubscription } from '../operations/queues.ts'
+import type { ShownSubscription } from '../operations/subscriptions.ts'
 import { type Command, type Input, usage } from './command.ts'
 import type { Printer } from './print.ts'
 import { attemptColumns } from './queue-commands.ts'

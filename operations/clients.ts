@@ -1,7 +1,11 @@
 import { Type } from '../event/type.ts'
 import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
+import { choose } from './choose.ts'
 import { anId } from './examples.ts'
+import { livestreamsNamed } from './livestreams.ts'
+import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
+import { assertCarriedOut, unknownName } from './refusal.ts'
 import { boolean, instant, instantOrNull, integer, orNull, string, stringOrNull, texts } from './results.ts'
 
 const client = Type.Object({
@@ -73,6 +77,7 @@ export const clientOperations = {
       ],
     },
     result: Type.Array(client),
+    run: async ({ broker }, { limit, ...wanted }) => choose(await broker.clients(), wanted, limit),
   }),
   'clients.count': reads(
     'how many connected clients subscribe to a livestream, or to each; those that read all livestreams apart',
@@ -80,6 +85,14 @@ export const clientOperations = {
       args: { livestream: Type.Optional(livestream), limit },
       example: { livestream: anId },
       result: Type.Array(subscribers),
+      async run(node, { livestream: name, limit }) {
+        const counted = await livestreamsToCount(node, name)
+        const { ofAll, byLivestream } = await node.broker.subscribers(counted.map(({ id }) => id))
+        const rows = counted.map(({ id, title }) => {
+          return { livestreamId: id, title, subscribers: byLivestream[id] ?? 0, ofAll }
+        })
+        return rows.sort((a, b) => b.subscribers - a.subscribers).slice(0, limit)
+      },
     },
   ),
   'clients.disconnect': changes('close a connection; the client may connect again', {
@@ -87,6 +100,12 @@ export const clientOperations = {
     example: { clientId: 'player-1' },
     console: { view: 'clients', of: 'clients.list', by: 'clientId', title: 'Disconnect' },
     result: Type.Object({ clientId: string, disconnected: boolean }),
+    async run({ broker }, { clientId }, { note }) {
+      if (!broker.isConnected(clientId)) throw unknownName('connected client', clientId)
+      await note(clientId, null)
+      assertCarriedOut(await broker.disconnect(clientId), 'connected client', clientId)
+      return { clientId, disconnected: true }
+    },
   }),
   'sessions.list': reads('sessions, connected or waiting for their client', {
     args: {
@@ -111,12 +130,18 @@ export const clientOperations = {
       ],
     },
     result: Type.Array(session),
+    run: async ({ broker }, { limit, ...wanted }) => choose(await broker.sessionList(), wanted, limit),
   }),
   'sessions.show': reads('one session, with what its client would get if it came back now', {
     args: { clientId },
     example: { clientId: 'player-1' },
     console: { view: 'clients', title: 'Session', of: 'sessions.list', by: 'clientId' },
     result: session,
+    async run({ broker }, { clientId }) {
+      const found = await broker.session(clientId)
+      if (found === undefined) throw unknownName('session', clientId)
+      return found
+    },
   }),
   'sessions.drop': loses('end a session with everything queued for it, and free its client id', {
     args: { clientId },
@@ -133,10 +158,17 @@ export const clientOperations = {
       ],
     },
     result: Type.Object({ clientId: string, dropped: boolean }),
+    async run({ broker }, { clientId }, { note }) {
+      if (!broker.hasSession(clientId)) throw unknownName('session', clientId)
+      await note(clientId, null)
+      assertCarriedOut(await broker.dropSession(clientId), 'session', clientId)
+      return { clientId, dropped: true }
+    },
   }),
   'retained.list': reads('retained messages', {
     args: { filter: Type.Optional(text('a topic filter; without it, all', 65_535)), limit },
     result: Type.Array(retained),
+    run: ({ broker }, { filter = '#', limit }) => broker.retainedList(filter).slice(0, limit),
   }),
   'retained.clear': loses('forget what is retained on a topic', {
     args: { topic },
@@ -148,5 +180,25 @@ export const clientOperations = {
       loss: ['What is retained on {topic} is lost: new subscribers get nothing until the next event.'],
     },
     result: Type.Object({ topic: string, cleared: boolean }),
+    async run({ broker }, { topic }, { note }) {
+      const unknown = unknownName('retained message on', topic)
+      if (broker.retained.current(topic) === undefined) throw unknown
+      await note(topic, null)
+      if (!(await broker.retained.clear(topic))) throw unknown
+      return { topic, cleared: true }
+    },
   }),
+}
+
+/** The livestreams with this name, or all of the feed. */
+async function livestreamsToCount(node: NodeParts, name: string | undefined) {
+  const feed = node.feed.current()
+  if (name !== undefined) {
+    const named = await livestreamsNamed(node, name)
+    if (named.length === 0) throw unknownName('livestream', name)
+    return named.map(({ id }) => ({ id, title: feed?.byId.get(id)?.title ?? null }))
+  }
+  const all: { id: string; title: string }[] = []
+  for await (const { id, title } of feed?.all() ?? []) all.push({ id, title })
+  return all
 }

@@ -1,8 +1,12 @@
+import type { Credential, IssuedCredential as Issued } from '../acl/credentials.ts'
 import { eventClasses } from '../event/kind.ts'
 import { Type } from '../event/type.ts'
 import { institution, label, limit, listOf, oneOf, radioFilter, username } from './arguments.ts'
+import { choose } from './choose.ts'
 import { anInstitution, aUsername } from './examples.ts'
+import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
+import { unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
 
 const permissions = {
@@ -25,7 +29,6 @@ const credential = Type.Object({
   }),
 })
 
-/** The only answer that carries the password (design.md §4). */
 const issued = {
   ...permissions,
   password: Type.String({ description: 'shown once' }),
@@ -68,6 +71,13 @@ export const credentialOperations = {
       answer: shownPassword,
     },
     result: issuedCredential,
+    async run({ credentials }, { role, label, institutions = [], classes = [], filters = [] }, { note }) {
+      const request = { role, label, institutions, classes, filters }
+      const issued = await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
+        note(username, { role, institutions, filters, classes }),
+      )
+      return shownOnce(unlessError(issued))
+    },
   }),
   'credentials.list': reads('all credentials', {
     args: {
@@ -92,11 +102,16 @@ export const credentialOperations = {
       ],
     },
     result: Type.Array(credential),
+    run: (node, { role, institution, limit }) =>
+      choose(node.credentials.list(), { role, institutions: institution }, limit).map((found) =>
+        withUse(node, found),
+      ),
   }),
   'credentials.show': reads('one credential', {
     args: { username },
     example: { username: aUsername },
     result: credential,
+    run: (node, { username }) => withUse(node, existing(node, username)),
   }),
   'credentials.rotate': changes(
     'make a credential with the same permissions; the old one stays until it is revoked',
@@ -138,6 +153,16 @@ export const credentialOperations = {
         },
       },
       result: Type.Object({ ...issued, replaces: string, revokeAt: instantOrNull }),
+      async run(node, { username: named, revokeAfter }, { note }) {
+        const { username } = existing(node, named)
+        const options = revokeAfter === undefined ? {} : { revokeAfterMs: revokeAfter * 1000 }
+        const rotated = unlessError(
+          await node.credentials.rotate(username, options, (next, revokeAt) =>
+            note(username, { replacedBy: next.username, revokeAt: revokeAt ?? null }),
+          ),
+        )
+        return { ...shownOnce(rotated), replaces: rotated.replaces, revokeAt: rotated.revokeAt ?? null }
+      },
     },
   ),
   'credentials.revoke': loses('end a credential and disconnect everybody who uses it', {
@@ -155,5 +180,33 @@ export const credentialOperations = {
       ],
     },
     result: Type.Object({ username: string, revoked: boolean }),
+    async run(node, args, { note }) {
+      const { username } = existing(node, args.username)
+      await note(username, null)
+      if (!(await node.credentials.revoke(username))) throw unknownName('credential', username)
+      return { username, revoked: true }
+    },
   }),
+}
+
+function existing({ credentials }: NodeParts, username: string): Credential {
+  const credential = credentials.get(username)
+  if (credential === undefined) throw unknownName('credential', username)
+  return credential
+}
+
+function withUse({ broker, lastUsed }: NodeParts, credential: Credential) {
+  const { username } = credential
+  return {
+    ...credential,
+    sessions: broker.known.persistentOf(username).size,
+    lastUsedAt: lastUsed(username) ?? null,
+  }
+}
+
+/** The only answer that carries the password (design.md §4). */
+function shownOnce({ credential, password, warning }: Issued) {
+  const { username, role, institutions, filters, classes, createdAt } = credential
+  const answer = { username, password, role, institutions, filters, classes, createdAt }
+  return warning === undefined ? answer : { ...answer, warning }
 }

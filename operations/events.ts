@@ -1,9 +1,28 @@
+import { isUtf8 } from 'node:buffer'
+import type { Static, TObject } from 'typebox'
+import { parseInstant } from '../event/format.ts'
 import { eventClasses } from '../event/kind.ts'
+import type { Excerpt } from '../event/message.ts'
 import { Type } from '../event/type.ts'
+import type { Entry } from '../journal/entry.ts'
+import {
+  type EventRow,
+  isAsked,
+  isOf,
+  type RowFilter,
+  readObject,
+  rowOfMessage,
+  rowOfReport,
+} from '../journal/history/event-row.ts'
+import type { Found } from '../journal/history/find.ts'
+import type { History } from '../journal/history/history.ts'
 import { institution, limit, ofEvents, oneOf, pageLimit, positionOrInstant, text } from './arguments.ts'
 import { anId, anInstitution } from './examples.ts'
+import { livestreamsNamed, newestEvents } from './livestreams.ts'
+import type { NodeParts } from './node-parts.ts'
 import { type Of, reads } from './operation.ts'
 import { attempt } from './queues.ts'
+import { refusal, unknownName } from './refusal.ts'
 import {
   boolean,
   instant,
@@ -139,6 +158,10 @@ export type ShownEvent = Of<typeof shown>
 export type NewestEvent = Of<typeof newest>
 export type Checked = Of<typeof checked>
 
+const defaultLimit = 50
+/** A number with more digits is the id of an event. */
+const maxPositionDigits = 16
+
 /** The commands about events: what became of them, and what would. */
 export const eventOperations = {
   'events.list': reads('what became of events, newest first: of a livestream, an institution or all', {
@@ -150,6 +173,19 @@ export const eventOperations = {
     },
     example: { livestream: anId, limit: 20 },
     result: page,
+    async run(node, { since, before, limit = defaultLimit, ...asked }) {
+      const { history } = node.broker
+      const { institutionId, livestream } = await scopeOf(node, asked)
+      const everybody = livestream ? [] : (node.feed.current()?.institutions() ?? [])
+      return history.list({
+        ...(livestream && { livestream }),
+        institutionIds: institutionId === undefined ? everybody : [institutionId],
+        limit,
+        ...filterOf(asked),
+        ...(typeof since === 'number' ? { from: since } : { since: instantOf('since', since) }),
+        before: await positionOf(history, before),
+      })
+    },
   }),
   'events.show': reads(
     'one event: by its id, or, where it was refused, by the position that the list shows',
@@ -157,30 +193,63 @@ export const eventOperations = {
       args: { id: text('the id or the position of an event') },
       example: { id: '505315548641748030472978432' },
       result: shown,
+      async run(node, { id }) {
+        const { find } = node.broker.history
+        const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
+        const { found, isWhole } = isPosition
+          ? { found: await find.at(Number(id)), isWhole: true }
+          : await find.byId(id)
+        if (found) return toShown(node, found)
+        if (isWhole) throw unknownName('event that is still kept with', id)
+        throw refusal(
+          `there were too many events around the time of ${id}: show it by its position in a list`,
+        )
+      },
     },
   ),
-  'events.tail': {
-    ...reads('events as they are decided, on whichever node', {
-      args: {
-        ...ofEvents,
-        after: Type.Optional(
-          Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('now')], {
-            description: 'a position (`next` of the answer before), or `now`',
-          }),
-        ),
-      },
-      example: { after: 48_211 },
-      result: recent,
-    }),
+  'events.tail': reads('events as they are decided, on whichever node', {
+    args: {
+      ...ofEvents,
+      after: Type.Optional(
+        Type.Union([Type.Integer({ minimum: 0 }), Type.Literal('now')], {
+          description: 'a position (`next` of the answer before), or `now`',
+        }),
+      ),
+    },
+    example: { after: 48_211 },
     singleAnswerArgs: { after: 'now' },
-  },
+    result: recent,
+    async run(node, { after, ...asked }) {
+      const { institutionId, livestream } = await scopeOf(node, asked)
+      const filter = filterOf(asked)
+      const isMeant = (row: EventRow) =>
+        isAsked(row, filter) &&
+        (institutionId === undefined || row.institutionId === institutionId) &&
+        (livestream === undefined || isOf(row, livestream, filter.outcome))
+      if (after === undefined) return node.tail(isMeant)
+      const { events, ...rest } = await node.broker.history.since(after === 'now' ? undefined : after)
+      return { events: events.filter(isMeant), ...rest }
+    },
+  }),
   'events.newest': reads(
     'the last accepted event that each livestream still shows; livestreams without one first, then the longest silent',
-    { args: { institution: Type.Optional(institution), limit }, result: Type.Array(newest) },
+    {
+      args: { institution: Type.Optional(institution), limit },
+      result: Type.Array(newest),
+      async run(node, { institution, limit }) {
+        const isAsked = ({ id }: { id: string | null }) => institution === undefined || id === institution
+        const asked = (await newestEvents(node)).filter((row) => isAsked(row.institution))
+        return asked.sort((a, b) => order(a.at) - order(b.at)).slice(0, limit)
+      },
+    },
   ),
   'events.slow': reads(
     'the 20 slowest events of the last hour, with the milliseconds from their arrival to each stage',
-    { result: Type.Array(slowEvent) },
+    {
+      result: Type.Array(slowEvent),
+      run: async ({ trace }) =>
+        (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
+    },
   ),
   check: reads('dry run: what would become of an event, and why', {
     args: {
@@ -190,5 +259,117 @@ export const eventOperations = {
     },
     example: { institution: anInstitution, payload: 'e30=' },
     result: checked,
+    run: ({ pipeline }, { institution, class: topicClass, payload }) =>
+      pipeline.check({
+        payload: Buffer.from(payload, 'base64'),
+        institutionId: institution,
+        topicClass,
+        allowedClasses: [],
+      }),
   }),
+}
+
+/** The arguments that select events. */
+type Selection = Static<TObject<typeof ofEvents>>
+
+/** The livestream or institution whose events are asked for. Empty: all institutions. */
+async function scopeOf(node: NodeParts, { livestream: name, institution: institutionId }: Selection) {
+  if (name !== undefined && institutionId !== undefined)
+    throw refusal('livestream and institution cannot be given together')
+  if (name !== undefined) {
+    const [found, ...others] = await livestreamsNamed(node, name)
+    if (!found) throw unknownName('livestream', name)
+    const isTitle = found.id !== name && found.externalId !== name
+    if (isTitle && others.length > 0)
+      throw refusal(`${others.length + 1} livestreams are called ${JSON.stringify(name)}: give the id of one`)
+    return { livestream: found }
+  }
+  return institutionId === undefined ? {} : { institutionId }
+}
+
+async function positionOf(history: History, before: number | string | undefined) {
+  if (typeof before === 'number') return before
+  const at = instantOf('before', before)
+  return at === undefined ? undefined : history.positionAt(at)
+}
+
+async function toShown({ broker, deliveries, trace }: NodeParts, { report, messages }: Found) {
+  const { history, retained } = broker
+  const [message] = messages
+  const event = message ? readObject(message.payload) : undefined
+  const said = report ? readObject(report.payload) : null
+  const row = report && said ? rowOfReport(report, said, event) : message && rowOfMessage(message)
+  if (!row) throw new Error('an event was found without a report and without a message')
+  const newer = await history.newerThan(messages)
+  const traces = await trace.of(messages.map(({ position }) => position))
+  const accepted = traces.find(({ stages }) => stages !== null)
+  const id = row.outcome === 'published' && !row.dryRun ? row.id : null
+  return {
+    ...row,
+    published: event ?? null,
+    report: said,
+    refused: report?.refused ? excerpt(report.refused) : null,
+    creator: report?.creator ?? null,
+    topics: messages.map(({ topic, position, retained: kept }, nth) => ({
+      ...{ topic, position },
+      validUntil: kept?.expires === undefined ? null : new Date(kept.expires).toISOString(),
+      ...shownOrNewer(retained.current(topic)?.position === position, newer[nth]),
+    })),
+    nodes: traces.map(({ node, recipients }) => ({ node, recipients })),
+    stages: accepted?.stages ? { node: accepted.node, ...stagesOf(accepted.stages) } : null,
+    deliveries:
+      id === null
+        ? []
+        : // Uses the row of the event, because its messages may be removed already.
+          await deliveries.ofEvent({
+            ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
+            livestreamIds: row.services,
+          }),
+  }
+}
+
+/**
+ * `retained`: whether the message is the retained value of its topic. `newer`: the message that kept this message from
+ * ever being retained. Null: this message is or was retained, or the other message is not known.
+ */
+function shownOrNewer(retained: boolean, newer: Entry | undefined) {
+  return { retained, newer: retained ? null : summaryOf(newer) }
+}
+
+/** A few fields of the event of a message. */
+function summaryOf(message: Entry | undefined) {
+  if (!message) return null
+  const { position, id, title, eventTime } = rowOfMessage(message)
+  return { position, id, title, eventTime }
+}
+
+/** Returns only the times of the three stages, without the other fields of `EventStages`. */
+function stagesOf({ decided, stored, written }: { decided: number; stored: number; written: number }) {
+  return { decided, stored, written }
+}
+
+function filterOf({ outcome, item }: Selection): RowFilter {
+  return { outcome, playlistItemId: item }
+}
+
+function instantOf(name: string, value: string | undefined): number | undefined {
+  if (value === undefined) return undefined
+  const at = parseInstant(value)
+  if (at === undefined) throw refusal(`${name} must be an instant such as 2026-03-01T18:02:00+01:00`)
+  return at
+}
+
+/** The beginning of a refused payload, as text or else in base64. */
+function excerpt({ head, bytes }: Excerpt) {
+  // If the payload is cut within a character, the one to three bytes of that character are left out.
+  const ends = head.length < bytes ? [0, 1, 2, 3] : [0]
+  const end = ends.map((cut) => head.length - cut).find((length) => isUtf8(head.subarray(0, length)))
+  const content =
+    end === undefined ? { base64: head.toString('base64') } : { text: head.toString('utf8', 0, end) }
+  return { bytes, isWhole: head.length === bytes, ...content }
+}
+
+/** Those without an event come first. */
+function order(at: string | null): number {
+  return at === null ? 0 : Date.parse(at)
 }

@@ -1,7 +1,9 @@
 import { Type } from '../event/type.ts'
 import { text } from './arguments.ts'
 import { anId } from './examples.ts'
+import type { NodeParts } from './node-parts.ts'
 import { changes, type Of, reads } from './operation.ts'
+import { refusal } from './refusal.ts'
 import { boolean, instantOrNull, integer, orNull, string, stringOrNull } from './results.ts'
 
 const status = {
@@ -73,6 +75,10 @@ export const feedOperations = {
       ],
     },
     result: feedStatus,
+    async run({ feed }) {
+      await feed.takenOver()
+      return feed.status()
+    },
   }),
   'feed.refresh': changes('read the livestream feed now', {
     args: {
@@ -88,6 +94,14 @@ export const feedOperations = {
       answer: { title: 'What came of reading it', columns: ['items', 'itemsBefore'] },
     },
     result: Type.Object({ ...status, itemsBefore: integer }),
+    async run({ audit, feed }, { force = false }, { who, note }) {
+      await note('feed', { force })
+      const refreshed = await feed.refresh({ force })
+      const { ok, problem } = refreshed
+      if (!ok)
+        await audit.record({ who, action: 'feed.refresh', target: 'feed', detail: { failed: problem } })
+      return refreshed
+    },
   }),
   'feed.diff': reads(
     'what would change if the livestream feed were read now, and whether it would be refused',
@@ -99,6 +113,7 @@ export const feedOperations = {
         answer: { title: 'What would change' },
       },
       result: diff,
+      run: ({ feed }) => feed.diff(),
     },
   ),
   'feed.lookup': reads(
@@ -107,6 +122,18 @@ export const feedOperations = {
       args: { id: Type.Optional(text('an id, or part of a name')) },
       example: { id: anId },
       result: Type.Array(livestream),
+      async run({ feed }, { id }) {
+        await feed.takenOver()
+        const found = await feed.lookup(id)
+        if (found.length === 0) throw refusal(whyNotFound(feed, id))
+        return found
+      },
     },
   ),
+}
+
+function whyNotFound(feed: NodeParts['feed'], id: string | undefined): string {
+  if (!feed.current()) return 'this node has no livestream feed: hubctl feed status says why'
+  if (id === undefined) return 'the livestream feed is empty'
+  return `the livestream feed does not know ${JSON.stringify(id)}`
 }

@@ -1,7 +1,10 @@
 import { maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
 import { Type } from '../event/type.ts'
 import { dateOrInstant, limit, track, url } from './arguments.ts'
+import { choose } from './choose.ts'
+import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
+import { unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, integer, one, string, stringOrNull } from './results.ts'
 
 const key = {
@@ -42,6 +45,7 @@ export const httpsApiOperations = {
       args: { limit },
       console: { view: 'node', title: 'Keys that sign tokens', everySeconds: 30, empty: 'There is no key.' },
       result: Type.Array(signingKey),
+      run: ({ keys }, { limit }) => choose(keys.list(), {}, limit),
     },
   ),
   'keys.rotate': loses('make a new key, which signs when receivers have had the time to read it', {
@@ -78,6 +82,13 @@ export const httpsApiOperations = {
         description: 'receivers whose copies of the key set may lack the new key',
       }),
     }),
+    async run({ keys, deliveries }, { dropOld = false }, { note }) {
+      const key = await keys.rotate({
+        dropOld,
+        first: ({ kid, signsFrom }) => note(kid, { dropOld, signsFrom }),
+      })
+      return { ...key, dropOld, mayRefuse: dropOld ? await receivers(deliveries) : [] }
+    },
   }),
   'lifecycle.status': reads('where the tracks of the HTTPS API stand, and who still uses them', {
     console: {
@@ -99,6 +110,7 @@ export const httpsApiOperations = {
       ],
     },
     result: Type.Array(apiTrack),
+    run: ({ lifecycle }) => lifecycle.status(),
   }),
   'lifecycle.announce': changes('give notice that a track (push or publish) retires', {
     args: { track, sunset: dateOrInstant, link: url },
@@ -115,6 +127,10 @@ export const httpsApiOperations = {
       },
     },
     result: apiTrack,
+    async run({ lifecycle }, { track, sunset, link }, { note }) {
+      await note(track, { state: 'deprecated', sunset, link })
+      return unlessError(await lifecycle.announce({ track, sunset, link }))
+    },
   }),
   'lifecycle.brownout': changes('switch a deprecated track off for a while, so that its last users notice', {
     args: {
@@ -149,6 +165,10 @@ export const httpsApiOperations = {
       },
     },
     result: apiTrack,
+    async run({ lifecycle }, { track, for: seconds }, { note }) {
+      await note(track, { seconds })
+      return unlessError(await lifecycle.brownout(track, seconds))
+    },
   }),
   'lifecycle.retire': loses('end a track whose sunset has passed and that nobody used for 7 days', {
     args: { track },
@@ -165,5 +185,18 @@ export const httpsApiOperations = {
       ],
     },
     result: apiTrack,
+    async run({ lifecycle }, { track }, { note }) {
+      const { sunset, link } = lifecycle.of(track)
+      await note(track, { state: 'gone', sunset, link })
+      return unlessError(await lifecycle.retire(track))
+    },
   }),
+}
+
+/** The receivers of pushes and plugin work. Their copies of the key set may lack the newest key. */
+async function receivers(deliveries: NodeParts['deliveries']) {
+  const pushedTo = (await deliveries.list()).filter(
+    ({ state }) => state !== 'closed' && state !== 'no target',
+  )
+  return pushedTo.map(({ name, target, contact }) => ({ name, target, contact }))
 }

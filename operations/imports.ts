@@ -27,40 +27,39 @@ const report = Type.Object({
 export type ImportReport = Of<typeof report>
 
 export const importOperations = {
-  'import.aedes-redis': {
-    ...changes(
-      'bring over what an Aedes broker keeps in Redis: retained events, sessions, control states that wait for them',
-      {
-        args: {
-          url: Type.String({
-            description: 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0',
-          }),
-          users: Type.Optional(
-            listOf(
-              'lines of a client id, a comma and a user name; a client id may end in *',
-              Type.String({ maxLength: 65_535 }),
-            ),
+  'import.aedes-redis': changes(
+    'bring over what an Aedes broker keeps in Redis: retained events, sessions, control states that wait for them',
+    {
+      args: {
+        url: Type.String({
+          description: 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0',
+        }),
+        users: Type.Optional(
+          listOf(
+            'lines of a client id, a comma and a user name; a client id may end in *',
+            Type.String({ maxLength: 65_535 }),
           ),
-          dryRun: Type.Optional(Type.Boolean({ description: 'true to change nothing, or false' })),
-          progress: Type.Optional(
-            Type.Boolean({ description: 'false to get nothing but the report, or true' }),
-          ),
-        },
-        example: { url: 'redis://10.0.0.7:6379/0', dryRun: true },
-        console: {
-          view: 'node',
-          title: 'Import from an Aedes broker',
-          patienceSeconds: 600,
-          fields: {
-            url: { label: 'URL of its Redis' },
-            users: { label: 'Whose sessions: client id, user name' },
-            dryRun: { label: 'Change nothing, only report', hint: '', usual: 'yes' },
-          },
-          answer: { title: 'What came over' },
-        },
-        result: report,
+        ),
+        dryRun: Type.Optional(Type.Boolean({ description: 'true to change nothing, or false' })),
+        progress: Type.Optional(
+          Type.Boolean({ description: 'false to get nothing but the report, or true' }),
+        ),
       },
-    ),
-    singleAnswerArgs: { progress: false },
-  },
+      example: { url: 'redis://10.0.0.7:6379/0', dryRun: true },
+      singleAnswerArgs: { progress: false },
+      console: {
+        view: 'node',
+        title: 'Import from an Aedes broker',
+        patienceSeconds: 600,
+        fields: {
+          url: { label: 'URL of its Redis' },
+          users: { label: 'Whose sessions: client id, user name' },
+          dryRun: { label: 'Change nothing, only report', hint: '', usual: 'yes' },
+        },
+        answer: { title: 'What came over' },
+      },
+      result: report,
+      run: ({ importFromAedes }, args, { who }) => importFromAedes(args, who),
+    },
+  ),
 }

@@ -1,7 +1,9 @@
 import { Type } from '../event/type.ts'
 import { limit, text } from './arguments.ts'
+import { choose } from './choose.ts'
 import { feedStatus } from './feed.ts'
 import { loses, type Of, reads } from './operation.ts'
+import { refusal } from './refusal.ts'
 import { boolean, instant, integer, number, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 const status = Type.Object({
@@ -66,14 +68,24 @@ export const nodeOperations = {
         ['Counters since the start', 'counters'],
       ],
     },
+    isAboutThisNode: true,
     result: status,
+    run: (node) => node.status(),
   }),
   trend: reads('how the last hour of this node was, a sample every ten seconds', {
+    isAboutThisNode: true,
     result: Type.Object({ node: string, everySeconds: number, samples: Type.Array(trendSample) }),
+    run: ({ nodeName, trend }) => ({
+      node: nodeName,
+      everySeconds: trend.everySeconds,
+      samples: trend.samples(),
+    }),
   }),
   config: reads('the configuration in effect, secrets masked', {
     console: { view: 'node', title: 'Settings', everySeconds: 60 },
+    isAboutThisNode: true,
     result: recordOf(Type.Unknown()),
+    run: (node) => node.config(),
   }),
   audit: reads('who changed what; with a limit, the last changes', {
     args: {
@@ -91,6 +103,10 @@ export const nodeOperations = {
       empty: 'Nothing was changed yet.',
     },
     result: Type.Array(auditEntry),
+    async run({ audit }, { limit, ...wanted }) {
+      const entries = choose(await audit.list(), wanted)
+      return limit === undefined ? entries : entries.slice(-limit)
+    },
   }),
 }
 
@@ -107,5 +123,13 @@ export const storeOperations = {
       answer: { title: 'The hub goes on', text: ['The damaged store is in {movedTo}.'] },
     },
     result: Type.Object({ accepted: boolean, at: instant, movedTo: string }),
+    async run({ storeState }, _args, { note }) {
+      const replaced = storeState.replaced()
+      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
+      const { at, movedTo } = replaced
+      await note(movedTo, { at })
+      await storeState.accept()
+      return { accepted: true, at, movedTo }
+    },
   }),
 }

@@ -1,14 +1,15 @@
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
+import type { First } from '../admin/audit.ts'
 import { Type } from '../event/type.ts'
 import type { InConsole } from './in-console.ts'
-
-/** The effect of a command. `loss`: it removes something for good, so programs ask for confirmation. */
-export type Effect = 'none' | 'change' | 'loss'
+import type { Lines } from './lines.ts'
+import type { NodeParts } from './node-parts.ts'
 
 /** A command of operators, as all doors (admin socket, HTTPS, `hubctl`) know it. */
-export interface Operation {
+export type Operation = Described & (Reading | Changing)
+
+interface Described {
   summary: string
-  effect: Effect
   /** The schema of the arguments. Its descriptions complete the sentence "<argument> must be …". */
   args: TObject
   /** The schema of the answer. The types of `cli/` and `web/console/` follow from it. */
@@ -16,9 +17,30 @@ export interface Operation {
   /** An answer, for the description of the HTTPS API. */
   resultExample: unknown
   /** Only for a command that answers line by line. HTTPS adds these arguments to get one answer instead. */
-  singleAnswerArgs?: Record<string, unknown>
+  singleAnswerArgs?: object | undefined
+  /** The command is about this node alone: it waits for no changes of other nodes, and answers without the store. */
+  isAboutThisNode: boolean
   console?: InConsole | undefined
 }
+
+interface Reading {
+  effect: 'none'
+  run(node: NodeParts, args: never): Awaitable<unknown>
+}
+
+interface Changing {
+  effect: 'change' | 'loss'
+  run(node: NodeParts, args: never, change: Change): Awaitable<unknown>
+}
+
+/** A change that somebody asks for. */
+export interface Change {
+  who: string
+  /** Writes its entry into the audit log. If that fails, rejects with a refusal, which says that nothing was changed. */
+  note: First
+}
+
+type Awaitable<T> = T | Promise<T>
 
 /** The type of what a schema describes, read only. JSON leaves out a field that is undefined. */
 export type Of<Schema extends TSchema> = ReadOnly<Static<Schema>>
@@ -31,44 +53,52 @@ type ReadOnly<T> = T extends object
   : T
 
 /** What a row says besides its sentence. `example`: arguments that show how the command is asked. */
-interface Row<P extends TProperties, R extends TSchema> {
+interface Facts<P extends TProperties, R extends TSchema, S> {
   args?: P
   example?: object
   result: R
   console?: InConsole
+  singleAnswerArgs?: S
+  isAboutThisNode?: boolean
+}
+
+interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[]> extends Facts<P, R, S> {
+  /** Carries the command out. A command that may answer line by line returns the lines. */
+  run(
+    node: NodeParts,
+    args: Static<TObject<P>>,
+    ...more: More
+  ): Awaitable<Of<R> | (S extends object ? Lines : never)>
 }
 
 /** A command that only reads. */
-export function reads<R extends TSchema, P extends TProperties = Record<never, never>>(
+export function reads<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
   summary: string,
-  row: Row<P, R>,
+  row: Row<P, R, S, []>,
 ) {
-  return operation('none', summary, row)
+  return { effect: 'none' as const, run: row.run, ...described(summary, row) }
 }
 
 /** A command that changes something. */
-export function changes<R extends TSchema, P extends TProperties = Record<never, never>>(
+export function changes<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
   summary: string,
-  row: Row<P, R>,
+  row: Row<P, R, S, [change: Change]>,
 ) {
-  return operation('change', summary, row)
+  return { effect: 'change' as const, run: row.run, ...described(summary, row) }
 }
 
-/** A command that removes something for good. */
-export function loses<R extends TSchema, P extends TProperties = Record<never, never>>(
+/** A command that removes something for good: programs ask for confirmation. */
+export function loses<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
   summary: string,
-  row: Row<P, R>,
+  row: Row<P, R, S, [change: Change]>,
 ) {
-  return operation('loss', summary, row)
+  return { effect: 'loss' as const, run: row.run, ...described(summary, row) }
 }
 
-function operation<P extends TProperties, R extends TSchema>(
-  effect: Effect,
-  summary: string,
-  { args = {} as P, example = {}, result, console }: Row<P, R>,
-) {
+function described<P extends TProperties, R extends TSchema, S>(summary: string, row: Facts<P, R, S>) {
+  const { args = {} as P, example = {}, result, singleAnswerArgs, isAboutThisNode = false, console } = row
   return {
-    ...{ summary, effect, result, console },
+    ...{ summary, result, singleAnswerArgs, isAboutThisNode, console },
     resultExample: exampleOf(result) as Of<R>,
     args: Type.Object(args, { additionalProperties: false, examples: [example] }),
   }

@@ -1,5 +1,10 @@
+import { inTimeOr } from '../store/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
-import { isFailure, isRefusal } from './refusal.ts'
+import { whyWrong } from './check-arguments.ts'
+import type { NodeParts } from './node-parts.ts'
+import type { Operation } from './operation.ts'
+import { type OperationName, operationNames, operations } from './operations.ts'
+import { describeFailure, type Failed, reasonOf, refusal } from './refusal.ts'
 
 /** The commands of the node, by name. `who`: the person who asks, for the audit log. */
 export type Commands = Record<
@@ -14,7 +19,7 @@ type IsStillAllowed = () => Promise<boolean>
 export type Performed =
   | { result: unknown }
   /** The node refused, or failed. The message is for the person who asked. */
-  | { error: { code: 'command.unknown' | 'refused' | 'internal'; message: string } }
+  | { error: { code: 'command.unknown' | Failed['code']; message: string } }
 
 export type Perform = ReturnType<typeof createPerform>
 
@@ -37,14 +42,35 @@ export function createPerform({ commands, log }: { commands: Commands; log: Pick
   }
 }
 
-/** Says why a command failed, for the person who asked. The log has the rest. */
-export function describeFailure(
-  err: unknown,
-  log: Pick<Log, 'error'>,
-  about: { command: string; who: string },
-): Extract<Performed, { error: unknown }>['error'] {
-  if (isRefusal(err)) return { code: 'refused', message: err.message }
-  log.error({ err, ...about }, 'an admin command failed')
-  const message = isFailure(err) ? err.message : 'the node could not do it; its log says why'
-  return { code: 'internal', message }
+/** Longest wait for the changes of other nodes, milliseconds: `hubctl` answers within two seconds. */
+const catchUpMs = 1_200
+
+/** The commands of the table for one node. */
+export function createCommands(node: NodeParts): Commands {
+  return Object.fromEntries(operationNames.map((name) => [name, commandOf(name, node)]))
+}
+
+/**
+ * Checks the arguments and waits for the changes of other nodes. Then asks `isStillAllowed`: one of these changes may
+ * end the rights of the person. A change gets its entry in the audit log.
+ */
+function commandOf(name: OperationName, node: NodeParts): Commands[string] {
+  const operation: Operation = operations[name]
+  return async (args, who, isStillAllowed) => {
+    const wrong = whyWrong(name, args)
+    if (wrong !== undefined) throw refusal(wrong)
+    const problem = operation.isAboutThisNode ? undefined : await whyNotCaughtUp(node)
+    if (problem !== undefined) {
+      throw refusal(`the store does not answer: ${problem}. Nothing was done; hubctl status still answers`)
+    }
+    if (isStillAllowed && !(await isStillAllowed())) throw refusal(`${who} may no longer give commands`)
+    const checked = args as never
+    if (operation.effect === 'none') return operation.run(node, checked)
+    return node.audit.change(who, name, async (note) => operation.run(node, checked, { who, note }))
+  }
+}
+
+function whyNotCaughtUp({ catchUp }: NodeParts): Promise<string | undefined> {
+  const caughtUp = catchUp().then(() => undefined, reasonOf)
+  return inTimeOr(caughtUp, catchUpMs, `no answer within ${catchUpMs} ms`)
 }

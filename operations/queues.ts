@@ -1,27 +1,12 @@
+import { parseInstant } from '../event/format.ts'
 import { Type } from '../event/type.ts'
-import {
-  instant as instantArgument,
-  institution,
-  limit,
-  livestream,
-  oneOf,
-  queue,
-  subscription,
-  text,
-} from './arguments.ts'
+import { instant as instantArgument, limit, oneOf, queue, text } from './arguments.ts'
+import { choose } from './choose.ts'
 import { aQueue } from './examples.ts'
-import { changes, loses, type Of, reads } from './operation.ts'
-import {
-  boolean,
-  instant,
-  instantOrNull,
-  integer,
-  one,
-  orNull,
-  recordOf,
-  string,
-  stringOrNull,
-} from './results.ts'
+import type { NodeParts } from './node-parts.ts'
+import { type Change, changes, type Of, reads } from './operation.ts'
+import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
+import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 /** The states of a queue. Those of a push subscription are among them. */
 export const queueStates = [
@@ -36,13 +21,13 @@ const driver = Type.Object({
 })
 
 /** What waits in a queue, and how it goes with it. */
-const standing = {
+export const standing = {
   state: one(...queueStates),
   pending: integer,
   oldest: instantOrNull,
   deadLetters: integer,
 }
-const trouble = {
+export const trouble = {
   aside: Type.Integer({ description: 'items that were refused too often, and are tried out of order' }),
   dropped: integer,
   failures: integer,
@@ -84,51 +69,30 @@ const deadLetter = Type.Object({
   attempts: Type.Array(attempt),
 })
 
-const listed = {
-  name: string,
-  institutionId: string,
-  livestream: Type.Object({ id: string, title: stringOrNull }),
-  url: string,
-  contact: string,
-  ...standing,
-  createdAt: instant,
-}
-
-const shown = Type.Object({
-  ...listed,
-  ...trouble,
-  from: instantOrNull,
-  createdBy: string,
-  serviceAccount: string,
-  ackDeadlineSeconds: integer,
-  since: instant,
-  paused: orNull(Type.Object({ at: instant, by: Type.Optional(string) })),
-  disabled: orNull(Type.Object({ at: instant, by: string, reason: string })),
-  attempts: Type.Array(attempt),
-})
-const listedSubscription = Type.Object(listed)
-
 export type ShownQueue = Of<typeof shownQueue>
 export type ShownAttempt = Of<typeof attempt>
 export type ShownDeadLetter = Of<typeof deadLetter>
-export type ListedSubscription = Of<typeof listedSubscription>
-export type ShownSubscription = Of<typeof shown>
 
-/** The commands about webhooks and plugin targets. */
+/** The commands about the queues of webhooks and plugin targets (design.md §4, §10). */
 export const queueOperations = {
   'queues.list': reads('what waits for webhooks and plugin targets, and how they answer', {
     args: { state: Type.Optional(oneOf(...queueStates)), limit },
     result: Type.Array(shownQueue),
+    run: async ({ deliveries }, { limit, ...wanted }) => choose(await deliveries.list(), wanted, limit),
   }),
   'queues.attempts': reads('the last deliveries of a queue, newest first', {
     args: { name: queue, limit },
     example: { name: aQueue },
     result: Type.Array(attempt),
+    run: async ({ deliveries }, { name, limit }) =>
+      (await deliveries.attempts(await existing(deliveries, name))).slice(0, limit),
   }),
   'queues.dead-letters': reads('what was given up, and why', {
     args: { name: queue, limit },
     example: { name: aQueue },
     result: Type.Array(deadLetter),
+    run: async ({ deliveries }, { name, limit }) =>
+      deliveries.deadLetters(await existing(deliveries, name)).slice(0, limit),
   }),
   'queues.replay': changes(
     'send once more what was given up, all or one message, or all events of a webhook since a time; enables a disabled subscription',
@@ -140,54 +104,45 @@ export const queueOperations = {
       },
       example: { name: aQueue },
       result: Type.Object({ name: string, replayed: integer }),
+      async run({ deliveries }, { name: typed, messageId, since }, { note }) {
+        const name = await existing(deliveries, typed)
+        const reason = deliveries.whyNotSent(name)
+        if (reason !== undefined) throw refusal(`nothing is replayed: ${reason}`)
+        if (since !== undefined) return replaySince(deliveries, name, since, note)
+        const letters = deliveries.deadLetters(name)
+        if (messageId !== undefined && !letters.some((letter) => letter.messageId === messageId)) {
+          throw unknownName('dead letter', messageId)
+        }
+        await note(name, {
+          messageId: messageId ?? null,
+          replayed: messageId === undefined ? letters.length : 1,
+        })
+        return { name, replayed: await deliveries.replay(name, messageId) }
+      },
     },
   ),
+}
 
-  'subscriptions.list': reads('webhooks of all institutions, oldest first, and how it goes with them', {
-    args: {
-      institution: Type.Optional(institution),
-      livestream: Type.Optional(livestream),
-      state: Type.Optional(text('the state of a subscription')),
-      limit,
-    },
-    result: Type.Array(listedSubscription),
-  }),
-  'subscriptions.show': reads('one of them with its last deliveries, and who paused or disabled it', {
-    args: { name: text('the name of a subscription, or its beginning') },
-    example: { name: aQueue },
-    result: shown,
-  }),
-  'subscriptions.test': changes(
-    'send a marked test message to a webhook now, past what waits; if it is acknowledged, a disabled one is enabled',
-    {
-      args: { name: subscription },
-      example: { name: aQueue },
-      result: Type.Object({ name: string, delivered: boolean, delivery: attempt }),
-    },
-  ),
-  'subscriptions.pause': changes('send nothing to a webhook until it is resumed; its events are collected', {
-    args: { name: subscription },
-    example: { name: aQueue },
-    result: Type.Object({ name: string, paused: boolean }),
-  }),
-  'subscriptions.resume': changes('end a pause, and send what was collected, in its order', {
-    args: { name: subscription },
-    example: { name: aQueue },
-    result: Type.Object({ name: string, resumed: boolean, state: one(...queueStates), pending: integer }),
-  }),
-  'subscriptions.remove': loses('remove a subscription with all that waits for it and its dead letters', {
-    args: { name: subscription },
-    example: { name: aQueue },
-    console: {
-      view: 'webhooks',
-      title: 'Remove',
-      by: 'name',
-      loss: [
-        'The subscription of {institutionId} is lost with all that waits for it. Its webhook gets nothing more.',
-        '{pending|message} wait.',
-        '{deadLetters|dead letter} go with it.',
-      ],
-    },
-    result: Type.Object({ name: string, removed: boolean, pending: integer, deadLetters: integer }),
-  }),
+type Deliveries = NodeParts['deliveries']
+
+async function replaySince(deliveries: Deliveries, name: string, since: string, note: Change['note']) {
+  const time = parseInstant(since)
+  if (time === undefined) throw refusal(`since must be a time in ISO 8601, not ${JSON.stringify(since)}`)
+  if (!deliveries.isWebhook(name))
+    throw refusal(`${name} is not a webhook: since is for those, which have one livestream`)
+  const replayed = await deliveries.replaySince(name, time, (replayed) =>
+    note(name, { since: new Date(time).toISOString(), replayed }),
+  )
+  return { name, replayed }
+}
+
+/**
+ * Finds a queue by its name, or the only webhook queue whose name begins with `typed`. Plugin targets have short
+ * names, which must be typed whole.
+ */
+async function existing(deliveries: Deliveries, typed: string): Promise<string> {
+  const all = await deliveries.list()
+  if (all.some(({ name }) => name === typed)) return typed
+  const ofWebhooks = all.map(({ name }) => name).filter((name) => !name.startsWith('plugins.'))
+  return uniqueByPrefix('queue', typed, ofWebhooks)
 }

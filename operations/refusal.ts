@@ -1,3 +1,5 @@
+import type { Log } from '../telemetry/log.ts'
+
 const refusalName = 'Refusal'
 const failureName = 'Failure'
 
@@ -22,6 +24,24 @@ export function failure(message: string, cause: unknown): Error {
 /** Whether an error was made by `failure`. */
 export function isFailure(error: unknown): error is Error {
   return error instanceof Error && error.name === failureName
+}
+
+/** Why a command failed, for the person who asked. */
+export interface Failed {
+  code: 'refused' | 'internal'
+  message: string
+}
+
+/** Says why a command failed, for the person who asked. The log has the rest. */
+export function describeFailure(
+  err: unknown,
+  log: Pick<Log, 'error'>,
+  about: { command: string; who: string },
+): Failed {
+  if (isRefusal(err)) return { code: 'refused', message: err.message }
+  log.error({ err, ...about }, 'an admin command failed')
+  const message = isFailure(err) ? err.message : 'the node could not do it; its log says why'
+  return { code: 'internal', message }
 }
 
 /** The message of an error, for the person who asked. */

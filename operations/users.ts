@@ -1,8 +1,12 @@
-import { permissions } from '../bridge-https/users/user.ts'
+import { permissions, type User } from '../bridge-https/users/user.ts'
+import type { ResetToken } from '../bridge-https/users/users.ts'
 import { Type } from '../event/type.ts'
 import { email, institution, limit, listOf, oneOf } from './arguments.ts'
+import { choose } from './choose.ts'
 import { anEmail, anInstitution } from './examples.ts'
+import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
+import { unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, one, string } from './results.ts'
 
 const user = Type.Object({
@@ -15,7 +19,6 @@ const user = Type.Object({
   hasPassword: boolean,
 })
 
-/** The only answer that carries the token (design.md §4). */
 const resetLink = { email: string, userId: string, resetToken: string, resetUrl: string, expiresAt: instant }
 
 const added = Type.Object({ ...resetLink, warning: Type.Optional(string) })
@@ -58,6 +61,16 @@ export const userOperations = {
       answer: shownLink,
     },
     result: added,
+    async run({ users, resetUrl }, { email, institution, permissions = [] }, { note }) {
+      const made = unlessError(
+        await users.add({ email, institution, permissions }, (user) => {
+          const { userId, institutionId, permissions } = user
+          return note(user.email, { userId, institutionId, permissions })
+        }),
+      )
+      const { warning } = made
+      return { ...shownOnce(made, resetUrl), ...(warning !== undefined && { warning }) }
+    },
   }),
   'users.list': reads('all users of the HTTPS API', {
     args: {
@@ -78,6 +91,8 @@ export const userOperations = {
       ],
     },
     result: Type.Array(user),
+    run: ({ users }, { institution, permission, limit }) =>
+      choose(users.list(), { institutionId: institution, permissions: permission }, limit),
   }),
   'users.remove': loses(
     'remove a user; its tokens end at once, its subscriptions stay with the institution',
@@ -95,6 +110,12 @@ export const userOperations = {
         ],
       },
       result: Type.Object({ email: string, userId: string, removed: boolean }),
+      async run({ users }, { email }, { note }) {
+        const { userId } = existing(users, email)
+        await note(email, { userId })
+        if ((await users.remove(email)) === undefined) throw unknownName('user', email)
+        return { email, userId, removed: true }
+      },
     },
   ),
   'users.reset-password': changes(
@@ -104,6 +125,25 @@ export const userOperations = {
       example: { email: anEmail },
       console: { view: 'users', title: 'Reset link', of: 'users.list', by: 'email', answer: shownLink },
       result: Type.Object(resetLink),
+      async run({ users, resetUrl }, { email }, { note }) {
+        const { userId, email: known } = existing(users, email)
+        await note(known, { userId })
+        const reset = await users.issueReset(email, 'operator')
+        if (!reset) throw unknownName('user', email)
+        return shownOnce(reset, resetUrl)
+      },
     },
   ),
+}
+
+function existing(users: NodeParts['users'], email: string): User {
+  const user = users.find(email)
+  if (!user) throw unknownName('user', email)
+  return user
+}
+
+/** The only answer that carries the token (design.md §4). */
+function shownOnce({ user, token, expiresAt }: ResetToken, resetUrl: NodeParts['resetUrl']) {
+  const { email, userId } = user
+  return { email, userId, resetToken: token, resetUrl: resetUrl(token), expiresAt }
 }

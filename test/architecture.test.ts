@@ -63,7 +63,16 @@ const folders: Record<string, string[]> = {
   'web/console/parts': ['web/page', 'web/console'],
   'web/console/views': ['web/page', 'web/console'],
   'web/console/trace': ['client', 'web/page', 'web/console'],
-  operations: ['event', 'telemetry', 'config', 'journal', 'bridge-https/users', 'bridge-https/lifecycle'],
+  operations: [
+    'event',
+    'store',
+    'telemetry',
+    'acl',
+    'journal',
+    'delivery/webhook',
+    'bridge-https/users',
+    'bridge-https/lifecycle',
+  ],
   admin: [
     'operations',
     'event',

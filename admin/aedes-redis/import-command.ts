@@ -1,9 +1,8 @@
 import type { Credential } from '../../acl/credential.ts'
 import { mask } from '../../config/mask.ts'
-import type { Args, CommandsOf } from '../../operations/operations.ts'
-import { describeFailure } from '../../operations/perform.ts'
-import { refusal } from '../../operations/refusal.ts'
-import { workWithProgress } from '../../operations/told-work.ts'
+import type { NodeParts } from '../../operations/node-parts.ts'
+import { workWithProgress } from '../../operations/progress.ts'
+import { describeFailure, refusal } from '../../operations/refusal.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Audit } from '../audit.ts'
 import { type Importing, importFromAedes } from './import.ts'
@@ -13,46 +12,43 @@ import { openAedesSource } from './source.ts'
 
 const name = 'import.aedes-redis'
 
-/** The parts of a node that an import from Aedes uses. */
-export interface AedesImportParts {
-  audit: Audit
-  aedesImport: Parameters<typeof importFromAedes>[1] & {
+type Import = NodeParts['importFromAedes']
+
+/** Makes the function that imports the data of an Aedes broker from its Redis. It runs one import at a time. */
+export function createAedesImport(
+  parts: Parameters<typeof importFromAedes>[1] & {
+    audit: Audit
     credential: (username: string) => Credential | undefined
     /** Maximum number of filters that one session may have. */
     maxFilters: number
     log: Pick<Log, 'error'>
-  }
-}
-
-/** The command that imports the data of an Aedes broker from its Redis. Runs one import at a time. */
-export function createAedesImport({ audit, aedesImport: parts }: AedesImportParts): CommandsOf<'import'> {
-  const { feed, now, credential, maxFilters, log } = parts
+  },
+): Import {
+  const { audit, feed, now, credential, maxFilters, log } = parts
   let isRunning = false
 
-  return {
-    [name]: async ({ progress = true, ...args }, who) => {
-      if (isRunning) throw refusal('an import from Aedes is running already: wait for its end')
-      isRunning = true
-      try {
-        const importing = await prepare(args)
-        const { report } = importing
-        const work = (signal: AbortSignal) => carryOut(args.url, { ...importing, signal }, who).finally(over)
-        if (!progress) return await work(new AbortController().signal)
-        const failed = (error: unknown) => describeFailure(error, log, { command: name, who })
-        return workWithProgress(work, { progress: report.counts, failed })
-      } catch (error) {
-        over()
-        throw error
-      }
-    },
+  return async ({ progress = true, ...asked }, who) => {
+    if (isRunning) throw refusal('an import from Aedes is running already: wait for its end')
+    isRunning = true
+    try {
+      const importing = await prepare(asked)
+      const { report } = importing
+      const work = (signal: AbortSignal) => carryOut(asked.url, { ...importing, signal }, who).finally(over)
+      if (!progress) return await work(new AbortController().signal)
+      const failed = (error: unknown) => describeFailure(error, log, { command: name, who })
+      return workWithProgress(work, { progress: report.counts, failed })
+    } catch (error) {
+      over()
+      throw error
+    }
   }
 
   function over(): void {
     isRunning = false
   }
 
-  async function prepare(args: Args<typeof name>): Promise<Omit<Importing, 'signal'>> {
-    const { url, users = [], dryRun = false } = args
+  async function prepare(asked: Parameters<Import>[0]): Promise<Omit<Importing, 'signal'>> {
+    const { url, users = [], dryRun = false } = asked
     if (!feed()) throw refusal('there is no livestream feed yet: nobody can say what belongs to a livestream')
     const owners = createOwners(users, { credential, now })
     const source = await openAedesSource(url, maxFilters)

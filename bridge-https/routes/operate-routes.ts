@@ -19,7 +19,7 @@ export interface OperateParts {
         args: TSchema
         result: TSchema
         resultExample: unknown
-        singleAnswerArgs?: object
+        singleAnswerArgs?: object | undefined
       }
     >
   >

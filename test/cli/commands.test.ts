@@ -2,7 +2,6 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { createCredentials } from '../../acl/credentials.ts'
 import { createAudit } from '../../admin/audit.ts'
-import { type CommandParts, createCommands } from '../../admin/commands.ts'
 import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
@@ -10,8 +9,8 @@ import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { commands as cliCommands } from '../../cli/commands.ts'
 import type { ShownQueue } from '../../delivery/queue-list.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
-import { createHistory } from '../../journal/history/history.ts'
-import { openJournal } from '../../journal/journal.ts'
+import type { NodeParts } from '../../operations/node-parts.ts'
+import { createCommands } from '../../operations/perform.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { quickPasswords } from '../bridge-https/users/quick-passwords.ts'
 
@@ -247,10 +246,15 @@ t.test('an event is checked as the bytes it was sent as', async (t) => {
   const payload = Buffer.from([0xff, 0x00, 0x7b]).toString('base64')
   t.strictSame(await ask('check', { institution: A, class: 'data', payload }), {
     hex: 'ff007b',
-    institution: A,
-    cls: 'data',
+    institutionId: A,
+    topicClass: 'data',
+    allowedClasses: [],
   })
-  t.strictSame(await ask('check', { institution: A, payload: '' }), { hex: '', institution: A })
+  t.strictSame(await ask('check', { institution: A, payload: '' }), {
+    hex: '',
+    institutionId: A,
+    allowedClasses: [],
+  })
 })
 
 t.test(
@@ -305,87 +309,63 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   })
   const audit = createAudit(join(dir, 'audit.log'), clock)
   const known = (name: string) => name === 'known'
-  const parts: CommandParts = {
-    ...{ credentials, lastUsed: () => undefined },
-    audit,
+  const node: NodeParts = {
+    ...{ audit, credentials, users, keys, lifecycle },
+    nodeName: 'node',
+    lastUsed: () => undefined,
     status: () => shortened({}),
-    trend: () => shortened({}),
+    trend: shortened({}),
     config: () => ({}),
     catchUp: async () => undefined,
-    feed: {
-      status: () => shortened({}),
-      refresh: ({ force }) => shortened({ ok: true, force }),
-      diff: () => shortened({ reason: null }),
+    feed: shortened({
+      status: () => ({}),
+      refresh: ({ force }: { force: boolean }) => ({ ok: true, force }),
+      diff: () => ({ reason: null }),
       takenOver: async () => undefined,
       lookup: () => [],
-      current: () => (hasFeed ? { byId: new Map(), async *all() {} } : undefined),
-    },
-    clients: {
-      list: () => [],
-      count: () => ({ ofAll: 0, byLivestream: {} }),
-      exists: known,
+      titled: () => [],
+      current: () => (hasFeed ? { byId: new Map(), byExternalId: new Map(), async *all() {} } : undefined),
+    }),
+    topics: shortened({ stored: new Map() }),
+    broker: shortened({
+      clients: () => [],
+      isConnected: known,
       disconnect: known,
-    },
-    sessions: {
-      list: () => [],
-      exists: known,
-      show: async (clientId) => (known(clientId) ? shortened({ clientId, queued: 3 }) : undefined),
-      drop: async (clientId) => known(clientId),
-      persistentOf: () => 0,
-    },
-    retained: {
-      list: (filter) => [shortened({ filter })],
-      exists: known,
-      clear: async (topic) => known(topic),
-    },
-    ...{ users, keys, lifecycle },
-    queues: {
+      sessionList: () => [],
+      hasSession: known,
+      session: async (clientId: string) => (known(clientId) ? { clientId, queued: 3 } : undefined),
+      dropSession: async (clientId: string) => known(clientId),
+      known: { persistentOf: () => new Set() },
+      retained: {
+        current: (topic: string) => (known(topic) ? {} : undefined),
+        clear: async (topic: string) => known(topic),
+      },
+    }),
+    deliveries: shortened({
       list: () => queueNames.map((name) => ({ ...queue, name })),
       whyClosed: () => undefined,
       whyNotSent: () => undefined,
-      deadLetters: () => [shortened({ messageId: '17' })],
+      deadLetters: () => [{ messageId: '17' }],
       attempts: async () => [],
-      replay: async (_name, messageId) => (messageId === undefined ? 2 : 1),
-      isWebhook: () => true,
-      replaySince: async () => 3,
-    },
-    testWebhook: async () => undefined,
-    subscriptions: {
-      list: () => [subscription],
-      find: (name) => (known(name) ? subscription : undefined),
-      standing: () => ({ state: 'active', since: subscription.createdAt, reason: null }),
-      // These answer that nothing was changed, as if another operator or the owner had been faster.
-      pause: async () => false,
-      resume: async () => false,
-      remove: async () => false,
-    },
-    events: {
-      history: createHistory({ store, journal: await openJournal(store) }),
-      trace: { of: async () => [], slowest: async () => [] },
-      livestreams: async () => [],
-      institutions: () => [],
-      deliveries: async () => [],
-      isRetained: () => false,
-      newest: async () => [],
-    },
-    // Without a feed, the hub refuses an import.
-    aedesImport: {
-      pipeline: { decide: unasked, settle: unasked },
-      sessions: { judge: unasked, bring: unasked },
-      retained: { at: () => undefined },
-      ...{
-        credential: credentials.get,
-        feed: () => undefined,
-        now: clock,
-        maxFilters: 1,
-        log: { error() {} },
+      replay: async (_name: string, messageId: string | undefined) => (messageId === undefined ? 2 : 1),
+      subscriptions: {
+        list: () => [subscription],
+        find: (name: string) => (known(name) ? subscription : undefined),
+        standing: () => ({ state: 'active', since: subscription.createdAt, reason: null }),
+        // These answer that nothing was changed, as if another operator or the owner had been faster.
+        pause: async () => false,
+        resume: async () => false,
+        remove: async () => false,
       },
-    },
+    }),
+    trace: { of: async () => [], slowest: async () => [] },
+    tail: unasked,
+    importFromAedes: unasked,
     resetUrl: (token) => `https://hub.example/#${token}`,
-    store: { replaced: () => undefined, accept: async () => undefined },
-    check: ({ payload, ...rest }) => shortened({ hex: payload.toString('hex'), ...rest }),
+    storeState: shortened({ replaced: () => undefined }),
+    pipeline: { check: ({ payload, ...rest }) => shortened({ hex: payload.toString('hex'), ...rest }) },
   }
-  const commands = createCommands(parts)
+  const commands = createCommands(node)
   /** Returns the answer as a client gets it, through JSON. */
   async function ask(name: string, args: Record<string, unknown> = {}) {
     return JSON.parse(JSON.stringify((await commands[name]?.(args, 'kim')) ?? null))

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { Result } from '../../../operations/operations.ts'
-import type { ListedSubscription, ShownQueue } from '../../../operations/queues.ts'
+import type { ShownQueue } from '../../../operations/queues.ts'
+import type { ListedSubscription } from '../../../operations/subscriptions.ts'
 import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
 import { institutionName } from '../names.ts'

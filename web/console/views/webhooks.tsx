@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals'
-import type { ListedSubscription, ShownQueue } from '../../../operations/queues.ts'
+import type { ShownQueue } from '../../../operations/queues.ts'
+import type { ListedSubscription } from '../../../operations/subscriptions.ts'
 import { needsAttention } from '../attention.ts'
 import { livestreamName } from '../names.ts'
 import { Contact, Head, Problem, When } from '../parts/shown.tsx'

@@ -1,5 +1,5 @@
 import type { EventRow } from '../journal/history/event-row.ts'
-import { refusal } from '../operations/refusal.ts'
+import { refusal } from './refusal.ts'
 
 /** Maximum number of events that wait for a slow client. */
 const maxWaiting = 1_000

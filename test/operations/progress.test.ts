@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises'
 import t from 'tap'
-import { workWithProgress } from '../../operations/told-work.ts'
+import { workWithProgress } from '../../operations/progress.ts'
 
 const told = { progress: () => ({ done: 1 }), failed: (error: unknown) => String(error) }
 

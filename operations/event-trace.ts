@@ -11,7 +11,8 @@ interface NodeTrace {
 }
 
 /** Asks all nodes what they remember of events. Nodes that do not answer are left out. */
-export function createEventTrace({ latency, node, calls }: { latency: Latency; node: string; calls: Calls }) {
+export function createEventTrace(parts: { latency: Latency; nodeName: string; calls: Calls }) {
+  const { latency, nodeName: node, calls } = parts
   calls.serve('event-trace', (positions) => here(Array.isArray(positions) ? positions.map(Number) : []))
   calls.serve('events-slow', () => slowHere())
 

@@ -1,0 +1,50 @@
+import type { Credentials } from '../acl/credentials.ts'
+import type { ImportReport } from '../admin/aedes-redis/report.ts'
+import type { Audit } from '../admin/audit.ts'
+import type { createStatus } from '../admin/status.ts'
+import type { Lifecycle } from '../bridge-https/lifecycle/lifecycle.ts'
+import type { Users } from '../bridge-https/users/users.ts'
+import type { Broker } from '../broker/broker.ts'
+import type { SigningKeys } from '../certs/signing-keys.ts'
+import type { Deliveries } from '../delivery/deliveries.ts'
+import type { StoreState } from '../store/open.ts'
+import type { Trend } from '../telemetry/trend.ts'
+import type { FeedSource } from '../validator/feed/feed-source.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
+import type { Topics } from '../validator/topics.ts'
+import type { createTail } from './event-tail.ts'
+import type { createEventTrace } from './event-trace.ts'
+import type { Lines } from './lines.ts'
+
+/** The parts of a node that commands ask and change. */
+export interface NodeParts {
+  audit: Audit
+  broker: Broker
+  credentials: Credentials
+  deliveries: Deliveries
+  feed: FeedSource
+  keys: SigningKeys
+  lifecycle: Lifecycle
+  nodeName: string
+  pipeline: Pick<Pipeline, 'check'>
+  storeState: StoreState
+  topics: Topics
+  trend: Trend
+  users: Users
+  /** Resolves when this node has seen all earlier changes of other nodes. Rejects if the store does not answer. */
+  catchUp(): Promise<void>
+  /** The configuration with the node's own choices, secrets masked. */
+  config(): Record<string, unknown>
+  /** Imports the data of an Aedes broker. Answers with the report, or with lines of progress and then the report. */
+  importFromAedes(
+    asked: { url: string; users?: string[]; dryRun?: boolean; progress?: boolean },
+    who: string,
+  ): Promise<(ImportReport & { source: string; dryRun: boolean }) | Lines>
+  /** When a client last logged in with the credential, ISO 8601. */
+  lastUsed(username: string): string | undefined
+  /** URL of the page on which a person chooses a password with this token. */
+  resetUrl(token: string): string
+  status: ReturnType<typeof createStatus>
+  tail: ReturnType<typeof createTail>
+  trace: ReturnType<typeof createEventTrace>
+}

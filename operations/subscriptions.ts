@@ -1,0 +1,202 @@
+import type { ShownQueue } from '../delivery/queue-list.ts'
+import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
+import type { PushSubscription } from '../delivery/webhook/subscription.ts'
+import { Type } from '../event/type.ts'
+import { institution, limit, livestream, subscription, text } from './arguments.ts'
+import { aQueue } from './examples.ts'
+import { livestreamsNamed } from './livestreams.ts'
+import type { NodeParts } from './node-parts.ts'
+import { changes, loses, type Of, reads } from './operation.ts'
+import { attempt, queueStates, standing, trouble } from './queues.ts'
+import { refusal, uniqueByPrefix, unknownName, unlessError } from './refusal.ts'
+import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
+
+const listed = {
+  name: string,
+  institutionId: string,
+  livestream: Type.Object({ id: string, title: stringOrNull }),
+  url: string,
+  contact: string,
+  ...standing,
+  createdAt: instant,
+}
+
+const shown = Type.Object({
+  ...listed,
+  ...trouble,
+  from: instantOrNull,
+  createdBy: string,
+  serviceAccount: string,
+  ackDeadlineSeconds: integer,
+  since: instant,
+  paused: orNull(Type.Object({ at: instant, by: Type.Optional(string) })),
+  disabled: orNull(Type.Object({ at: instant, by: string, reason: string })),
+  attempts: Type.Array(attempt),
+})
+const listedSubscription = Type.Object(listed)
+
+export type ListedSubscription = Of<typeof listedSubscription>
+export type ShownSubscription = Of<typeof shown>
+
+/** Maximum number of attempts that `subscriptions show` lists. `queues attempts` lists all. */
+const shownAttempts = 10
+
+/** The commands about push subscriptions of all institutions (design.md §4, service.md §6.2). */
+export const subscriptionOperations = {
+  'subscriptions.list': reads('webhooks of all institutions, oldest first, and how it goes with them', {
+    args: {
+      institution: Type.Optional(institution),
+      livestream: Type.Optional(livestream),
+      state: Type.Optional(text('the state of a subscription')),
+      limit,
+    },
+    result: Type.Array(listedSubscription),
+    async run(node, args) {
+      const { deliveries } = node
+      const named = await livestreamsCalled(node, args.livestream)
+      const selection = unlessError(readSelection(named ? { ...args, livestream: undefined } : args))
+      const byName = new Map((await deliveries.list()).map((queue) => [queue.name, queue]))
+      const rows = deliveries.subscriptions.list().flatMap((subscription) => {
+        const queue = byName.get(subscription.name)
+        const isMeant = named === undefined || named.includes(subscription.topicId)
+        return queue && isMeant ? [toListed(node, subscription, queue)] : []
+      })
+      return select(rows, selection)
+    },
+  }),
+  'subscriptions.show': reads('one of them with its last deliveries, and who paused or disabled it', {
+    args: { name: text('the name of a subscription, or its beginning') },
+    example: { name: aQueue },
+    result: shown,
+    async run(node, args) {
+      const { subscriptions, attempts: attemptsOf } = node.deliveries
+      const names = subscriptions.list().map(({ name }) => name)
+      const subscription = existing(node, uniqueByPrefix('subscription', args.name, names))
+      const { name, from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
+      const { pausedAt, pausedBy, disabledAt } = subscription
+      const [queue, attempts] = await Promise.all([queueOf(node, name), attemptsOf(name)])
+      const { aside, dropped, failures, nextTry, lastReason } = queue
+      return {
+        ...toListed(node, subscription, queue),
+        ...{ from, createdBy, serviceAccount, ackDeadlineSeconds, aside, dropped },
+        since: subscriptions.standing(subscription).since,
+        ...{ failures, nextTry, lastReason },
+        paused: pausedAt === undefined ? null : { at: pausedAt, by: pausedBy },
+        disabled: disabledAt === undefined ? null : { at: disabledAt, by: 'hub', reason: 'answered 410' },
+        attempts: attempts.slice(0, shownAttempts),
+      }
+    },
+  }),
+  'subscriptions.test': changes(
+    'send a marked test message to a webhook now, past what waits; if it is acknowledged, a disabled one is enabled',
+    {
+      args: { name: subscription },
+      example: { name: aQueue },
+      result: Type.Object({ name: string, delivered: boolean, delivery: attempt }),
+      async run(node, args, { note }) {
+        const { name, institutionId, topicId } = existing(node, args.name)
+        const closed = node.deliveries.whyClosed(name)
+        if (closed !== undefined) throw refusal(`nothing is sent: ${closed}`)
+        await note(name, { institutionId, livestreamId: topicId })
+        const delivery = await node.deliveries.test(name)
+        if (delivery) return { name, delivered: delivery.reason === null, delivery }
+        throw refusal('a test of this webhook is under way, or many others are: try again in a second')
+      },
+    },
+  ),
+  'subscriptions.pause': changes('send nothing to a webhook until it is resumed; its events are collected', {
+    args: { name: subscription },
+    example: { name: aQueue },
+    result: Type.Object({ name: string, paused: boolean }),
+    async run(node, args, { who, note }) {
+      const { name, institutionId, topicId } = existing(node, args.name)
+      const closed = node.deliveries.whyClosed(name)
+      if (closed !== undefined) throw refusal(`nothing is paused: ${closed}`)
+      refusePaused(node, name)
+      await note(name, { institutionId, livestreamId: topicId })
+      if (await node.deliveries.subscriptions.pause(name, who)) return { name, paused: true }
+      // Meanwhile another operator paused the subscription, or its owner removed it.
+      refusePaused(node, name)
+      throw unknownName('subscription', name)
+    },
+  }),
+  'subscriptions.resume': changes('end a pause, and send what was collected, in its order', {
+    args: { name: subscription },
+    example: { name: aQueue },
+    result: Type.Object({ name: string, resumed: boolean, state: one(...queueStates), pending: integer }),
+    async run(node, args, { note }) {
+      const subscription = existing(node, args.name)
+      const { name, pausedAt, pausedBy } = subscription
+      if (pausedAt === undefined) throw notPaused(subscription)
+      await note(name, { pausedAt, pausedBy })
+      if (!(await node.deliveries.subscriptions.resume(name))) throw notPaused(existing(node, name))
+      const { state, pending } = await queueOf(node, name)
+      return { name, resumed: true, state, pending }
+    },
+  }),
+  'subscriptions.remove': loses('remove a subscription with all that waits for it and its dead letters', {
+    args: { name: subscription },
+    example: { name: aQueue },
+    console: {
+      view: 'webhooks',
+      title: 'Remove',
+      by: 'name',
+      loss: [
+        'The subscription of {institutionId} is lost with all that waits for it. Its webhook gets nothing more.',
+        '{pending|message} wait.',
+        '{deadLetters|dead letter} go with it.',
+      ],
+    },
+    result: Type.Object({ name: string, removed: boolean, pending: integer, deadLetters: integer }),
+    async run(node, args, { note }) {
+      const { name, institutionId, topicId, contact, url } = existing(node, args.name)
+      const { pending, deadLetters } = await queueOf(node, name)
+      // The rest of the URL may hold a secret of the receiver.
+      const { host } = new URL(url)
+      await note(name, { institutionId, livestreamId: topicId, host, contact, pending, deadLetters })
+      const isRemoved = await node.deliveries.subscriptions.remove(institutionId, name)
+      if (!isRemoved) throw unknownName('subscription', name)
+      return { name, removed: true, pending, deadLetters }
+    },
+  }),
+}
+
+/** The ids of the livestreams with this external id or title. Undefined: `name` is missing, or is itself an id. */
+async function livestreamsCalled(node: NodeParts, name: string | undefined): Promise<string[] | undefined> {
+  if (name === undefined || !isLivestreamName(name)) return undefined
+  const found = await livestreamsNamed(node, name)
+  if (found.length === 0) throw unknownName('livestream', name)
+  return found.map(({ id }) => id)
+}
+
+function existing({ deliveries }: NodeParts, name: string): PushSubscription {
+  const subscription = deliveries.subscriptions.find(name)
+  if (!subscription) throw unknownName('subscription', name)
+  return subscription
+}
+
+async function queueOf({ deliveries }: NodeParts, name: string): Promise<ShownQueue> {
+  const queue = (await deliveries.list()).find((one) => one.name === name)
+  if (!queue) throw unknownName('subscription', name) // its owner or an operator removed the subscription
+  return queue
+}
+
+function toListed({ feed }: NodeParts, subscription: PushSubscription, queue: ShownQueue) {
+  const { name, institutionId, topicId, url, contact, createdAt } = subscription
+  const { state, pending, oldest, deadLetters } = queue
+  const livestream = { id: topicId, title: feed.current()?.byId.get(topicId)?.title ?? null }
+  return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
+}
+
+function refusePaused({ deliveries }: NodeParts, name: string): void {
+  const { pausedAt, pausedBy } = deliveries.subscriptions.find(name) ?? {}
+  if (pausedAt !== undefined) throw refusal(`${pausedBy} paused it already, at ${pausedAt}`)
+}
+
+function notPaused({ disabledAt }: PushSubscription): Error {
+  const why =
+    disabledAt === undefined
+      ? 'it is not paused'
+      : 'it is disabled because its webhook answered 410; a replay or an acknowledged test message enables it'
+  return refusal(`nothing is resumed: ${why}`)
+}
