@@ -58,14 +58,14 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
-/** How the node reads its metrics when Prometheus asks. Events do not update them. */
+/** How the node reads its metrics when Prometheus asks: all but the two that `hub.ts` and the metrics themselves know. */
 export function createReadings(parts: {
   feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
   checkStore: StoreCheck
   queues: { totals(): QueueTotals }
   broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
   clock: () => number
-}): Readings {
+}): Required<Omit<Readings, 'startTime' | 'certificateExpiryDays'>> {
   const { feed, checkStore, queues, broker, clock } = parts
   const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
 
