@@ -1,6 +1,6 @@
 /**
  * Every error code of this package that is not a decision of the hub about an event (that is `EventRefused`), with what
- * it means. The codes are stable. `docs/clients/javascript.md` and the Python library have the same.
+ * it means. The codes are stable. The Python library has the same.
  */
 export const errorCodes = {
   'option.invalid': 'an option is missing or wrong; the message names it',

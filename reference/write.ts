@@ -1,5 +1,6 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { clientErrorsPage } from './client-errors.ts'
 import { errorsPage } from './errors.ts'
 import { metricsPage } from './metrics.ts'
 import { markdownOf, type Page } from './page.ts'
@@ -11,7 +12,13 @@ import { storeKeysPage } from './store-keys.ts'
  * pages that differ, and ends with 1 if there are any: `npm run check` runs it so.
  */
 
-const pages: readonly Page[] = [settingsPage(), metricsPage(), errorsPage(), storeKeysPage()]
+const pages: readonly Page[] = [
+  settingsPage(),
+  metricsPage(),
+  errorsPage(),
+  clientErrorsPage(),
+  storeKeysPage(),
+]
 
 const index: Page = {
   name: 'README',

@@ -1,18 +1,7 @@
 import { readFileSync } from 'node:fs'
 import t from 'tap'
 import { ClientError, errorCodes } from '../../client/errors.ts'
-import { readPage } from '../documentation.ts'
 import { projectFile } from '../root.ts'
-
-t.test('the page has exactly the codes that exist, with their sentences', async (t) => {
-  const page = readPage('clients/javascript.md')
-  const [, section = ''] = /^## Codes$(.*?)^## /ms.exec(page) ?? []
-  const rows = [...section.matchAll(/^\| `(.+?)` \| (.+?) \|$/gm)].map(([, code, sentence]) => [
-    code,
-    sentence,
-  ])
-  t.strictSame(Object.fromEntries(rows), errorCodes)
-})
 
 t.test('an error has its code, and the sentence of the code unless there is more to say', async (t) => {
   t.match(new ClientError('superseded'), {

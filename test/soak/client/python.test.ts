@@ -46,17 +46,6 @@ t.test('the codes of errors are those of the JavaScript library', { skip }, asyn
   }
 })
 
-t.test('the page lists the codes of errors', async (t) => {
-  const rows = [...readPage('clients/python.md').matchAll(/^\| `([a-z]+|[a-z]+\.[a-z]+)` \| (.+) \|$/gm)]
-  t.same(
-    rows.map(([, ...row]) => row),
-    [
-      ...Object.entries(pushRefusals).map(([code, { status, meaning }]) => [code, `${status} | ${meaning}`]),
-      ...Object.entries(errorCodes),
-    ],
-  )
-})
-
 for (const { python, version } of pythons) {
   const start = (t: Test, text: string, settings: Settings) =>
     startPython(t, python, publishing + text, settings)
