@@ -8,7 +8,7 @@ export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 /**
  * Makes usernames such as `pub-{label}-{issued}` (design.md §5). `issued` is the present second in UTC, or the next
  * free one. If `issued` lies in the future, the name is stored until that second has passed. Otherwise a restarted node
- * could give a revoked credential's name out again (docs/decisions.md, "A user name is never given to two
+ * could give a revoked credential's name out again (docs/decisions, "A user name is never given to two
  * credentials").
  */
 export async function createUsernames(store: Store, exists: (username: string) => boolean) {

@@ -25,7 +25,7 @@ const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
 
 /**
  * Maximum size of all unread answers together, bytes. Above this size, the connections of the oldest answers end:
- * docs/decisions.md, "Unread answers are bounded together".
+ * docs/decisions, "Unread answers are bounded together".
  */
 const maxUnreadBytes = 64 * 1024 * 1024
 

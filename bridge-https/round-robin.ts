@@ -38,7 +38,7 @@ interface Connection {
 
 /**
  * Serves the connections of a server alternately, one request of a connection at a time. A connection with unparsed
- * bytes is not read: requests sent ahead wait in the network. See docs/decisions.md, "Requests are parsed in small
+ * bytes is not read: requests sent ahead wait in the network. See docs/decisions, "Requests are parsed in small
  * steps".
  */
 export function createRoundRobin(server: Server) {

@@ -35,7 +35,7 @@ interface Decisions {
 
 /**
  * The only door to Aedes, which answers CONNECT, PUBLISH and PUBREL. The hooks of Aedes ask this broker for decisions
- * (docs/decisions.md, "Aedes speaks the protocol, everything behind it is our own").
+ * (docs/decisions, "Aedes speaks the protocol, everything behind it is our own").
  */
 export async function openAedes(parts: {
   clients: Clients

@@ -20,7 +20,7 @@ const key = `${prefix}hub`
 
 /**
  * Hub time: how long the hub has run, over all starts and nodes. Sessions expire by hub time: neither a wrong wall
- * clock nor a stop of the hub must delete sessions (docs/decisions.md, "Sessions expire by the time the hub has run").
+ * clock nor a stop of the hub must delete sessions (docs/decisions, "Sessions expire by the time the hub has run").
  * The highest stored value counts, plus the time that a node has measured since.
  */
 export async function openHubTime(parts: { store: Store; isLeader: () => boolean; log: Log } & TimeSources) {

@@ -26,7 +26,7 @@ export type Admission =
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
 
 /**
- * Imports sessions of another broker (docs/decisions.md, "Sessions of an Aedes broker come over as if their clients had
+ * Imports sessions of another broker (docs/decisions, "Sessions of an Aedes broker come over as if their clients had
  * been away").
  */
 export function createImportedSessions(parts: {

@@ -224,7 +224,7 @@ export function createInbox(parts: {
 const bridgeState = /^\$SYS\/broker\/connection\/[^/]+\/state$/
 
 /**
- * The institutions that get the report of a denied message (docs/decisions.md, "A denied publish is told to the
+ * The institutions that get the report of a denied message (docs/decisions, "A denied publish is told to the
  * institution it was for").
  */
 function readersOf(principal: Principal, topic: string): readonly string[] {

@@ -7,7 +7,7 @@ const maxNesting = 64
 
 /**
  * Maximum number of values in a payload; each object and array counts too. 200,000 values would fit into 400 kB, and
- * parse slowly: docs/decisions.md, "An event has at most 10,000 values, and names at most 200 livestreams".
+ * parse slowly: docs/decisions, "An event has at most 10,000 values, and names at most 200 livestreams".
  */
 const maxValues = 10_000
 

@@ -21,7 +21,7 @@ const optional = Symbol('optional')
 
 /**
  * The hub's own versions of some TypeBox builders, with the same types and results. To load TypeBox itself would slow
- * down the start: docs/decisions.md, "Schemas have TypeBox's types and are made here".
+ * down the start: docs/decisions, "Schemas have TypeBox's types and are made here".
  */
 export const Type: Builders = builders({
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),

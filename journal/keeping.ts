@@ -112,7 +112,7 @@ export function unkept(
 
 /**
  * Returns the maximum number of bytes of history for one livestream. `used`: bytes of all livestreams. See
- * docs/decisions.md, "The livestreams with the most history are shortened first".
+ * docs/decisions, "The livestreams with the most history are shortened first".
  */
 export function streamBytesOf({ historyBytes }: Pick<KeepingLimits, 'historyBytes'>, used: number): number {
   return Math.max(historyBytes / minShares, 2 * (historyBytes * sharedPart - used))

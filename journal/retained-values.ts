@@ -53,7 +53,7 @@ export type RetainedValues = ReturnType<typeof createRetainedValues>
 
 /**
  * Holds the retained values in memory by topic and slot, within bounds. A slot with commits under way shows the value
- * that they will leave (docs/decisions.md, "A slot shows what its commits under way will leave"). Returning sessions
+ * that they will leave (docs/decisions, "A slot shows what its commits under way will leave"). Returning sessions
  * (`returnable`) get stored values only.
  */
 export function createRetainedValues(returnable: Returnable) {

@@ -67,7 +67,7 @@ interface State {
  * - removes the oldest events if there is still too much history
  * - checks some other streams, because messages expire in silent streams too
  * - moves the floor to the new beginning of the window. Messages below the new floor stay until a later sweep, when all
- *   nodes have received the floor: docs/decisions.md, "The journal is trimmed in two steps, by one node".
+ *   nodes have received the floor: docs/decisions, "The journal is trimmed in two steps, by one node".
  */
 export async function openTrimming(parts: {
   store: Store

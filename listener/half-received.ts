@@ -2,7 +2,7 @@
 const usualPieceBytes = 64
 
 /**
- * Whether a request or packet arrives in too many small pieces: docs/decisions.md, "Tiny pieces are refused, not slowed
+ * Whether a request or packet arrives in too many small pieces: docs/decisions, "Tiny pieces are refused, not slowed
  * down".
  */
 export function hasTooSmallPieces(pieces: number, bytes: number, freePieces: number): boolean {
@@ -27,7 +27,7 @@ export type Held = ReturnType<HalfReceived['countBytes']>
  */
 export function createHalfReceived(limitBytes: number, freePieces: number) {
   /** The requests and packets that hold bytes are linked, in the order in which they began. */
-  // No map: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
+  // No map: docs/decisions, "Nothing that comes and goes with each event lies in a set or a map".
   let oldest: Link | undefined
   let newest: Link | undefined
   let total = 0

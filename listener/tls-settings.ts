@@ -2,7 +2,7 @@ import { DEFAULT_CIPHERS } from 'node:tls'
 
 /**
  * The TLS settings of all listeners, and of the client for webhooks. They leave out key exchange over finite fields
- * (DHE): the other side could choose a field that costs the node up to a second per handshake (docs/decisions.md,
+ * (DHE): the other side could choose a field that costs the node up to a second per handshake (docs/decisions,
  * "Handshakes use X25519, P-256 and P-384").
  */
 export const tlsSettings = {

@@ -3,7 +3,7 @@ const parts = 4
 
 /**
  * Calls `over` after `ms` milliseconds, or never if the returned function is called first. After a pause of this node,
- * answers that have arrived are read before `over`: docs/decisions.md, "A deadline passes in four parts".
+ * answers that have arrived are read before `over`: docs/decisions, "A deadline passes in four parts".
  */
 export function startDeadline(ms: number, over: () => void): () => void {
   let left = parts

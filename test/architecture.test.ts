@@ -226,6 +226,23 @@ t.test('every path that CONTRIBUTING names exists', async (t) => {
   )
 })
 
+t.test('every decision that the code names is in docs/decisions', async (t) => {
+  const records = join(root, 'docs/decisions')
+  const pages = readdirSync(records).map((name) => readFileSync(join(records, name), 'utf8'))
+  const titles = pages.flatMap((page) =>
+    [...page.matchAll(/^#+ (?:\d+\. )?(.+)$/gm)].map(([, title]) => title),
+  )
+  const named = files.flatMap(({ path }) => {
+    const text = readFileSync(join(root, path), 'utf8').replace(/\n *(?:\*|\/\/)? */g, ' ')
+    return [...text.matchAll(/docs\/decisions, "([^"]+)"/g)].map(([, title]) => title)
+  })
+  t.ok(named.length > 40)
+  t.strictSame(
+    named.filter((title) => !titles.includes(title)),
+    [],
+  )
+})
+
 t.test('every step of docs/architecture.md exists: its file, and its function in it', async (t) => {
   const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
   const steps = [...page.matchAll(/^\| .+ \| `([^`]+)` \| `([^`]+)` \|$/gm)]

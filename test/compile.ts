@@ -7,7 +7,7 @@ import { bundle } from '../web/bundle.ts'
 import { root } from './root.ts'
 
 /*
- * Bundles the tests, and the programs that tests start, into `.compiled/`: docs/decisions.md, "Tests run bundled".
+ * Bundles the tests, and the programs that tests start, into `.compiled/`: docs/decisions, "Tests run bundled".
  * esbuild does not check types: `npm run check` does.
  */
 

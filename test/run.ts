@@ -9,7 +9,7 @@ import { root } from './root.ts'
 
 /*
  * Runs the compiled tests in the named files and folders, each file in a separate process. Default: all tests outside
- * of `test/soak/`. `TEST_OUTPUT` names a file for the complete TAP output. Why not `tap run`: docs/decisions.md, "Tests
+ * of `test/soak/`. `TEST_OUTPUT` names a file for the complete TAP output. Why not `tap run`: docs/decisions, "Tests
  * have a runner of their own".
  */
 

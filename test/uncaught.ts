@@ -2,7 +2,7 @@ import type { Test } from 'tap'
 
 /*
  * Bundled tests use this module in place of `async-hook-domain`. That package follows every promise, and slows down a
- * node in the same process: docs/decisions.md, "Tests run bundled".
+ * node in the same process: docs/decisions, "Tests run bundled".
  *
  * This module blames an uncaught error on the test that is running. With `t.jobs`, several tests of a file run at once:
  * it then blames the first of them.

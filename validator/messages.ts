@@ -148,7 +148,7 @@ export function feedbackMessages(
 }
 
 /**
- * Makes a message for the history of an institution. No client gets the message: `docs/decisions.md`, "Events over
+ * Makes a message for the history of an institution. No client gets the message: `docs/decisions`, "Events over
  * HTTPS have a report that is not sent".
  */
 export function answeredMessage(institutionId: string, report: Report, source: Source): Message {

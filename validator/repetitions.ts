@@ -70,7 +70,7 @@ interface Pending {
 
 /**
  * Recognises repeated events within an hour. A repeated event keeps its id, and no work is done twice
- * (docs/decisions.md, "A repeated event keeps its id").
+ * (docs/decisions, "A repeated event keeps its id").
  */
 export async function createRepetitions(parts: { store: Store; clock: () => number }) {
   const { store, clock } = parts

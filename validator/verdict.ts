@@ -32,7 +32,7 @@ export type Verdict =
   | { blocked: ErrorItem }
 
 /**
- * Judges one service by the legacy rules (design.md §9). Who owns a livestream: docs/decisions.md, "A livestream
+ * Judges one service by the legacy rules (design.md §9). Who owns a livestream: docs/decisions, "A livestream
  * outside of the feed has an owner".
  */
 export function judgeService(service: Service, path: string, institutionId: string, by: Ownership): Verdict {

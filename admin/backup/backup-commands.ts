@@ -15,7 +15,7 @@ export const offeredName = 'import.offered'
 
 /**
  * Commands of the admin socket, and of no other door: an export holds password hashes and signing keys
- * (docs/decisions.md, "Exports pass no network").
+ * (docs/decisions, "Exports pass no network").
  */
 export function createBackupCommands(parts: {
   store: Store & Dumpable

@@ -30,7 +30,7 @@ export type Outcome = { done: About } | { refused: string }
 
 /**
  * Imports the export that waits in the data directory, before anything else reads the store. A crash cannot leave half
- * an import: docs/decisions.md, "An import happens at a start, and all of it or nothing". Resolves with undefined if no
+ * an import: docs/decisions, "An import happens at a start, and all of it or nothing". Resolves with undefined if no
  * file waits. Rejects if the store has the mark of an import whose file is missing or replaced.
  */
 export async function importWaiting(

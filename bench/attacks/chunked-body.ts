@@ -17,7 +17,7 @@ export const eventsInChunks: Attack = chunkedBody({
 
 /**
  * An anonymous client posts log-ins in chunks of one byte. The node reads up to 4 MiB before it refuses:
- * docs/decisions.md, "A body that is too long ends its connection".
+ * docs/decisions, "A body that is too long ends its connection".
  */
 export const loginInChunks: Attack = chunkedBody({
   head: () => 'POST /auth/login HTTP/1.1',

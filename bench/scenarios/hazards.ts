@@ -13,7 +13,7 @@ type Say = (line: string) => void
 
 export const hazards: Scenario = {
   about:
-    'What led to the decision not to run on `aedes-persistence-redis` (docs/decisions.md), looked for with clients over ' +
+    'What led to the decision not to run on `aedes-persistence-redis` (docs/decisions), looked for with clients over ' +
     'TLS on Aedes with that persistence and `mqemitter-redis`, and on the hub. Shown: it was seen, with how many times of ' +
     'how many possible; the command ends with 1 when a hub shows one. Faults of Redis are not looked for on the embedded ' +
     'store. Messages are events that pass the validation; where the broker alone is looked at, the clients of Aedes ' +

@@ -27,7 +27,7 @@ const mailsPerHour = { perPlace: 3, known: 10 }
 type Count = readonly [limiter: Limiter, key: string]
 
 /**
- * Log-in with e-mail address and password, throttled (design.md §9). The limits: docs/decisions.md, "Failed log-ins
+ * Log-in with e-mail address and password, throttled (design.md §9). The limits: docs/decisions, "Failed log-ins
  * over HTTPS are counted by address and network". Accounts that do not exist are throttled too: a client must see no
  * difference.
  */

@@ -15,7 +15,7 @@ const looksPerTurn = 1_000
 const burst = 50
 
 /**
- * Keeps the retained messages of bridges true (docs/decisions.md, "To a bridge, RETAIN says what is retained"). A
+ * Keeps the retained messages of bridges true (docs/decisions, "To a bridge, RETAIN says what is retained"). A
  * bridge hands on RETAIN as it came. So live messages have RETAIN 1 if they became the retained value, and a value that
  * changes without a message is sent: the value that takes its place, or an empty message.
  */

@@ -40,7 +40,7 @@ export function createDistribution(
   const live = createLiveDeliveries(parts)
   const persistent = createPersistentDeliveries(parts)
   /** Batches of which no message was sent yet, in the order of their commits. */
-  // An array: docs/decisions.md, "Nothing that comes and goes with each event lies in a set or a map".
+  // An array: docs/decisions, "Nothing that comes and goes with each event lies in a set or a map".
   const waiting: Batch[] = []
   /** Messages of other nodes that this node has not delivered yet. */
   let ofOthers: Entry[] = []
@@ -109,7 +109,7 @@ export function createDistribution(
   }
 
   /**
-   * Sends events to live subscribers while the disk writes: docs/decisions.md, "Delivered during the commit,
+   * Sends events to live subscribers while the disk writes: docs/decisions, "Delivered during the commit,
    * acknowledged last". A later batch waits, to keep the order of the commits.
    */
   function deliverEarly(batch: Batch, first: number): void {
@@ -252,7 +252,7 @@ export interface Delivery {
 
 /**
  * Carries out deliveries in the order of the calls. Breaks keep the buffers of fast readers from overflowing:
- * docs/decisions.md, "An event for many goes out in several turns".
+ * docs/decisions, "An event for many goes out in several turns".
  */
 export function createDeliveryQueue(most = maxWaiting) {
   /** The last unfinished call of `deliver`. Undefined: all calls have ended. */
@@ -308,7 +308,7 @@ const maxInFlight = 10_000
 /**
  * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. With
  * `fits`, a break comes before each group that does not fit into the turn. Groups and breaks save CPU time:
- * docs/decisions.md, "An event for many goes out in several turns".
+ * docs/decisions, "An event for many goes out in several turns".
  */
 export function* sendToEach(
   recipients: readonly Recipient[],

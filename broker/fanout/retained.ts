@@ -25,7 +25,7 @@ const { inFlightWindow } = defaultBounds
 
 /**
  * Sends clients the retained messages of newly granted filters [MQTT-3.3.1-6], at the pace of each client. Looks up
- * each value just before sending: an older value must never follow a newer live message (docs/decisions.md, "Retained
+ * each value just before sending: an older value must never follow a newer live message (docs/decisions, "Retained
  * or live, not both"). A persistent session gets values above QoS 0 through its backlog (`owedFor`).
  */
 export function createRetainedSending(parts: {

@@ -26,7 +26,7 @@ interface Backlog {
 }
 
 /**
- * Chooses the backlogs of sessions whose clients come back (docs/decisions.md, "The choice for a returning session is
+ * Chooses the backlogs of sessions whose clients come back (docs/decisions, "The choice for a returning session is
  * made once, at its log-in").
  */
 export function createBacklogs(parts: {

@@ -18,7 +18,7 @@ export interface Terms {
 }
 
 /**
- * Chooses the messages of a session that was away: owed ones, and candidates that match its filters (docs/decisions.md,
+ * Chooses the messages of a session that was away: owed ones, and candidates that match its filters (docs/decisions,
  * "The choice for a returning session is made once, at its log-in"). `dropped`: number of messages above the limits.
  */
 export function choose(

@@ -34,7 +34,7 @@ interface Value {
 
 /**
  * Stores the progress of the persistent sessions on this node, as one value each second. After a crash, the hub repeats
- * the messages accepted since (docs/decisions.md, "A node stores the places of its sessions once a second").
+ * the messages accepted since (docs/decisions, "A node stores the places of its sessions once a second").
  */
 export async function openProgress(parts: {
   store: Store

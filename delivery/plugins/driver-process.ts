@@ -63,7 +63,7 @@ const restMs = 1_000
 
 /**
  * A driver of the operator's own, in a process of its own: whatever the driver does, the node goes on
- * (docs/decisions.md, "A driver has a process of its own"). A process that ends starts again, after pauses that grow.
+ * (docs/decisions, "A driver has a process of its own"). A process that ends starts again, after pauses that grow.
  */
 export function createDriverProcess(parts: {
   /** Path of the file of the driver. */

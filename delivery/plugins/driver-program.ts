@@ -15,7 +15,7 @@ import {
 import { failedBy, messageOf, readOutcome } from './outcome.ts'
 
 /*
- * The process of one driver: docs/decisions.md, "A driver has a process of its own". `driver-process.ts` starts it.
+ * The process of one driver: docs/decisions, "A driver has a process of its own". `driver-process.ts` starts it.
  */
 
 const channel = new Socket({ fd: channelFd, readable: true, writable: true })

@@ -9,7 +9,7 @@ import { itemChange, removal, workPrefix } from './work-records.ts'
 /**
  * Adds items for earlier messages to a new queue. These items come before all other items, in the order of the journal.
  *
- * A second run makes the same items: docs/decisions.md, "A webhook that begins with earlier events is marked until it
+ * A second run makes the same items: docs/decisions, "A webhook that begins with earlier events is marked until it
  * has them". The caller holds the lock of the queue. During the run, the hub sends nothing from the queue.
  */
 export function createBeginning(parts: {

@@ -24,7 +24,7 @@ export function createConcurrency(limits: { total: number; perEndpoint: number }
 
 /**
  * Slots that owners share. An owner gets another slot only if it holds fewer slots than are free. So some slots stay
- * free for new owners: docs/decisions.md, "An institution runs fewer deliveries than are free".
+ * free for new owners: docs/decisions, "An institution runs fewer deliveries than are free".
  */
 function createSlots(size: number) {
   let free = size

@@ -10,7 +10,7 @@ export type Leases = Awaited<ReturnType<typeof createLeases>>
 
 /**
  * Decides which node works off which queue (`isOwn`). While nodes join or leave, the lease of a queue lets only one
- * node deliver: docs/decisions.md, "A queue of webhooks has one node". A single node needs no leases.
+ * node deliver: docs/decisions, "A queue of webhooks has one node". A single node needs no leases.
  */
 export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
   const { store, nodes, calls } = parts

@@ -17,7 +17,7 @@ const question = 'knows-subscription'
  * Puts the events accepted since `from` into the queue of a new webhook.
  *
  * The stored subscription has the mark `isBeginning`. Until the mark is removed, new events go into the queue, and
- * nothing is sent. After a crash, a node starts over, and adds no event twice: docs/decisions.md, "A webhook that
+ * nothing is sent. After a crash, a node starts over, and adds no event twice: docs/decisions, "A webhook that
  * begins with earlier events is marked until it has them".
  */
 export function createBeginnings(parts: {

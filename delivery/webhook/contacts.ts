@@ -8,7 +8,7 @@ export type TellContact = (subscription: PushSubscription) => Promise<void>
 
 /**
  * Informs a subscription's contact that the hub has disabled the subscription. Of all nodes, only the one that `toldBy`
- * names does so: docs/decisions.md, "The contact hears of it once".
+ * names does so: docs/decisions, "The contact hears of it once".
  */
 export function createContacts(parts: {
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'disable' | 'passTelling'>

@@ -18,7 +18,7 @@ export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscription
 
 /**
  * Maximum numbers of subscriptions of one institution. Each subscription of a livestream costs an item per event:
- * docs/decisions.md, "An institution has at most 50 webhooks of a livestream".
+ * docs/decisions, "An institution has at most 50 webhooks of a livestream".
  */
 export const maxSubscriptions = { perInstitution: 2_000, perLivestream: 50 }
 

@@ -52,7 +52,7 @@ export function problemOf(url: URL, { allowPrivate }: { allowPrivate: boolean })
 
 /**
  * Whether a host has a length that DNS allows (RFC 1035 §2.3.4). With a longer host, Node would end an unrelated TLS
- * connection: docs/decisions.md, "A host name has at most 253 characters".
+ * connection: docs/decisions, "A host name has at most 253 characters".
  */
 function isHostName(host: string): boolean {
   return host.length <= 253 && host.split('.').every((label) => label.length > 0 && label.length <= 63)

@@ -47,7 +47,7 @@ async function openOrMend(
   }
 }
 
-/** Size of LevelDB's blocks, bytes: docs/decisions.md, "Blocks of 16 KiB in LevelDB". */
+/** Size of LevelDB's blocks, bytes: docs/decisions, "Blocks of 16 KiB in LevelDB". */
 const blockSize = 16 * 1024
 
 async function openLevel(directory: string, readAll: boolean): Promise<ClassicLevel<string, Buffer>> {

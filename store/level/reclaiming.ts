@@ -19,7 +19,7 @@ interface Compactable {
 }
 
 /**
- * Frees the disk space of removed keys. LevelDB alone would keep this space for days: docs/decisions.md, "The space of
+ * Frees the disk space of removed keys. LevelDB alone would keep this space for days: docs/decisions, "The space of
  * removed entries is asked for". Waits while much is being written. LevelDB could not finish a compaction during that
  * time. `now` returns milliseconds.
  */

@@ -12,7 +12,7 @@ import { createSignsOfLife } from './signs-of-life.ts'
 /**
  * Knows the living nodes, and makes this node one of them. Nodes take and free slots (`Nodes.slot`) by commits, which
  * all nodes see in the same order. The commits of a removed node fail until the node has joined again:
- * docs/decisions.md, "A fence, not a lease by time".
+ * docs/decisions, "A fence, not a lease by time".
  */
 export async function createMembership(parts: {
   store: FollowedStore

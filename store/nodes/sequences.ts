@@ -7,7 +7,7 @@ export type Sequences = ReturnType<typeof createSequences>
 
 /**
  * Makes sequences. A sequence is one number: milliseconds since the epoch, a counter and the node's slot. A new
- * sequence is greater than every sequence that this node has made or heard: docs/decisions.md, "Later entries sort
+ * sequence is greater than every sequence that this node has made or heard: docs/decisions, "Later entries sort
  * behind, whatever the clocks say".
  */
 export function createSequences(clock: () => number, nodes: NumberedNode) {

@@ -5,7 +5,7 @@ import type { Message } from '../../event/message.ts'
 import type { Store } from '../../store/store.ts'
 import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '../conformance/peers.ts'
 
-/* Pages get each event after all other subscribers: docs/decisions.md, "Pages come after all other subscribers". */
+/* Pages get each event after all other subscribers: docs/decisions, "Pages come after all other subscribers". */
 
 const ofPage: Principal = {
   role: 'subscriber',

@@ -1,5 +1,5 @@
 /*
- * Rules for the messages that a persistent session must get (docs/decisions.md, "Sessions and returns"). They use no
+ * Rules for the messages that a persistent session must get (docs/decisions/05-returning-sessions.md). They use no
  * code of the hub. Most rules return the next standing of a message.
  */
 

@@ -10,7 +10,7 @@ const nodeMemory = 1024
 /**
  * Attacks a node for a few seconds, while the pair (a publisher and a subscriber that behave well) uses the node.
  * Asserts what must hold on every machine: the node survives, the pair loses no event, and memory growth is bounded.
- * `npm run bench -- attacks` measures the latency, which depends on the machine (docs/decisions.md, "Attacks are
+ * `npm run bench -- attacks` measures the latency, which depends on the machine (docs/decisions, "Attacks are
  * measured beside a healthy pair").
  */
 export async function besideAttack(

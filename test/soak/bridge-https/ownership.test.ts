@@ -12,7 +12,7 @@ import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.
 import { onEachStore, onStore } from '../../stores.ts'
 
 /*
- * Only the owner can publish for a livestream that the feed does not list, over HTTPS and MQTT: docs/decisions.md, "A
+ * Only the owner can publish for a livestream that the feed does not list, over HTTPS and MQTT: docs/decisions, "A
  * livestream outside of the feed has an owner".
  */
 const path = '/events/de.org.hub.v1.radio.track.playing'

@@ -66,7 +66,7 @@ function due(sent: readonly Sent[]): Sent[] {
 /**
  * Whether the session must get the event. It must if the session has not ended since the event was sent, and if one
  * matching filter was granted from then until `begunMs` after the acknowledgement. An UNSUBSCRIBE ends a delivery that
- * has not begun (docs/decisions.md, "UNSUBSCRIBE takes effect when it is stored").
+ * has not begun (docs/decisions, "UNSUBSCRIBE takes effect when it is stored").
  */
 function isOwed(session: SessionRecord, event: Sent): boolean {
   const { sentAt, acknowledgedAt } = event

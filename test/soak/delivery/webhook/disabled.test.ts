@@ -4,7 +4,7 @@ import { nearlyAnHour, startWithWebhook as start, titles } from './one-webhook.t
 
 /*
  * A webhook that answers nothing but 410 for an hour is disabled. Its messages wait until a replay or an acknowledged
- * test message: docs/decisions.md, "410 is believed after an hour".
+ * test message: docs/decisions, "410 is believed after an hour".
  */
 
 // The tests mostly wait, so two run at the same time.
