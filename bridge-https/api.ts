@@ -4,6 +4,7 @@ import type { FastifyBaseLogger, FastifyInstance, FastifyReply, FastifyRequest }
 import { errorItem, pathOf } from '../event/error.ts'
 import { createHalfReceived, type HalfReceived } from '../listener/half-received.ts'
 import type { Store } from '../store/store.ts'
+import type { Log } from '../telemetry/log.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
 import { preflights } from './cross-origin.ts'
@@ -78,7 +79,8 @@ export function serveRoutes(
     }
     // Errors of the description page: files that are missing, or not public.
     if (isAboutRequest(error)) return send(reply, refuse(404))
-    request.log.error({ err: error }, 'request failed')
+    const log: Pick<Log, 'error'> = request.log
+    log.error({ err: error }, 'request failed')
     return send(reply, refuse(500))
   })
   app.addHook('onResponse', async (request, reply) => {

@@ -20,7 +20,7 @@ import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createNetworks } from '../listener/networks.ts'
 import { guardServer, tlsOptions } from '../listener/tls-server.ts'
 import type { Store } from '../store/store.ts'
-import type { Log } from '../telemetry/log.ts'
+import { type Log, logOfOthers } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
@@ -103,7 +103,7 @@ export async function listenHttps(parts: {
   const limits = { ...usualLimits, ...parts.limits }
   const requestAnswered = createRequestLog(parts)
   const answerRaw = createRawAnswer(requestAnswered)
-  const loggerInstance: FastifyBaseLogger = log
+  const loggerInstance: FastifyBaseLogger = logOfOthers(log)
   const app = Fastify<Server>({
     loggerInstance,
     genReqId: () => randomUUID(),

@@ -41,7 +41,9 @@ export function createRequestLog({ log, metrics }: { log: Log; metrics: Metrics 
       return
     }
     const path = url?.split('?')[0]?.slice(0, 200) ?? null
-    log[level]({ ...answered, path, ...(leftOut > 0 && { leftOut }) }, 'request')
+    const line = { ...answered, path, ...(leftOut > 0 && { leftOut }) }
+    if (level === 'info') log.info(line, 'request')
+    else log.debug(line, 'request')
     leftOut = 0
   }
 

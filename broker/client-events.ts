@@ -39,7 +39,8 @@ export function createClientEvents(parts: {
 
   function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
     metrics.connectionsCut.inc({ reason })
-    const level = reason === 'takeover' || reason === 'operator' ? 'info' : 'warn'
-    log[level]({ clientId: request?.clientId, remoteAddress, reason, detail }, 'connection closed')
+    const line = { clientId: request?.clientId, remoteAddress, reason, detail }
+    if (reason === 'takeover' || reason === 'operator') log.info(line, 'connection closed')
+    else log.warn(line, 'connection closed')
   }
 }

@@ -72,7 +72,10 @@ export async function openHubTime(parts: { store: Store; isLeader: () => boolean
     return base + monotonic() - basedAt
   }
 
-  function warn(jump: number, message: string): void {
+  function warn(
+    jump: number,
+    message: 'the clock has jumped' | 'the clock is behind that of the last run',
+  ): void {
     log.warn({ jumpSeconds: Math.round(jump / 1000), now: new Date(clock()).toISOString() }, message)
   }
 }

@@ -1,9 +1,26 @@
 import pino, { type Logger } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 import { createLogOutput } from './log-output.ts'
+import type { FieldsOf, Level, Message, MessageAt, Plain } from './messages.ts'
 import { legibleJson, visibleJson } from './visible.ts'
 
-export type Log = Logger
+/** The log of a node. It takes the messages of the table in `messages.ts`, each at its level and with its fields. */
+export type Log = { readonly [L in Level]: Write<MessageAt<L>> } & {
+  readonly level: string
+  /** A log whose lines all have these fields. */
+  child(fields: Record<string, unknown>): Log
+  isLevelEnabled(level: Level): boolean
+}
+
+interface Write<M extends Message> {
+  <One extends M>(fields: FieldsOf<One>, message: One): void
+  (message: Plain<M>): void
+}
+
+/** The same log for those who have texts of their own: drivers, and Fastify. */
+export function logOfOthers(log: Log): Logger {
+  return log as unknown as Logger
+}
 
 /**
  * Makes the log: easy to read on a terminal, JSON lines otherwise (design.md §3). Escapes control characters, because

@@ -1,4 +1,5 @@
 import type { Log } from './log.ts'
+import type { FieldsOf, MessageAt } from './messages.ts'
 
 /** Time between two lines about the same subject, milliseconds. */
 const intervalMs = 60_000
@@ -10,16 +11,16 @@ const maxSubjects = 100
  * minute. `times` counts the warnings about the subject since its last line, including the present warning. `leftOut`
  * counts the warnings that got no line and that no `times` counts.
  */
-export function createRareWarning(
+export function createRareWarning<Rare extends MessageAt<'warn'>>(
   log: Pick<Log, 'warn'>,
-  message: string,
+  message: Rare,
   now: () => number = () => performance.now(),
 ) {
   /** Subjects in the order of their last lines. */
   const lastOf = new Map<string, { at: number; left: number }>()
   let leftOut = 0
 
-  return (subject: string, fields: Record<string, unknown>): void => {
+  return (subject: string, fields: Omit<FieldsOf<Rare>, 'times' | 'leftOut'>): void => {
     const last = lastOf.get(subject)
     if (last && now() - last.at < intervalMs) {
       last.left++
@@ -31,7 +32,8 @@ export function createRareWarning(
     }
     lastOf.delete(subject)
     lastOf.set(subject, { at: now(), left: 0 })
-    log.warn({ ...fields, times: (last?.left ?? 0) + 1, ...(leftOut > 0 && { leftOut }) }, message)
+    const line = { ...fields, times: (last?.left ?? 0) + 1, ...(leftOut > 0 && { leftOut }) }
+    log.warn(line as FieldsOf<Rare>, message)
     leftOut = 0
   }
 

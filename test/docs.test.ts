@@ -20,7 +20,7 @@ import { anchorsOf } from './documentation.ts'
 import { root } from './root.ts'
 
 /*
- * The documentation names exactly the settings, error codes, commands and log messages that exist.
+ * The documentation names exactly the settings, error codes, and commands that exist.
  */
 
 const read = (path: string) => readFileSync(join(root, path), 'utf8')
@@ -108,28 +108,6 @@ test('columns of the queues', async (t) => {
   t.equal(headings.split(/ {2,}/).length, 12)
 })
 
-test('messages of the log', async (t) => {
-  const [, section = ''] = /^### Log$(.*?)^### /ms.exec(operators) ?? []
-  const rows = [...section.matchAll(/^\| (`.+?`) \| (?:debug|info|warn|error|fatal)/gm)]
-  const listed = new Set(rows.flatMap(([, names = '']) => [...found(names, /`([^`]+)`/g)]))
-  const sources = productFiles().map((path) => readFileSync(path, 'utf8'))
-  const call =
-    /\b(?:log\.(?:info|warn|error|fatal)|createRareWarning)\(((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)\)/g
-  const written = sources.flatMap((source) =>
-    [...source.matchAll(call)].flatMap(([, args = '']) => [...found(args, /'([^']+)',?\s*$/g)]),
-  )
-  t.ok(written.length > 70)
-  for (const message of written) {
-    if (message === 'state is out of date') continue // never logged by `server.ts`, which sets `onGap`
-    t.ok(listed.has(message), `${message}: is in the table`)
-  }
-  for (const message of listed)
-    t.ok(
-      sources.some((source) => source.includes(`'${message}'`)),
-      `${message}: is logged`,
-    )
-})
-
 test('links', async (t) => {
   for (const [path, page] of pages) {
     for (const [, target = ''] of page.matchAll(/\]\(([^)\s]+)\)/g)) {
@@ -209,21 +187,6 @@ test('files of the configuration example are accepted', async (t) => {
     t.same('problems' in loaded ? loaded.problems : [], [], example)
   }
 })
-
-/** The shipped source files. Operators see only the log messages of these. */
-function productFiles(): string[] {
-  const notShipped = ['test', 'bench', 'demo', 'reference', 'docs', 'deploy', 'node_modules', 'dist', 'data']
-  return readdirSync(root, { withFileTypes: true })
-    .filter(({ name }) => !name.startsWith('.') && !notShipped.includes(name))
-    .flatMap((entry) =>
-      entry.isDirectory()
-        ? readdirSync(join(root, entry.name), { recursive: true }).map((name) =>
-            join(root, entry.name, String(name)),
-          )
-        : [join(root, entry.name)],
-    )
-    .filter((path) => path.endsWith('.ts'))
-}
 
 /** For each match of the pattern, the first capture group that is not empty. */
 function found(text: string, pattern: RegExp): Set<string> {

@@ -6,7 +6,7 @@ import type { Log } from '../../telemetry/log.ts'
 import { checkSocketPath, socketPathIn } from '../socket.ts'
 import { isImporting } from './import-mark.ts'
 import { importWaiting, type Outcome } from './importing.ts'
-import { leftBehind } from './left-behind.ts'
+import { warnOfLeftBehind } from './left-behind.ts'
 
 /**
  * Opens the store of a node, brings it into the form of this release, and imports a waiting export. `imported`: the
@@ -34,8 +34,7 @@ export async function openStoreAtStart(
       return isNew || imported !== undefined
     },
   })
-  const forgotten = await leftBehind(opened.store, config.dataDir)
-  if (forgotten !== undefined) log.warn(forgotten)
+  await warnOfLeftBehind(opened.store, config.dataDir, log)
   return {
     ...opened,
     imported,

@@ -171,7 +171,10 @@ function createTrying(
   { running, log, metrics }: { running: ReturnType<typeof createRunningWork>; log: Log; metrics: Metrics },
   isClosed: () => boolean,
 ) {
-  return async (attempt: () => Promise<unknown>, problem = 'will not published yet'): Promise<void> => {
+  return async (
+    attempt: () => Promise<unknown>,
+    problem: 'will not published yet' | 'will not removed yet' = 'will not published yet',
+  ): Promise<void> => {
     const failed = (err: unknown) => {
       if (err === notStored) return
       metrics.storeFailures.inc()

@@ -100,7 +100,11 @@ export function createSubscribing(parts: {
     return reason
   }
 
-  async function stored(session: Session, storing: Promise<void>, problem: string): Promise<boolean> {
+  async function stored(
+    session: Session,
+    storing: Promise<void>,
+    problem: 'subscription not stored' | 'end of subscription not stored',
+  ): Promise<boolean> {
     const { connection, clientId } = session
     try {
       await storing

@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import pino from 'pino'
-import type { Log } from '../../telemetry/log.ts'
+import { type Log, logOfOthers } from '../../telemetry/log.ts'
 
 /** How much of the output of a driver is read in a second, bytes. Then the driver waits. */
 const bytesPerSecond = 8 * 1024 * 1024
@@ -86,8 +86,8 @@ export function logLine(log: Log, line: string): void {
     Object.entries(given).map(([name, value]) => [ofTheHub.has(name) ? `driver.${name}` : name, value]),
   )
   const label = pino.levels.labels[Number(number)]
-  if (label === 'fatal' || label === 'error' || label === 'warn') log[label](fields, msg)
-  else if (label === 'info' || label === 'debug' || label === 'trace') log[label](fields, msg)
+  if (label === 'fatal' || label === 'error' || label === 'warn') logOfOthers(log)[label](fields, msg)
+  else if (label === 'info' || label === 'debug' || label === 'trace') logOfOthers(log)[label](fields, msg)
 }
 
 /** The fields that each line of the hub about a driver has. */

@@ -129,9 +129,10 @@ export function createDriverProcess(parts: {
       const pauseMs = Math.min(limits.maxPauseMs, backOff(++failures, Math.random))
       Object.assign(shown, { state: 'down', ends: shown.ends + 1, lastEnd: { at, reason: why } })
       parts.ended(reason)
+      const line = { file, reason: why, stack, startsInMs: Math.round(pauseMs) }
       // Further ends for the same reason tell operators nothing new.
-      const startsInMs = Math.round(pauseMs)
-      log[isNews ? 'error' : 'debug']({ file, reason: why, stack, startsInMs }, 'plugin driver ended')
+      if (isNews) log.error(line, 'plugin driver ended')
+      else log.debug(line, 'plugin driver ended')
       pause = setTimeout(begin, pauseMs)
     })
   }

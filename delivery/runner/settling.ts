@@ -62,9 +62,10 @@ export function createSettling(parts: {
     const { failures } = run
     const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
     run.notBefore = run.retryAsked ? 0 : clock() + ms
+    const line = { queue: name, status, reason, failures, retryInMs: Math.round(ms) }
     // Later failures in a row tell operators nothing new.
-    const level = failures === 1 ? 'warn' : 'debug'
-    log[level]({ queue: name, status, reason, failures, retryInMs: Math.round(ms) }, 'delivery failed')
+    if (failures === 1) log.warn(line, 'delivery failed')
+    else log.debug(line, 'delivery failed')
   }
 
   /** Calls `store` until it succeeds, because the delivery has happened already. Rejects when the runner stops. */

@@ -23,8 +23,8 @@ t.test(
       [1024, 320, 128, [{ wanted: 20_000, openFiles: 1024, room: 320 }]],
     ]
     for (const [openFiles, incoming, outgoing, warnings] of table) {
-      const warned: object[] = []
-      const log = { warn: (values: object) => warned.push(values) }
+      const warned: unknown[] = []
+      const log = { warn: (values: unknown) => warned.push(values) }
       const allowed = await connectionsWithinOpenFiles(wanted, log, async () => openFiles)
       t.same(allowed, { incoming, outgoing })
       t.same(warned, warnings)

@@ -57,9 +57,9 @@ t.test('who only looks whether the port is open is no failure', async (t) => {
 })
 
 t.test('warnings are few, and say how many were left out', async (t) => {
-  const lines: object[] = []
+  const lines: unknown[] = []
   let now = 0
-  const warn = createTlsWarnings({ warn: (line: object) => void lines.push(line) }, () => now)
+  const warn = createTlsWarnings({ warn: (line: unknown) => void lines.push(line) }, () => now)
   for (let round = 0; round < 3; round++) warn('192.0.2.1', 'a')
   warn('192.0.2.1', 'b')
   warn('192.0.2.2', 'a')

@@ -1,0 +1,17 @@
+import { messages, type Row } from '../telemetry/messages.ts'
+import { code, type Page, table } from './page.ts'
+
+/** What the log says. */
+export function logPage(): Page {
+  const rows = Object.entries<Row>(messages).map(([message, { level, also, fields = [], means }]) => {
+    return [code(message), also ? `${level}, ${also}` : level, code(...fields), means]
+  })
+  return {
+    name: 'log',
+    title: 'Messages of the log',
+    about: 'The lines of [the log](operators.md#log) by their text, with their fields, and what to do.',
+    text: `Each line has \`level\`, \`time\`, \`pid\`, \`hostname\` and \`msg\` besides; of a driver also \`plugin\`. A field with \`?\` is not in each line.
+
+${table(['`msg`', 'level', 'fields', 'what it means'], rows)}`,
+  }
+}
