@@ -4,8 +4,11 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { call } from '../cli/connection.ts'
+import { addUser, openApi } from './bridge-https/api.ts'
 import { projectFile } from './root.ts'
 import { spawnHub } from './spawn-hub.ts'
+import { askNode } from './start-hub.ts'
 
 /*
  * What a person can name is declared once: each patch of test/one-row/ adds one file, or lines to one file, and the hub
@@ -33,6 +36,9 @@ const patches = (await readdir(projectFile('test/one-row'))).map((name) =>
 )
 for (const patch of patches) await run('git', ['apply', patch], { cwd: copy, env: outsideOfGit() })
 
+const env = { NODE_OPTIONS: '--import=tsx', HUB_ONE_ROW: '12' }
+const hub = await spawnHub(t, copy, env, { server: join(copy, 'server.ts') })
+
 t.test('a patch touches one file, and only adds to it', async (t) => {
   for (const patch of patches) {
     const { stdout } = await run('git', ['apply', '--numstat', patch], { cwd: copy, env: outsideOfGit() })
@@ -52,17 +58,36 @@ t.test('npm run check misses the reference pages until npm run docs has written 
 t.test('a setting: its page, its tests, its check, and hubctl config', async (t) => {
   const page = await readFile(join(copy, 'docs/reference/settings.md'), 'utf8')
   t.match(page, '| `HUB_ONE_ROW` | `7` | a whole number, 0 or greater | ')
-  const env = { NODE_OPTIONS: '--import=tsx', HUB_ONE_ROW: '12' }
-  const [tests, refused, hub] = await Promise.all([
+  const [tests, refused, { stdout }] = await Promise.all([
     inCopy(['test/config/config.test.ts']),
     inCopy(['server.ts'], { HUB_ONE_ROW: 'x' }),
-    spawnHub(t, copy, env, { server: join(copy, 'server.ts') }),
+    hubctl('config', '--json'),
   ])
   t.match(tests, { code: 0, stdout: /# \{ total: / })
   t.match(refused, { code: 1, stderr: /HUB_ONE_ROW: "x", expected a whole number, 0 or greater/ })
-  const { stdout } = await inCopy(['cli/hubctl.ts', 'config', '--json', '--socket', hub.adminSocket])
   t.match(JSON.parse(stdout), { oneRow: 12 })
 })
+
+t.test('a command: at the admin socket, over HTTPS, and in the description of the API', async (t) => {
+  t.strictSame(await call(hub.adminSocket, 'echo', { text: 'hello' }, 'kim'), { result: { text: 'hello' } })
+  t.match(await call(hub.adminSocket, 'echo', {}, 'kim'), { error: { message: 'text must be a text' } })
+
+  const api = await openApi(t, hub)
+  const ask = <Result>(command: string, args?: Record<string, unknown>) =>
+    askNode<Result>(hub.adminSocket, command, args ?? {})
+  const { token } = await addUser({ ask }, api, 'urn:org:institution:a', { permissions: ['operate'] })
+  t.match(await api.call('POST', '/operate/echo', { token, body: { text: 'hello' } }), {
+    status: 200,
+    json: { result: { text: 'hello' } },
+  })
+  t.match((await api.call('GET', '/openapi.json')).json, {
+    paths: { '/operate/echo': { post: { summary: 'Say a text again' } } },
+  })
+})
+
+function hubctl(...words: string[]) {
+  return inCopy(['cli/hubctl.ts', ...words, '--socket', hub.adminSocket])
+}
 
 /** Runs a program of the copy. Resolves also when the program fails. */
 async function inCopy(args: readonly string[], env: Record<string, string> = {}) {
