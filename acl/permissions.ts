@@ -49,13 +49,13 @@ export function checkCredentialRequest(request: CredentialRequest): Permissions 
 }
 
 /** Why this cannot be the id of an institution, or undefined. */
-export function checkInstitution(institution: string): string | undefined {
+function checkInstitution(institution: string): string | undefined {
   if (isInstitutionUrn(institution)) return undefined
   return `institution must be an institution URN (urn:org:institution:<id>), not ${quoted(institution)}`
 }
 
 /** Why this cannot be a class of events, or undefined. */
-export function checkClass(cls: string): string | undefined {
+function checkClass(cls: string): string | undefined {
   return isEventClass(cls) ? undefined : `class must be one of ${eventClasses.join(', ')}, not ${quoted(cls)}`
 }
 

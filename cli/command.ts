@@ -1,5 +1,4 @@
-import type { Operation } from '../operations/operation.ts'
-import { type OperationName, operations, type Result } from '../operations/operations.ts'
+import type { OperationName, Result } from '../operations/operations.ts'
 import type { CallFailure } from './connection.ts'
 import type { Printer } from './print.ts'
 
@@ -17,12 +16,11 @@ export type Command = { [Name in OperationName]: CommandOf<Name> }[OperationName
 
 /** A command that runs one of these operations. The types of its answer follow from the operation's row. */
 export interface CommandOf<Name extends OperationName> extends Typed {
-  /** Replaces the summary of the operation in the help. */
-  summary?: string
+  summary: string
   /** The operation that the node carries out. */
   operation: Name
-  /** Makes the arguments to send. Throws a `usage` error if they are wrong. */
-  args?(input: Input): Awaitable<Record<string, unknown>>
+  /** Makes the arguments to send. Throws a `usage` error if they cannot be read. */
+  args(input: Input): Awaitable<Record<string, unknown>>
   /** Formats the answer for people. */
   print(result: Result<Name>, printer: Printer, input?: Input): string
   /** Formats one line for people, if the answer comes line by line. */
@@ -38,6 +36,9 @@ export interface CommandOf<Name extends OperationName> extends Typed {
   /** Whether the answer means success; otherwise the exit code is 1. */
   succeeded?(result: Result<Name>): boolean
 }
+
+/** What commands have that does not follow from the rows of their operations. */
+export type ByHand = { readonly [Name in OperationName]?: Partial<CommandOf<Name>> }
 
 /** How a local command reaches a hub. */
 export interface LocalHow {
@@ -64,36 +65,6 @@ export interface CommandOption {
   summary: string
   required?: boolean
   many?: boolean
-}
-
-/**
- * Makes the options of a command that runs a list operation. Each argument of the operation becomes an option, except
- * those in `parameters`. `parameters`: arguments that people type as `<name>`, without an option. The returned `args`
- * turns the typed options into arguments for the operation.
- */
-export function filtersOf(operation: OperationName, parameters: readonly string[] = []) {
-  const { properties }: Operation['args'] = operations[operation].args
-  const named = Object.entries(properties).filter(([name]) => !parameters.includes(name))
-  return {
-    options: named.map(([name, schema]): CommandOption => {
-      const { type, description } = Object(schema)
-      if (name === 'limit') return { flags: '--limit <number>', summary: 'at most so many' }
-      const flags = type === 'boolean' ? `--${name}` : `--${name} <${name}>`
-      return { flags, summary: type === 'boolean' ? 'only those' : `only those with ${description}` }
-    }),
-    args(input: Input): Record<string, unknown> {
-      const given = named.map(([name, schema]) => [name, givenFor(name, Object(schema).type, input)])
-      return Object.fromEntries(given.filter(([, value]) => value !== undefined))
-    },
-  }
-}
-
-function givenFor(name: string, type: unknown, input: Input): unknown {
-  if (type === 'boolean') return input.flag(name) || undefined
-  const value = input.optional(name)
-  if (type !== 'integer' || value === undefined) return value
-  if (/^[0-9]{1,9}$/.test(value) && Number(value) > 0) return Number(value)
-  throw usage(`--${name} must be a whole number from 1, not "${value}"`)
 }
 
 /** The typed arguments, by name in camel case. */

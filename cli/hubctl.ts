@@ -2,7 +2,6 @@
 import { userInfo } from 'node:os'
 import { CommanderError } from 'commander'
 import { version } from '../config/version.ts'
-import { whyWrong } from '../operations/check-arguments.ts'
 import { type OperationName, operations } from '../operations/operations.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type CommandOf, type Input, isUsage, type LocalCommand, usage } from './command.ts'
@@ -12,8 +11,9 @@ import { createPrinter, toJson } from './print.ts'
 import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
 import { again } from './time/again.ts'
+import { readArguments } from './typed/arguments.ts'
 import { askPerson, isPersonThere } from './typed/person.ts'
-import { createProgram, type GlobalOptions, oneLine, summaryOfCommand } from './typed/program.ts'
+import { createProgram, type GlobalOptions, oneLine } from './typed/program.ts'
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
@@ -38,9 +38,7 @@ async function main(argv: readonly string[]): Promise<number> {
   }
 
   async function run(command: Command, input: Input, how: GlobalOptions): Promise<number> {
-    const args = (await command.args?.(input)) ?? {}
-    const wrong = whyWrong(command.operation, args)
-    if (wrong !== undefined) throw usage(wrong)
+    const args = await readArguments(command, input)
     const { effect } = operations[command.operation]
     if (how.watch && (command.line !== undefined || effect !== 'none')) throw notWatched(command)
     const door = await openDoor(how)
@@ -151,7 +149,7 @@ async function mayTakeAway(
     const typed = [words, ...Object.entries(args).flatMap(([name, value]) => asTyped(name, value))]
     const where = how.url === undefined ? '' : ` at ${how.url}`
     const flags = command.options?.filter((option) => typed.includes(option.flags)) ?? []
-    const effects = [summaryOfCommand(command), ...flags.map(({ summary }) => summary)].join('; ')
+    const effects = [command.summary, ...flags.map(({ summary }) => summary)].join('; ')
     const printer = createPrinter(process.stderr)
     const question = printer.question([`${typed.join(' ')}${where}: ${effects}.`, confirmation])
     const [answer = ''] = await askPerson([{ text: question }])

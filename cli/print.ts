@@ -1,10 +1,8 @@
 import pc from 'picocolors'
 import stringWidth from 'string-width'
+import type { Column, Path } from '../operations/in-hubctl.ts'
 import { visible, visibleJson } from '../telemetry/visible.ts'
 import { isTime, localTime } from './time/local-time.ts'
-
-/** A column of a list. `path`: where the value is, such as `publisher.title`. */
-export type Column = readonly [heading: string, path: string]
 
 /** Formats tables and sentences for people. Colours are for terminals only. */
 export type Printer = ReturnType<typeof createPrinter>
@@ -19,12 +17,18 @@ export function createPrinter(output: { isTTY?: boolean }) {
      * A table. For an empty list: the caller's text `nothing`, which must be true even if a filter has hidden all
      * elements.
      */
-    list(rows: unknown, columns: readonly Column[], nothing: string): string {
-      const elements = Array.isArray(rows) ? rows : []
-      if (elements.length === 0) return nothing
+    list<Row extends object>(
+      rows: readonly Row[],
+      columns: readonly Column<Path<Row>>[],
+      nothing: string,
+    ): string {
+      if (rows.length === 0) return nothing
+      const shown = columns.map((column) =>
+        typeof column === 'string' ? ([headingOf(column), column] as const) : column,
+      )
       return aligned([
-        columns.map(([heading]) => colours.bold(heading)),
-        ...elements.map((row) => columns.map(([, path]) => showAt(path, valueAt(row, path)))),
+        shown.map(([heading]) => colours.bold(heading)),
+        ...rows.map((row) => shown.map(([, path]) => showAt(path, cellOf(row, path)))),
       ])
     },
 
@@ -41,9 +45,9 @@ export function createPrinter(output: { isTTY?: boolean }) {
         .trimEnd()
     },
 
-    /** A sentence: what was done, and to which target. Texts of strangers are escaped. */
-    sentence(done: string, target: unknown): string {
-      return `${visible(done)} ${show(target)}.`
+    /** A sentence about an answer: `{name}` stands for its field `name`. */
+    sentence(text: string, answer: object): string {
+      return text.replace(/\{(\w+)\}/g, (_, field: string) => show(cellOf(answer, field)))
     },
 
     /** Something that needs attention. */
@@ -68,14 +72,16 @@ export function toJson(value: unknown): string {
   return visibleJson(JSON.stringify(value ?? null, null, 2))
 }
 
-/** The value at a path of property names. */
-export function valueAt(value: unknown, path: string): unknown {
+function cellOf(row: object, path: string): unknown {
+  return path.split('.').reduce<unknown>((inner, name) => Object(inner)[name], row)
+}
+
+/** The heading of a column: `DEAD LETTERS` for `deadLetters`, `CREATED` for `createdAt`. */
+function headingOf(path: string): string {
   return path
-    .split('.')
-    .reduce<unknown>(
-      (inner, name) => (isObject(inner) && Object.hasOwn(inner, name) ? inner[name] : undefined),
-      value,
-    )
+    .replace(/(?<=.)At$/, '')
+    .replace(/[.]|(?=[A-Z])/g, ' ')
+    .toUpperCase()
 }
 
 /** Aligns the rows: two spaces between the columns. */

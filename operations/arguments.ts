@@ -9,6 +9,16 @@ import { type Outcome, outcomes } from '../journal/history/event-row.ts'
  * answers with 400 to an argument that does not match its schema, and with 409 to what the command itself refuses.
  */
 
+/** A list in words: `a, b or c`. */
+export function eitherOf(values: readonly string[]): string {
+  return values.join(', ').replace(/, (?=[^,]*$)/, ' or ')
+}
+
+/** The text of a judgement that is an error. Else undefined. */
+export function errorOf(judged: object): string | undefined {
+  return 'error' in judged ? String(judged.error) : undefined
+}
+
 /** An argument that is a text, and not empty. */
 export function text(description: string, maxLength = 500) {
   return Type.String({ minLength: 1, maxLength, description })

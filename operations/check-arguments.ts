@@ -15,25 +15,36 @@ const ajv = new Ajv({
 /** Compiled when first needed: most commands are never called. */
 const checks = new Map<string, ValidateFunction>()
 
-/** Which argument of a command is wrong, and why. Undefined if all are right. */
-export function whyWrong(name: OperationName, args: Record<string, unknown>): string | undefined {
-  const { args: schema }: Operation = operations[name]
+/**
+ * Which argument of a command is wrong, and why. Undefined if all are right. `typedAs`: how the person who asks knows an
+ * argument.
+ */
+export function whyWrong(
+  name: OperationName,
+  args: Record<string, unknown>,
+  typedAs?: (argument: string) => string,
+): string | undefined {
+  const { args: schema, check: checkFurther }: Operation = operations[name]
   const check = checks.get(name) ?? ajv.compile(schema)
   checks.set(name, check)
-  if (check(args)) return undefined
+  if (check(args)) return checkFurther?.(args as never)
   const [error] = check.errors ?? []
-  return error && described(error, schema, args)
+  return error && described(error, schema, args, typedAs)
 }
 
 function described(
   { keyword, params, instancePath, parentSchema, data }: ErrorObject,
   { properties }: Operation['args'],
   args: Record<string, unknown>,
+  typedAs: ((argument: string) => string) | undefined,
 ): string {
   if (keyword === 'additionalProperties') return `there is no argument ${quote(params.additionalProperty)}`
   const isMissing = keyword === 'required'
   const [, typed = '', item] = instancePath.split('/')
-  if (item !== undefined) return `each of ${typed} must be ${parentSchema?.description}, not ${quote(data)}`
+  if (item !== undefined) {
+    const each = typedAs?.(typed) ?? `each of ${typed}`
+    return `${each} must be ${parentSchema?.description}, not ${quote(data)}`
+  }
   const name = isMissing ? String(params.missingProperty) : typed
   const expected = `${name} must be ${Object(properties[name]).description}`
   return isMissing ? expected : `${expected}, not ${quote(args[name])}`

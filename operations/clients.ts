@@ -1,3 +1,4 @@
+import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { Type } from '../event/type.ts'
 import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
 import { choose } from './choose.ts'
@@ -58,6 +59,16 @@ export type ShownSession = Of<typeof session>
 export type ShownRetained = Of<typeof retained>
 export type LivestreamSubscribers = Of<typeof subscribers>
 
+const sessionColumns = [
+  'clientId',
+  'username',
+  'connected',
+  'node',
+  'subscriptions',
+  'queued',
+  'expiresAt',
+] as const
+
 /** The commands about connected clients, their sessions, and what new subscribers get. */
 export const clientOperations = {
   'clients.list': reads('who is connected', {
@@ -76,6 +87,7 @@ export const clientOperations = {
         ['Unsent', 'pendingBytes'],
       ],
     },
+    hubctl: { columns: ['clientId', 'node', 'username', 'address', 'connectedAt', 'subscriptions'] },
     result: Type.Array(client),
     run: async ({ broker }, { limit, ...wanted }) => choose(await broker.clients(), wanted, limit),
   }),
@@ -84,6 +96,16 @@ export const clientOperations = {
     {
       args: { livestream: Type.Optional(livestream), limit },
       example: { livestream: anId },
+      hubctl: {
+        about: 'Most first. Clients are not listeners: an app server counts once for all of its listeners.',
+        columns: [
+          ['LIVESTREAM', 'title'],
+          ['ID', 'livestreamId'],
+          'subscribers',
+          ['OF ALL LIVESTREAMS', 'ofAll'],
+        ],
+        nothing: 'No livestreams.',
+      },
       result: Type.Array(subscribers),
       async run(node, { livestream: name, limit }) {
         const counted = await livestreamsToCount(node, name)
@@ -99,6 +121,7 @@ export const clientOperations = {
     args: { clientId },
     example: { clientId: 'player-1' },
     console: { view: 'clients', of: 'clients.list', by: 'clientId', title: 'Disconnect' },
+    hubctl: { done: 'Disconnected {clientId}.' },
     result: Type.Object({ clientId: string, disconnected: boolean }),
     async run({ broker }, { clientId }, { note }) {
       if (!broker.isConnected(clientId)) throw unknownName('connected client', clientId)
@@ -129,6 +152,7 @@ export const clientOperations = {
         ['Ends', 'expiresAt'],
       ],
     },
+    hubctl: { about: '`QUEUED` is known of connected ones only.', columns: sessionColumns },
     result: Type.Array(session),
     run: async ({ broker }, { limit, ...wanted }) => choose(await broker.sessionList(), wanted, limit),
   }),
@@ -136,6 +160,7 @@ export const clientOperations = {
     args: { clientId },
     example: { clientId: 'player-1' },
     console: { view: 'clients', title: 'Session', of: 'sessions.list', by: 'clientId' },
+    hubctl: { columns: sessionColumns },
     result: session,
     async run({ broker }, { clientId }) {
       const found = await broker.session(clientId)
@@ -157,6 +182,7 @@ export const clientOperations = {
         'Its client is disconnected.{connected?}',
       ],
     },
+    hubctl: { done: 'Dropped the session of {clientId}.' },
     result: Type.Object({ clientId: string, dropped: boolean }),
     async run({ broker }, { clientId }, { note }) {
       if (!broker.hasSession(clientId)) throw unknownName('session', clientId)
@@ -167,6 +193,15 @@ export const clientOperations = {
   }),
   'retained.list': reads('retained messages', {
     args: { filter: Type.Optional(text('a topic filter; without it, all', 65_535)), limit },
+    hubctl: {
+      typed: { filter: '[filter]' },
+      columns: ['topic', 'eventTime', 'expires', 'bytes'],
+      nothing: 'No retained messages.',
+    },
+    check({ filter }) {
+      const malformed = filter === undefined ? undefined : checkTopicFilter(filter)
+      return malformed && `"${filter}" is not a topic filter: ${malformed}`
+    },
     result: Type.Array(retained),
     run: ({ broker }, { filter = '#', limit }) => broker.retainedList(filter).slice(0, limit),
   }),
@@ -178,6 +213,11 @@ export const clientOperations = {
       title: 'Clear',
       by: 'topic',
       loss: ['What is retained on {topic} is lost: new subscribers get nothing until the next event.'],
+    },
+    hubctl: { done: 'Cleared {topic}.' },
+    check({ topic }) {
+      const malformed = checkTopicName(topic)
+      return malformed && `"${topic}" is not a topic: ${malformed}`
     },
     result: Type.Object({ topic: string, cleared: boolean }),
     async run({ broker }, { topic }, { note }) {

@@ -1,7 +1,18 @@
 import type { Credential, IssuedCredential as Issued } from '../acl/credentials.ts'
+import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
 import { eventClasses } from '../event/kind.ts'
 import { Type } from '../event/type.ts'
-import { institution, label, limit, listOf, oneOf, radioFilter, username } from './arguments.ts'
+import {
+  eitherOf,
+  errorOf,
+  institution,
+  label,
+  limit,
+  listOf,
+  oneOf,
+  radioFilter,
+  username,
+} from './arguments.ts'
 import { choose } from './choose.ts'
 import { anInstitution, aUsername } from './examples.ts'
 import type { NodeParts } from './node-parts.ts'
@@ -9,9 +20,11 @@ import { changes, loses, type Of, reads } from './operation.ts'
 import { unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
 
+const roles = ['publisher', 'subscriber'] as const
+
 const permissions = {
   username: string,
-  role: one('publisher', 'subscriber'),
+  role: one(...roles),
   institutions: texts,
   filters: texts,
   classes: texts,
@@ -45,10 +58,12 @@ const shownPassword = {
   secrets: { username: 'Username', password: 'Password' },
 }
 
+const storeIt = 'The password is shown only now: store it.'
+
 export const credentialOperations = {
   'credentials.add': changes('make a credential; its password is shown once', {
     args: {
-      role: oneOf('publisher', 'subscriber'),
+      role: oneOf(...roles),
       label,
       institutions: Type.Optional(
         listOf('institution URNs (urn:org:institution:<id>) that a publisher may publish for', institution),
@@ -70,6 +85,17 @@ export const credentialOperations = {
       },
       answer: shownPassword,
     },
+    hubctl: {
+      typed: {
+        role: ['--role <role>', eitherOf(roles)],
+        label: ['--label <label>', 'part of the username: a-z, 0-9 and "-"'],
+        institutions: ['--institution <urn>', 'institution it may publish for (repeat for several)'],
+        classes: ['--class <class>', `limit a publisher to ${eitherOf(eventClasses)} (repeat)`],
+        filters: ['--allow <filter>', 'topics a subscriber may read, within radio/# (repeat)'],
+      },
+      note: storeIt,
+    },
+    check: (request) => errorOf(checkCredentialRequest(request)),
     result: issuedCredential,
     async run({ credentials }, { role, label, institutions = [], classes = [], filters = [] }, { note }) {
       const request = { role, label, institutions, classes, filters }
@@ -81,7 +107,7 @@ export const credentialOperations = {
   }),
   'credentials.list': reads('all credentials', {
     args: {
-      role: Type.Optional(oneOf('publisher', 'subscriber')),
+      role: Type.Optional(oneOf(...roles)),
       institution: Type.Optional(institution),
       limit,
     },
@@ -99,6 +125,21 @@ export const credentialOperations = {
         ['Connected', 'related'],
         ['Last used', 'lastUsedAt'],
         ['Made', 'createdAt'],
+      ],
+    },
+    hubctl: {
+      columns: [
+        'username',
+        'role',
+        'label',
+        'institutions',
+        'classes',
+        ['ALLOWED', 'filters'],
+        'sessions',
+        'lastUsedAt',
+        'createdAt',
+        ['REVOKED AT', 'revokeAt'],
+        ['TEMPORARY FOR', 'user'],
       ],
     },
     result: Type.Array(credential),
@@ -152,6 +193,12 @@ export const credentialOperations = {
           ],
         },
       },
+      hubctl: {
+        typed: { revokeAfter: ['--revoke-after <duration>', 'revoke the old one after 90s, 30m, 24h, 7d …'] },
+        note: storeIt,
+      },
+      check: ({ revokeAfter = 0 }) =>
+        revokeAfter * 1000 > maxRevokeAfterMs ? 'revokeAfter must be a duration of at most 3650d' : undefined,
       result: Type.Object({ ...issued, replaces: string, revokeAt: instantOrNull }),
       async run(node, { username: named, revokeAfter }, { note }) {
         const { username } = existing(node, named)
@@ -179,6 +226,7 @@ export const credentialOperations = {
         'What waits for {sessions|session} stays, for a credential with the same permissions.',
       ],
     },
+    hubctl: { done: 'Revoked {username}.' },
     result: Type.Object({ username: string, revoked: boolean }),
     async run(node, args, { note }) {
       const { username } = existing(node, args.username)

@@ -9,6 +9,7 @@ import {
   type EventRow,
   isAsked,
   isOf,
+  outcomes,
   type RowFilter,
   readObject,
   rowOfMessage,
@@ -162,6 +163,27 @@ const defaultLimit = 50
 /** A number with more digits is the id of an event. */
 const maxPositionDigits = 16
 
+/** How the arguments that select events are typed. */
+const whose = {
+  livestream: ['--livestream <id>', 'events of this livestream: its id, external id or title'],
+  institution: [
+    '--institution <urn>',
+    'all events of this institution; hubctl feed lookup finds it by its name',
+  ],
+} as const
+const which = {
+  outcome: [
+    '--outcome <outcome>',
+    `${outcomes.slice(0, -1).join(', ')} (all that was not published as meant) or dry-run`,
+  ],
+  item: ['--item <playlist-item-id>', 'events with this playlistItemId'],
+} as const
+
+function notBoth({ livestream, institution }: { livestream?: string; institution?: string }) {
+  const areBoth = livestream !== undefined && institution !== undefined
+  return areBoth ? 'livestream and institution cannot be given together' : undefined
+}
+
 /** The commands about events: what became of them, and what would. */
 export const eventOperations = {
   'events.list': reads('what became of events, newest first: of a livestream, an institution or all', {
@@ -172,6 +194,17 @@ export const eventOperations = {
       limit: pageLimit,
     },
     example: { livestream: anId, limit: 20 },
+    hubctl: {
+      about: '[Questions that it answers](operators.md#questions-about-events).',
+      typed: {
+        ...whose,
+        since: ['--since <time>', 'decided since then'],
+        ...which,
+        limit: ['--limit <n>', 'at most so many (50), up to 1000'],
+        before: ['--before <place>', 'only events before a position, or before a time as for --since'],
+      },
+    },
+    check: notBoth,
     result: page,
     async run(node, { since, before, limit = defaultLimit, ...asked }) {
       const { history } = node.broker
@@ -192,6 +225,7 @@ export const eventOperations = {
     {
       args: { id: text('the id or the position of an event') },
       example: { id: '505315548641748030472978432' },
+      hubctl: { about: 'Its report, where it went, how long each stage took.' },
       result: shown,
       async run(node, { id }) {
         const { find } = node.broker.history
@@ -218,6 +252,8 @@ export const eventOperations = {
     },
     example: { after: 48_211 },
     singleAnswerArgs: { after: 'now' },
+    hubctl: { typed: { ...whose, ...which } },
+    check: notBoth,
     result: recent,
     async run(node, { after, ...asked }) {
       const { institutionId, livestream } = await scopeOf(node, asked)
@@ -235,6 +271,17 @@ export const eventOperations = {
     'the last accepted event that each livestream still shows; livestreams without one first, then the longest silent',
     {
       args: { institution: Type.Optional(institution), limit },
+      hubctl: {
+        columns: [
+          ['ACCEPTED', 'at'],
+          'eventTime',
+          ['LIVESTREAM', 'livestream.title'],
+          ['EXTERNAL ID', 'livestream.externalId'],
+          ['INSTITUTION', 'institution.title'],
+          ['ID', 'livestream.id'],
+        ],
+        nothing: 'No livestreams.',
+      },
       result: Type.Array(newest),
       async run(node, { institution, limit }) {
         const isAsked = ({ id }: { id: string | null }) => institution === undefined || id === institution
@@ -251,6 +298,9 @@ export const eventOperations = {
         (await trace.slowest()).map(({ at, ...event }) => ({ ...event, at: new Date(at).toISOString() })),
     },
   ),
+}
+
+export const checkOperation = {
   check: reads('dry run: what would become of an event, and why', {
     args: {
       institution,
@@ -258,6 +308,14 @@ export const eventOperations = {
       payload: Type.String({ description: 'the bytes of an event in base64' }),
     },
     example: { institution: anInstitution, payload: 'e30=' },
+    hubctl: {
+      about: 'With [warnings](publishers.md#warnings). Exit code 1 if the hub would refuse the event.',
+      typed: {
+        payload: '<file>',
+        institution: ['--institution <urn>', 'institution the event is published for'],
+        class: ['--class <class>', 'as if published to inbox/…/<class>'],
+      },
+    },
     result: checked,
     run: ({ pipeline }, { institution, class: topicClass, payload }) =>
       pipeline.check({

@@ -58,6 +58,14 @@ export type Livestream = Of<typeof livestream>
 export type FeedDiff = Of<typeof diff>
 export type FeedPart = Of<typeof differences>['added' | 'removed' | 'owners' | 'renamed']
 
+export const livestreamColumns = [
+  'id',
+  'title',
+  'externalId',
+  ['PUBLISHER', 'publisher.id'],
+  ['INSTITUTION', 'institution.id'],
+] as const
+
 export const feedOperations = {
   'feed.status': reads('the livestream feed in use', {
     console: {
@@ -93,6 +101,15 @@ export const feedOperations = {
       fields: { force: { label: 'Also if a guard holds it back', hint: '' } },
       answer: { title: 'What came of reading it', columns: ['items', 'itemsBefore'] },
     },
+    hubctl: {
+      about: 'A [guard](operators.md#the-livestream-feed) may hold a feed back.',
+      typed: {
+        force: [
+          '--force',
+          'accept it even if it shrank, grew, or lacks a canary or the institution of a publisher',
+        ],
+      },
+    },
     result: Type.Object({ ...status, itemsBefore: integer }),
     async run({ audit, feed }, { force = false }, { who, note }) {
       await note('feed', { force })
@@ -121,6 +138,7 @@ export const feedOperations = {
     {
       args: { id: Type.Optional(text('an id, or part of a name')) },
       example: { id: anId },
+      hubctl: { typed: { id: '[id]' }, columns: livestreamColumns },
       result: Type.Array(livestream),
       async run({ feed }, { id }) {
         await feed.takenOver()

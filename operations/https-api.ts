@@ -1,6 +1,6 @@
-import { maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
+import { checkAnnouncement, maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
 import { Type } from '../event/type.ts'
-import { dateOrInstant, limit, track, url } from './arguments.ts'
+import { dateOrInstant, errorOf, limit, track, url } from './arguments.ts'
 import { choose } from './choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
@@ -44,6 +44,10 @@ export const httpsApiOperations = {
     {
       args: { limit },
       console: { view: 'node', title: 'Keys that sign tokens', everySeconds: 30, empty: 'There is no key.' },
+      hubctl: {
+        about: '[What keys are for](operators.md#signing-keys).',
+        columns: [['KEY', 'kid'], 'state', 'createdAt', ['SIGNS FROM', 'signsFrom'], 'replacedAt'],
+      },
       result: Type.Array(signingKey),
       run: ({ keys }, { limit }) => choose(keys.list(), {}, limit),
     },
@@ -73,6 +77,16 @@ export const httpsApiOperations = {
       answer: {
         title: 'The new key',
         columns: ['kid', 'signsFrom', ['Who may refuse pushes until they read it', 'mayRefuse']],
+      },
+    },
+    hubctl: {
+      about:
+        'It signs after `HUB_KEY_LEAD` seconds. With `--drop-old` all log-ins end, and you see which receivers may refuse pushes.',
+      typed: {
+        dropOld: [
+          '--drop-old',
+          'sign with it at once, and refuse what the old ones signed: everybody logs in again',
+        ],
       },
     },
     result: Type.Object({
@@ -126,6 +140,13 @@ export const httpsApiOperations = {
         link: { hint: 'Where users read what to do' },
       },
     },
+    hubctl: {
+      typed: {
+        sunset: ['--sunset <date>', 'when it may go, such as 2027-12-31'],
+        link: ['--link <url>', 'where users read what to do'],
+      },
+    },
+    check: (announcement) => errorOf(checkAnnouncement(announcement)),
     result: apiTrack,
     async run({ lifecycle }, { track, sunset, link }, { note }) {
       await note(track, { state: 'deprecated', sunset, link })
@@ -164,6 +185,7 @@ export const httpsApiOperations = {
         },
       },
     },
+    hubctl: { typed: { for: ['--for <duration>', 'for 90s, 10m, 2h …, at most 24h'] } },
     result: apiTrack,
     async run({ lifecycle }, { track, for: seconds }, { note }) {
       await note(track, { seconds })
@@ -184,6 +206,7 @@ export const httpsApiOperations = {
         '{requests|request} came in the last 7 days and today.',
       ],
     },
+    hubctl: { done: 'Retired {track}.' },
     result: apiTrack,
     async run({ lifecycle }, { track }, { note }) {
       const { sunset, link } = lifecycle.of(track)

@@ -58,6 +58,16 @@ export const importOperations = {
         },
         answer: { title: 'What came over' },
       },
+      hubctl: {
+        typed: {
+          url: [
+            '--aedes-redis <url>',
+            'from an Aedes broker with aedes-persistence-redis: the URL of its Redis, or - to read it from the input',
+          ],
+          users: ['--users <file>', 'whose its sessions are: a line "client id,user name" for each'],
+          dryRun: ['--dry-run', 'change nothing, and print the same report'],
+        },
+      },
       result: report,
       run: ({ importFromAedes }, args, { who }) => importFromAedes(args, who),
     },

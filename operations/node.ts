@@ -74,6 +74,7 @@ export const nodeOperations = {
   }),
   trend: reads('how the last hour of this node was, a sample every ten seconds', {
     isAboutThisNode: true,
+    hubctl: { about: 'Events by outcome, deliveries, connections, p50 and p99.' },
     result: Type.Object({ node: string, everySeconds: number, samples: Type.Array(trendSample) }),
     run: ({ nodeName, trend }) => ({
       node: nodeName,
@@ -81,11 +82,34 @@ export const nodeOperations = {
       samples: trend.samples(),
     }),
   }),
-  config: reads('the configuration in effect, secrets masked', {
-    console: { view: 'node', title: 'Settings', everySeconds: 60 },
-    isAboutThisNode: true,
-    result: recordOf(Type.Unknown()),
-    run: (node) => node.config(),
+}
+
+/** Commands that are rarely needed, at the end of the help. */
+export const rareOperations = {
+  'store.accept': loses('a damaged store was replaced by an empty one: go on with that', {
+    console: {
+      view: 'node',
+      title: 'Go on with the empty store',
+      of: 'status',
+      where: { 'store.isReplaced': [true] },
+      loss: [
+        'A damaged store was replaced by an empty one. Credentials, users, sessions and webhooks that are not in the empty one are given up; the damaged files stay where they were moved to.',
+      ],
+      answer: { title: 'The hub goes on', text: ['The damaged store is in {movedTo}.'] },
+    },
+    hubctl: {
+      about: 'The node is healthy again.',
+      done: 'Accepted the new store. The damaged one stays at {movedTo}.',
+    },
+    result: Type.Object({ accepted: boolean, at: instant, movedTo: string }),
+    async run({ storeState }, _args, { note }) {
+      const replaced = storeState.replaced()
+      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
+      const { at, movedTo } = replaced
+      await note(movedTo, { at })
+      await storeState.accept()
+      return { accepted: true, at, movedTo }
+    },
   }),
   audit: reads('who changed what; with a limit, the last changes', {
     args: {
@@ -108,28 +132,10 @@ export const nodeOperations = {
       return limit === undefined ? entries : entries.slice(-limit)
     },
   }),
-}
-
-export const storeOperations = {
-  'store.accept': loses('a damaged store was replaced by an empty one: go on with that', {
-    console: {
-      view: 'node',
-      title: 'Go on with the empty store',
-      of: 'status',
-      where: { 'store.isReplaced': [true] },
-      loss: [
-        'A damaged store was replaced by an empty one. Credentials, users, sessions and webhooks that are not in the empty one are given up; the damaged files stay where they were moved to.',
-      ],
-      answer: { title: 'The hub goes on', text: ['The damaged store is in {movedTo}.'] },
-    },
-    result: Type.Object({ accepted: boolean, at: instant, movedTo: string }),
-    async run({ storeState }, _args, { note }) {
-      const replaced = storeState.replaced()
-      if (!replaced) throw refusal('the store was not replaced: there is nothing to accept')
-      const { at, movedTo } = replaced
-      await note(movedTo, { at })
-      await storeState.accept()
-      return { accepted: true, at, movedTo }
-    },
+  config: reads('the configuration in effect, secrets masked', {
+    console: { view: 'node', title: 'Settings', everySeconds: 60 },
+    isAboutThisNode: true,
+    result: recordOf(Type.Unknown()),
+    run: (node) => node.config(),
   }),
 }

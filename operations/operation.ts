@@ -2,6 +2,7 @@ import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import type { First } from '../admin/audit.ts'
 import { Type } from '../event/type.ts'
 import type { InConsole } from './in-console.ts'
+import type { InHubctl, Path } from './in-hubctl.ts'
 import type { Lines } from './lines.ts'
 import type { NodeParts } from './node-parts.ts'
 
@@ -20,6 +21,9 @@ interface Described {
   singleAnswerArgs?: object | undefined
   /** The command is about this node alone: it waits for no changes of other nodes, and answers without the store. */
   isAboutThisNode: boolean
+  /** What is wrong with arguments that fit the schema. Undefined: nothing. */
+  check?: ((args: never) => string | undefined) | undefined
+  hubctl?: InHubctl | undefined
   console?: InConsole | undefined
 }
 
@@ -57,6 +61,8 @@ interface Facts<P extends TProperties, R extends TSchema, S> {
   args?: P
   example?: object
   result: R
+  check?: (args: Static<TObject<P>>) => string | undefined
+  hubctl?: InHubctl<keyof P & string, Path<Static<R>>>
   console?: InConsole
   singleAnswerArgs?: S
   isAboutThisNode?: boolean
@@ -96,9 +102,10 @@ export function loses<R extends TSchema, P extends TProperties = Record<never, n
 }
 
 function described<P extends TProperties, R extends TSchema, S>(summary: string, row: Facts<P, R, S>) {
-  const { args = {} as P, example = {}, result, singleAnswerArgs, isAboutThisNode = false, console } = row
+  const { args = {} as P, example = {}, result, singleAnswerArgs, isAboutThisNode = false } = row
+  const { check, hubctl, console } = row
   return {
-    ...{ summary, result, singleAnswerArgs, isAboutThisNode, console },
+    ...{ summary, result, singleAnswerArgs, isAboutThisNode, check, hubctl, console },
     resultExample: exampleOf(result) as Of<R>,
     args: Type.Object(args, { additionalProperties: false, examples: [example] }),
   }

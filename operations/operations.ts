@@ -1,11 +1,11 @@
 import type { Static } from 'typebox'
 import { clientOperations } from './clients.ts'
 import { credentialOperations } from './credentials.ts'
-import { eventOperations } from './events.ts'
+import { checkOperation, eventOperations } from './events.ts'
 import { feedOperations } from './feed.ts'
 import { httpsApiOperations } from './https-api.ts'
 import { importOperations } from './imports.ts'
-import { nodeOperations, storeOperations } from './node.ts'
+import { nodeOperations, rareOperations } from './node.ts'
 import type { Of, Operation } from './operation.ts'
 import { queueOperations } from './queues.ts'
 import { subscriptionOperations } from './subscriptions.ts'
@@ -21,7 +21,8 @@ export type Result<Name extends OperationName> = Of<(typeof operations)[Name]['r
 
 /**
  * All commands of operators (design.md §4), the same at all doors: admin socket, `POST /operate/{command}` and
- * `hubctl`. Argument checks, types of answers and the description of the HTTPS API come from this table.
+ * `hubctl`. Argument checks, types of answers and the description of the HTTPS API come from this table; `hubctl --help` has its
+ * order.
  */
 export const operations = {
   ...nodeOperations,
@@ -29,12 +30,13 @@ export const operations = {
   ...userOperations,
   ...feedOperations,
   ...clientOperations,
+  ...checkOperation,
   ...queueOperations,
   ...subscriptionOperations,
   ...eventOperations,
-  ...importOperations,
   ...httpsApiOperations,
-  ...storeOperations,
+  ...importOperations,
+  ...rareOperations,
 } satisfies Record<string, Operation>
 
 export const operationNames = Object.keys(operations) as OperationName[]

@@ -73,16 +73,41 @@ export type ShownQueue = Of<typeof shownQueue>
 export type ShownAttempt = Of<typeof attempt>
 export type ShownDeadLetter = Of<typeof deadLetter>
 
+export const attemptColumns = [
+  'time',
+  ['MESSAGE', 'messageId'],
+  'status',
+  ['MS', 'duration'],
+  'reason',
+] as const
+
 /** The commands about the queues of webhooks and plugin targets (design.md §4, §10). */
 export const queueOperations = {
   'queues.list': reads('what waits for webhooks and plugin targets, and how they answer', {
     args: { state: Type.Optional(oneOf(...queueStates)), limit },
+    hubctl: {
+      columns: [
+        'name',
+        'target',
+        'state',
+        'pending',
+        'aside',
+        'deadLetters',
+        'dropped',
+        'oldest',
+        'nextTry',
+        'lastReason',
+        'driver.ends',
+        'contact',
+      ],
+    },
     result: Type.Array(shownQueue),
     run: async ({ deliveries }, { limit, ...wanted }) => choose(await deliveries.list(), wanted, limit),
   }),
   'queues.attempts': reads('the last deliveries of a queue, newest first', {
     args: { name: queue, limit },
     example: { name: aQueue },
+    hubctl: { about: 'At most 50.', columns: attemptColumns, nothing: 'Nothing was tried yet.' },
     result: Type.Array(attempt),
     run: async ({ deliveries }, { name, limit }) =>
       (await deliveries.attempts(await existing(deliveries, name))).slice(0, limit),
@@ -90,6 +115,7 @@ export const queueOperations = {
   'queues.dead-letters': reads('what was given up, and why', {
     args: { name: queue, limit },
     example: { name: aQueue },
+    hubctl: { columns: [['MESSAGE', 'messageId'], 'givenUpAt', 'tries', 'reason'] },
     result: Type.Array(deadLetter),
     run: async ({ deliveries }, { name, limit }) =>
       deliveries.deadLetters(await existing(deliveries, name)).slice(0, limit),
@@ -103,6 +129,20 @@ export const queueOperations = {
         since: Type.Optional(instantArgument),
       },
       example: { name: aQueue },
+      hubctl: {
+        about: 'What `--since` [does](operators.md#webhooks-and-plugin-targets).',
+        typed: {
+          messageId: '[message-id]',
+          since: [
+            '--since <time>',
+            'all events of the webhook since then, delivered or not, also those from before it was subscribed',
+          ],
+        },
+      },
+      check: ({ messageId, since }) =>
+        since !== undefined && messageId !== undefined
+          ? 'since is for all events: leave out the message id'
+          : undefined,
       result: Type.Object({ name: string, replayed: integer }),
       async run({ deliveries }, { name: typed, messageId, since }, { note }) {
         const name = await existing(deliveries, typed)

@@ -1,8 +1,8 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
-import { isLivestreamName, readSelection, select } from '../delivery/webhook/selection.ts'
+import { isLivestreamName, readSelection, select, states } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import { Type } from '../event/type.ts'
-import { institution, limit, livestream, subscription, text } from './arguments.ts'
+import { eitherOf, errorOf, institution, limit, livestream, subscription, text } from './arguments.ts'
 import { aQueue } from './examples.ts'
 import { livestreamsNamed } from './livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
@@ -50,6 +50,30 @@ export const subscriptionOperations = {
       state: Type.Optional(text('the state of a subscription')),
       limit,
     },
+    hubctl: {
+      typed: {
+        institution: ['--institution <urn>', 'only those of this institution'],
+        livestream: ['--livestream <id>', 'only those of this livestream: its id, external id or title'],
+        state: ['--state <state>', `only those that are ${eitherOf(states)}`],
+      },
+      columns: [
+        'name',
+        ['INSTITUTION', 'institutionId'],
+        ['LIVESTREAM', 'livestream.id'],
+        ['TITLE', 'livestream.title'],
+        'url',
+        'contact',
+        'state',
+        'pending',
+        'oldest',
+        'deadLetters',
+        'createdAt',
+      ],
+    },
+    check({ livestream, ...selection }) {
+      const isNamed = livestream !== undefined && isLivestreamName(livestream)
+      return errorOf(readSelection(isNamed ? selection : { livestream, ...selection }))
+    },
     result: Type.Array(listedSubscription),
     async run(node, args) {
       const { deliveries } = node
@@ -67,6 +91,7 @@ export const subscriptionOperations = {
   'subscriptions.show': reads('one of them with its last deliveries, and who paused or disabled it', {
     args: { name: text('the name of a subscription, or its beginning') },
     example: { name: aQueue },
+    hubctl: { about: 'The last ten deliveries.' },
     result: shown,
     async run(node, args) {
       const { subscriptions, attempts: attemptsOf } = node.deliveries
@@ -92,6 +117,10 @@ export const subscriptionOperations = {
     {
       args: { name: subscription },
       example: { name: aQueue },
+      hubctl: {
+        about:
+          '[What a test message is](webhooks.md#look-test-replay). It shows how the webhook answered; exit code 1 if it did not acknowledge.',
+      },
       result: Type.Object({ name: string, delivered: boolean, delivery: attempt }),
       async run(node, args, { note }) {
         const { name, institutionId, topicId } = existing(node, args.name)
@@ -107,6 +136,7 @@ export const subscriptionOperations = {
   'subscriptions.pause': changes('send nothing to a webhook until it is resumed; its events are collected', {
     args: { name: subscription },
     example: { name: aQueue },
+    hubctl: { done: 'Paused {name}.' },
     result: Type.Object({ name: string, paused: boolean }),
     async run(node, args, { who, note }) {
       const { name, institutionId, topicId } = existing(node, args.name)
@@ -123,6 +153,7 @@ export const subscriptionOperations = {
   'subscriptions.resume': changes('end a pause, and send what was collected, in its order', {
     args: { name: subscription },
     example: { name: aQueue },
+    hubctl: { done: 'Resumed {name}. Messages that wait: {pending}.' },
     result: Type.Object({ name: string, resumed: boolean, state: one(...queueStates), pending: integer }),
     async run(node, args, { note }) {
       const subscription = existing(node, args.name)
@@ -146,6 +177,9 @@ export const subscriptionOperations = {
         '{pending|message} wait.',
         '{deadLetters|dead letter} go with it.',
       ],
+    },
+    hubctl: {
+      done: 'Removed {name}. Lost with it: {pending} messages that waited, {deadLetters} dead letters.',
     },
     result: Type.Object({ name: string, removed: boolean, pending: integer, deadLetters: integer }),
     async run(node, args, { note }) {

@@ -1,7 +1,7 @@
 import { permissions, type User } from '../bridge-https/users/user.ts'
 import type { ResetToken } from '../bridge-https/users/users.ts'
 import { Type } from '../event/type.ts'
-import { email, institution, limit, listOf, oneOf } from './arguments.ts'
+import { eitherOf, email, institution, limit, listOf, oneOf } from './arguments.ts'
 import { choose } from './choose.ts'
 import { anEmail, anInstitution } from './examples.ts'
 import type { NodeParts } from './node-parts.ts'
@@ -32,6 +32,8 @@ const shownLink = {
   secrets: { resetUrl: 'Link' },
 }
 
+const handItOn = 'The link works once and is shown only now: hand it on.'
+
 export const userOperations = {
   'users.add': changes('make a user of the HTTPS API; the link to choose a password is shown once', {
     args: {
@@ -59,6 +61,17 @@ export const userOperations = {
         },
       },
       answer: shownLink,
+    },
+    hubctl: {
+      typed: {
+        email: ['--email <email>', 'e-mail address, the name to log in with'],
+        institution: ['--institution <urn>', 'institution the user belongs to'],
+        permissions: [
+          '--permission <permission>',
+          `${eitherOf(permissions)} (repeat); without it publish and subscribe`,
+        ],
+      },
+      note: handItOn,
     },
     result: added,
     async run({ users, resetUrl }, { email, institution, permissions = [] }, { note }) {
@@ -90,6 +103,16 @@ export const userOperations = {
         ['Made', 'createdAt'],
       ],
     },
+    hubctl: {
+      columns: [
+        'email',
+        'userId',
+        ['INSTITUTION', 'institutionId'],
+        'permissions',
+        ['PASSWORD', 'hasPassword'],
+        'createdAt',
+      ],
+    },
     result: Type.Array(user),
     run: ({ users }, { institution, permission, limit }) =>
       choose(users.list(), { institutionId: institution, permissions: permission }, limit),
@@ -109,6 +132,7 @@ export const userOperations = {
           'Subscriptions that it made stay with its institution.',
         ],
       },
+      hubctl: { done: 'Removed {email}.' },
       result: Type.Object({ email: string, userId: string, removed: boolean }),
       async run({ users }, { email }, { note }) {
         const { userId } = existing(users, email)
@@ -124,6 +148,7 @@ export const userOperations = {
       args: { email },
       example: { email: anEmail },
       console: { view: 'users', title: 'Reset link', of: 'users.list', by: 'email', answer: shownLink },
+      hubctl: { note: handItOn },
       result: Type.Object(resetLink),
       async run({ users, resetUrl }, { email }, { note }) {
         const { userId, email: known } = existing(users, email)

@@ -97,19 +97,19 @@ const folders: Record<string, string[]> = {
     'validator',
   ],
   'cli/time': ['cli', 'event'],
-  'cli/backup': ['admin', 'admin/backup', 'cli', 'config'],
+  'cli/backup': ['admin', 'admin/backup', 'event', 'cli', 'config'],
   'cli/remote': ['cli', 'cli/typed', 'config'],
   'cli/typed': ['operations', 'cli', 'cli/backup'],
-  cli: [
+  'cli/by-hand': [
     'operations',
     'event',
-    'telemetry',
-    'acl',
     'config',
-    'delivery/webhook',
-    'bridge-https/users',
     'bridge-https/lifecycle',
+    'cli',
+    'cli/typed',
+    'cli/backup',
   ],
+  cli: ['operations', 'telemetry', 'config'],
 }
 
 /**
@@ -121,6 +121,7 @@ const seesTypesOfAll = [
   'admin/backup',
   'operations',
   'cli',
+  'cli/by-hand',
   'cli/backup',
   'cli/remote',
   'cli/typed',

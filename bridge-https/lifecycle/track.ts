@@ -41,7 +41,7 @@ export function isTrack(text: string): text is Track {
 }
 
 /** An error text if no track has this name, else undefined. */
-export function checkTrack(text: string): string | undefined {
+function checkTrack(text: string): string | undefined {
   return isTrack(text) ? undefined : `track must be one of ${tracks.join(', ')}, not ${JSON.stringify(text)}`
 }
 

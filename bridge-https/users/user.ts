@@ -44,7 +44,7 @@ export function checkUserRequest(
 }
 
 /** An error text if this cannot be the e-mail address of a user, else undefined. */
-export function checkEmail(email: string): string | undefined {
+function checkEmail(email: string): string | undefined {
   if (email.length <= 254 && emailPattern.test(email)) return undefined
   return `email must be an e-mail address, not ${JSON.stringify(email)}`
 }

@@ -32,7 +32,10 @@ export const exportCommand: LocalCommand<Exported> = {
   options: [stoppedOption],
   run: (input, how) => exportTo(input.text('file'), atSocket(how, input)),
   print: (result, printer) =>
-    printer.sentence(`Exported ${result.records} records (${sizeText(result.bytes)}) into`, result.file),
+    printer.sentence('Exported {records} records ({size}) into {file}.', {
+      ...result,
+      size: sizeText(result.bytes),
+    }),
 }
 
 async function exportTo(named: string, place: Place): Promise<{ result: Exported } | { error: CallFailure }> {

@@ -7,9 +7,10 @@ import { syncDirectory } from '../../admin/audit.ts'
 import { offeredName } from '../../admin/backup/backup-commands.ts'
 import { type About, checkFile } from '../../admin/backup/export-file.ts'
 import { waitingName } from '../../admin/backup/importing.ts'
+import { Type } from '../../event/type.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, call } from '../connection.ts'
-import { valueAt } from '../print.ts'
+import { fits } from '../known-answer.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
@@ -17,6 +18,14 @@ import { progress } from './progress.ts'
 const askEveryMs = 200
 /** Longest wait for the node to start again, milliseconds. */
 const patienceMs = 30 * 60_000
+
+/** The answers of a node to `import` and `import.outcome`. `run`: which start of the node answers. */
+const takenAnswer = Type.Object({ run: Type.String(), waits: Type.Optional(Type.Boolean()) })
+const outcomeAnswer = Type.Object({
+  run: Type.String(),
+  refused: Type.Optional(Type.String()),
+  last: Type.Optional(Type.String()),
+})
 
 type Done = { result: Imported } | { error: CallFailure }
 
@@ -35,12 +44,13 @@ export const importOfFile: LocalCommand<Imported> = {
   parameters: ['<file>'],
   options: [stoppedOption],
   run: (input, how) => importFrom(input.text('file'), atSocket(how, input)),
-  print(result, printer) {
-    const what = `${result.records} records of ${result.exportedAt}`
-    return result.waits
-      ? printer.sentence(`The next start of the node takes in ${what}, which wait in`, result.waitsIn)
-      : printer.sentence(`Imported ${what} from`, result.file)
-  },
+  print: (result, printer) =>
+    printer.sentence(
+      result.waits
+        ? 'The next start of the node takes in {records} records of {exportedAt}, which wait in {waitsIn}.'
+        : 'Imported {records} records of {exportedAt} from {file}.',
+      result,
+    ),
 }
 
 async function importFrom(file: string, place: Place): Promise<Done> {
@@ -86,19 +96,24 @@ async function offer(file: string, about: About, { socketPath, who }: Place): Pr
     await rm(join(dataDir, offeredName), { force: true })
     return taken
   }
-  if (valueAt(taken.result, 'waits') === true) return waiting(file, about, dataDir)
+  const { result } = taken
+  if (!fits(takenAnswer, result)) {
+    return { error: { code: 'internal', message: 'the answer of the node is not one to an import' } }
+  }
+  if (result.waits) return waiting(file, about, dataDir)
   if (process.stderr.isTTY) process.stderr.write('the node takes it in, and starts again\n')
   const until = Date.now() + patienceMs
   while (Date.now() < until) {
-    const outcome = await call(socketPath, 'import.outcome', {}, who)
-    if ('error' in outcome || valueAt(outcome.result, 'run') === valueAt(taken.result, 'run')) {
+    const answer = await call(socketPath, 'import.outcome', {}, who)
+    const outcome = 'result' in answer && fits(outcomeAnswer, answer.result) ? answer.result : undefined
+    if (outcome === undefined || outcome.run === result.run) {
       await delay(askEveryMs)
       continue
     }
-    const refused = valueAt(outcome.result, 'refused')
+    const { refused, last } = outcome
     if (refused !== undefined)
       return { error: { code: 'refused', message: `nothing was imported: ${refused}` } }
-    if (valueAt(outcome.result, 'last') !== about.sha256) {
+    if (last !== about.sha256) {
       const message = 'the node has started again without this file: its log says why'
       return { error: { code: 'refused', message } }
     }

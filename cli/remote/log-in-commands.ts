@@ -11,15 +11,15 @@ const login: LocalCommand<LoggedIn> = {
       email: input.optional('email'),
       ca: caPath === undefined ? undefined : await readCa(caPath),
     }),
-  print: ({ email, url }, printer) => printer.sentence(`Logged in as ${email} at`, url),
+  print: (result, printer) => printer.sentence('Logged in as {email} at {url}.', result),
 }
 
 const logout: LocalCommand<{ url: string; loggedOut: boolean }> = {
   words: 'logout',
   summary: 'forget the log-in to a hub',
   run: async (_input, { url }) => logOut(urlOf(url)),
-  print: ({ url, loggedOut }, printer) =>
-    loggedOut ? printer.sentence('Logged out at', url) : printer.sentence('There was no log-in at', url),
+  print: (result, printer) =>
+    printer.sentence(result.loggedOut ? 'Logged out at {url}.' : 'There was no log-in at {url}.', result),
 }
 
 /** The commands that log in to a hub over HTTPS, and out. */

@@ -1,5 +1,4 @@
 import { Command as Commander, Option } from 'commander'
-import { operations } from '../../operations/operations.ts'
 import { exportCommand } from '../backup/export.ts'
 import { type Command, type CommandOption, type Input, type LocalCommand, usage } from '../command.ts'
 import { commands } from '../commands.ts'
@@ -70,11 +69,6 @@ function chosen(command: Command | LocalCommand, input: Input): Command | LocalC
   return without && input.optional(without.option) === undefined ? without.run : command
 }
 
-/** The summary of a command for the help: its own, or else that of its operation. */
-export function summaryOfCommand(command: Command | LocalCommand): string {
-  return 'run' in command ? command.summary : (command.summary ?? operations[command.operation].summary)
-}
-
 function howOf(program: Commander): GlobalOptions {
   const { socket, url: given, ca, watch = false, yes = false } = program.opts<Record<string, string>>()
   if (socket !== undefined && given !== undefined) throw usage('--socket and --url cannot be given together')
@@ -90,7 +84,7 @@ function howOf(program: Commander): GlobalOptions {
 }
 
 function build(parent: Commander, name: string, command: Command | LocalCommand): Commander {
-  const built = quiet(parent.command(name)).description(summaryOfCommand(command)).allowExcessArguments(false)
+  const built = quiet(parent.command(name)).description(command.summary).allowExcessArguments(false)
   built.exitOverride((error) => {
     if (error.code !== 'commander.missingArgument') throw error
     throw usage(`${oneLine(error.message)} (hubctl ${command.words} --help)`)

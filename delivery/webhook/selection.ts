@@ -2,7 +2,7 @@ import { quote } from '../../event/error.ts'
 import { isInstitutionUrn, isLivestreamUrn } from '../../event/format.ts'
 
 /** The states of a subscription's queue by which operators can select. */
-const states = [
+export const states = [
   'idle',
   'beginning',
   'delivering',

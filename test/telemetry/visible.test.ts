@@ -20,7 +20,7 @@ const acts = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\p{Co}]/u
 t.test('what moves a cursor is visible in hubctl', async (t) => {
   for (const [name, text, shown] of hostile) {
     t.equal(visible(text), shown, name)
-    t.match(createPrinter({}).sentence('Dropped', text), shown, name)
+    t.match(createPrinter({}).sentence('Dropped {text}.', { text }), shown, name)
   }
   t.equal(visible(harmless), harmless)
 })

@@ -184,7 +184,7 @@ t.test('lists are filtered, and as short as one likes', async (t) => {
   ])
   t.match(await runHubctl(['credentials', 'list', '--limit', '0', ...socket]), {
     code: 2,
-    stderr: /whole number from 1, not "0"/,
+    stderr: /whole number from 1, not 0/,
   })
   t.match(await runHubctl(['credentials', 'list', '--role', 'king', ...socket]), {
     code: 2,

@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { userInfo } from 'node:os'
 import { join } from 'node:path'
-import { isDeepStrictEqual } from 'node:util'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { startAdminSocket } from '../../../admin/socket.ts'
@@ -28,90 +27,17 @@ const issued = {
   createdAt: '2026-03-01T12:00:00.000Z',
 }
 
-t.test('commands reach the node with their arguments', async (t) => {
-  const node = await startNode(t, { 'feed.refresh': async () => ({ ok: true }) })
-  const typical: (readonly [typed: string, command: string, args: object])[] = [
-    ['status', 'status', {}],
-    ['config', 'config', {}],
-    ['audit', 'audit', {}],
-    ['credentials list', 'credentials.list', {}],
-    ['credentials show pub-a-1', 'credentials.show', { username: 'pub-a-1' }],
-    ['credentials rotate pub-a-1', 'credentials.rotate', { username: 'pub-a-1' }],
-    [
-      'credentials rotate pub-a-1 --revoke-after 24h',
-      'credentials.rotate',
-      { username: 'pub-a-1', revokeAfter: 86400 },
-    ],
-    [
-      'credentials rotate --revoke-after 90s pub-a-1',
-      'credentials.rotate',
-      { username: 'pub-a-1', revokeAfter: 90 },
-    ],
-    [
-      'credentials rotate pub-a-1 --revoke-after=30m',
-      'credentials.rotate',
-      { username: 'pub-a-1', revokeAfter: 1800 },
-    ],
-    [
-      'credentials rotate pub-a-1 --revoke-after 7d',
-      'credentials.rotate',
-      { username: 'pub-a-1', revokeAfter: 604800 },
-    ],
-    ['credentials revoke pub-a-1', 'credentials.revoke', { username: 'pub-a-1' }],
-    ['feed status', 'feed.status', {}],
-    ['feed refresh', 'feed.refresh', { force: false }],
-    ['feed refresh --force', 'feed.refresh', { force: true }],
-    ['feed diff', 'feed.diff', {}],
-    ['feed lookup crid://a/b', 'feed.lookup', { id: 'crid://a/b' }],
-    ['clients list', 'clients.list', {}],
-    ['clients count', 'clients.count', {}],
-    ['clients count --livestream urn:x', 'clients.count', { livestream: 'urn:x' }],
-    ['clients disconnect player-1', 'clients.disconnect', { clientId: 'player-1' }],
-    ['clients disconnect -- --json', 'clients.disconnect', { clientId: '--json' }],
-    ['sessions list', 'sessions.list', {}],
-    ['sessions drop player-1', 'sessions.drop', { clientId: 'player-1' }],
-    ['subscriptions list', 'subscriptions.list', {}],
-    [
-      `subscriptions list --institution ${A} --state paused --limit 20`,
-      'subscriptions.list',
-      { institution: A, state: 'paused', limit: 20 },
-    ],
-    ['subscriptions list --livestream crid://a/b', 'subscriptions.list', { livestream: 'crid://a/b' }],
-    ['subscriptions show one', 'subscriptions.show', { name: 'one' }],
-    ['subscriptions pause one', 'subscriptions.pause', { name: 'one' }],
-    ['subscriptions resume one', 'subscriptions.resume', { name: 'one' }],
-    ['subscriptions remove one', 'subscriptions.remove', { name: 'one' }],
-    [`events list --institution ${A}`, 'events.list', { institution: A }],
-    [
-      'events list --livestream l --since 2026-03-01T18:02Z --outcome refused --item i --limit 7 --before 9',
-      'events.list',
-      {
-        ...{
-          livestream: 'l',
-          outcome: 'refused',
-          item: 'i',
-          since: '2026-03-01T18:02Z',
-          before: 9,
-          limit: 7,
-        },
-      },
-    ],
-    ['events show 17', 'events.show', { id: '17' }],
-    ['events newest --limit 3', 'events.newest', { limit: 3 }],
-    ['events slow', 'events.slow', {}],
-    ['retained list', 'retained.list', {}],
-    ['retained list radio/#', 'retained.list', { filter: 'radio/#' }],
-    ['retained clear radio/x/control', 'retained.clear', { topic: 'radio/x/control' }],
-  ]
-  await inTurns(3, typical, async ([typed, command, args]) => {
-    const { code, stderr } = await node.hubctl(typed.split(' '))
-    t.equal(code, 0, `${typed} ${stderr}`)
-    const expected = { command, args, who: userInfo().username }
-    t.ok(
-      node.asked.some((asked) => isDeepStrictEqual(asked, expected)),
-      `${typed} asks ${command}`,
-    )
-  })
+t.test('a command reaches the node with its arguments, and with the name of the person', async (t) => {
+  const node = await startNode(t)
+  const { code } = await node.hubctl(['credentials', 'rotate', 'pub-a-1', '--revoke-after', '24h'])
+  t.equal(code, 0)
+  t.strictSame(node.asked, [
+    {
+      command: 'credentials.rotate',
+      args: { username: 'pub-a-1', revokeAfter: 86_400 },
+      who: userInfo().username,
+    },
+  ])
 })
 
 t.test('a list of events is an array, and where it goes on is said beside it', async (t) => {
@@ -159,14 +85,11 @@ t.test('credentials add sends what was asked for', async (t) => {
     label: 'swr3',
     institutions: [A, 'urn:org:institution:b'],
     classes: ['track', 'data'],
-    filters: [],
   })
   await node.hubctl([...addSubscriber, '--allow', 'radio/#', '--allow', 'radio/+/control'])
   t.strictSame(node.asked.pop()?.args, {
     role: 'subscriber',
     label: 'player',
-    institutions: [],
-    classes: [],
     filters: ['radio/#', 'radio/+/control'],
   })
 })
@@ -248,64 +171,16 @@ t.test('wrong usage is refused before the node is asked', async (t) => {
   const wrong: (readonly [argv: string[], message: RegExp])[] = [
     [[], /whole command/],
     [['credentials'], /whole command/],
-    [['events', 'list', '--livestream', 'l', '--institution', A], /cannot be given together/],
-    [['events', 'list', '--institution', 'a'], /institution URN/],
-    [
-      ['events', 'list', '--livestream', 'l', '--since', '1802'],
-      /--since "1802" is no time: expected one such as/,
-    ],
-    [['queues', 'replay', 'q', '--since', '2999-01-01'], /--since "2999-01-01" has not come yet/],
-    [['events', 'list', '--livestream', 'l', '--before', '-1'], /--before|unknown option/],
-    [['events', 'list', '--livestream', 'l', '--limit', '1001'], /whole number from 1 to 1000/],
-    [['events', 'tail', '--outcome', 'good'], /"good" is not an outcome: expected one of published,/],
-    [['events', 'show'], /missing required argument/],
     [['nonsense'], /unknown command 'nonsense'/],
-    [['credentials', 'nonsense'], /unknown command/],
-    [['status', 'too', 'much'], /too many arguments/],
-    [['status', '--nonsense'], /unknown option '--nonsense'/],
     [['status', '--socket'], /argument missing/],
     [['status', '--socket', ''], /--socket must be a path/],
     [['status', '--socket', `/${'x'.repeat(107)}`], /longer than 107 bytes/],
     [['credentials', 'show'], /missing required argument 'username' \(hubctl credentials show --help\)/],
-    [['credentials', 'add', '--label', 'x'], /--role/],
-    [['credentials', 'add', '--role', 'publisher', '--institution', A], /--label/],
-    [['credentials', 'add', '--role', 'admin', '--label', 'x'], /role must be publisher or subscriber/],
-    [['credentials', 'add', '--role', 'publisher', '--label', 'x'], /institution is required/],
-    [['credentials', 'add', '--role', 'publisher', '--label', 'SWR 3', '--institution', A], /label must/],
-    [
-      ['credentials', 'add', '--role', 'publisher', '--label', 'x', '--institution', 'swr'],
-      /institution URN/,
-    ],
-    [[...addPublisher, '--class', 'news'], /class must be one of/],
-    [[...addPublisher, '--allow', 'radio/#'], /allow is for subscribers/],
-    [addSubscriber, /allow is required/],
-    [[...addSubscriber, '--allow', '#'], /within radio\/#/],
-    [[...addSubscriber, '--allow', 'radio/#/x'], /topic filter/],
-    [[...addSubscriber, '--allow', 'radio/#', '--institution', A], /institution is for publishers/],
     [['credentials', 'rotate', 'x', '--revoke-after', 'soon'], /duration/],
-    [['credentials', 'rotate', 'x', '--revoke-after', '0s'], /duration/],
-    [['credentials', 'rotate', 'x', '--revoke-after', '24'], /duration/],
-    [['credentials', 'rotate', 'x', '--revoke-after', '-1h'], /duration/],
-    [['credentials', 'rotate', 'x', '--revoke-after', '99999d'], /duration/],
-    [['subscriptions', 'show'], /missing required argument 'name'/],
-    [['subscriptions', 'list', '--institution', 'x'], /institution must be an institution URN/],
-    [['subscriptions', 'list', '--livestream', A], /livestream must be a livestream URN/],
-    [['subscriptions', 'list', '--state', 'asleep'], /state must be one of idle, /],
-    [['queues', 'list', '--state', 'asleep'], /state must be one of idle, .*, not "asleep"/],
-    [['audit', '--action', 'credentials'], /action must be one of credentials\.add, .*, not "credentials"/],
-    [['credentials', 'list', '--role', 'king'], /role must be one of publisher, subscriber, not "king"/],
-    [['sessions', 'drop', ''], /clientId must be a client id, not ""/],
     [['export', join(node.dir, 'x'), '--stopped'], /--socket and --stopped cannot be given together/],
     [['import', file, '--stopped'], /--socket and --stopped cannot be given together/],
     [['export', join(node.dir, 'x'), '--watch'], /--watch is for what only reads, not for hubctl export/],
     [['completion', 'bash', '--watch'], /--watch is for what only reads, not for hubctl completion/],
-    [['subscriptions', 'list', '--limit', 'all'], /limit must be a whole number from 1, not "all"/],
-    [['retained', 'list', 'radio/#/x'], /not a topic filter/],
-    [['retained', 'clear'], /missing required argument/],
-    [['retained', 'clear', 'radio/#'], /not a topic/],
-    [['check', file], /--institution/],
-    [['check', file, '--institution', 'x'], /institution URN/],
-    [['check', file, '--institution', A, '--class', 'x'], /class must be one of/],
     [['check', join(node.dir, 'missing.json'), '--institution', A], /cannot read .*missing\.json/],
   ]
   await inTurns(4, wrong, async ([argv, message]) => {

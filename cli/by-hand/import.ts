@@ -1,18 +1,25 @@
 import { readFile } from 'node:fs/promises'
-import { formats } from '../config/formats.ts'
-import type { ImportReport } from '../operations/imports.ts'
-import { importOfFile } from './backup/import.ts'
-import { type Command, type CommandOption, type Input, type LocalCommand, usage } from './command.ts'
-import type { Printer } from './print.ts'
+import { formats } from '../../config/formats.ts'
+import type { ImportReport } from '../../operations/imports.ts'
+import { importOfFile } from '../backup/import.ts'
+import { type CommandOf, type Input, type LocalCommand, usage } from '../command.ts'
+import type { Printer } from '../print.ts'
+import { typedArguments } from '../typed/arguments.ts'
 
-export const importCommand: Command = {
+/** None of them must be given: without `--aedes-redis`, a file is taken in. */
+const aedesOptions = typedArguments('import.aedes-redis').options.map(({ flags, summary }) => ({
+  flags,
+  summary,
+}))
+
+/** `hubctl import`: of a file, or with `--aedes-redis` of what an Aedes broker keeps. */
+export const importAedes: Partial<CommandOf<'import.aedes-redis'>> = {
   words: 'import',
   summary:
     'take a file of hubctl export into an empty store, or bring over what an Aedes broker keeps in Redis',
   parameters: ['[file]'],
-  options: [...(importOfFile.options ?? []), ...aedesOptions()],
+  options: [...(importOfFile.options ?? []), ...aedesOptions],
   without: { option: 'aedesRedis', run: { ...importOfFile, run: fromFile } },
-  operation: 'import.aedes-redis',
   args: aedesArgs,
   progress: (counts, printer) => printer.properties(counts),
   print: printAedesReport,
@@ -24,19 +31,6 @@ function fromFile(...[input, how]: Parameters<LocalCommand['run']>): ReturnType<
   if (input.flag('dryRun')) throw usage('--dry-run is for --aedes-redis')
   if (input.text('file') === '') throw usage('name a file of hubctl export, or give --aedes-redis URL')
   return importOfFile.run(input, how)
-}
-
-/** The options of an import from an Aedes broker. */
-function aedesOptions(): CommandOption[] {
-  return [
-    {
-      flags: '--aedes-redis <url>',
-      summary:
-        'from an Aedes broker with aedes-persistence-redis: the URL of its Redis, or - to read it from the input',
-    },
-    { flags: '--users <file>', summary: 'whose its sessions are: a line "client id,user name" for each' },
-    { flags: '--dry-run', summary: 'change nothing, and print the same report' },
-  ]
 }
 
 async function aedesArgs(input: Input): Promise<Record<string, unknown>> {
