@@ -6,6 +6,8 @@ import type { Printer } from './print.ts'
 interface Typed {
   /** `credentials add` */
   words: string
+  /** What the reference page says besides the summary. Links lead from `docs/`. */
+  about?: string | undefined
   /** Arguments in commander's notation: `<username>`, `[filter]`. */
   parameters?: readonly string[]
   options?: readonly CommandOption[]

@@ -16,6 +16,7 @@ function commandOf<Name extends OperationName>(operation: Name): CommandOf<Name>
   return {
     words: operation.replace('.', ' '),
     summary: row.summary,
+    about: row.hubctl?.about,
     operation,
     ...typedArguments(operation),
     print: (result, printer) => printed(operation, result, printer),

@@ -1,6 +1,7 @@
 import type { Command, CommandOption, LocalCommand } from '../cli/command.ts'
 import { commands } from '../cli/commands.ts'
 import { localCommands, programOptions } from '../cli/typed/program.ts'
+import { operations } from '../operations/operations.ts'
 import { code, type Page, table } from './page.ts'
 
 /** All commands of `hubctl`, in the order of its help. */
@@ -10,27 +11,38 @@ export function hubctlPage(): Page {
     title: 'hubctl',
     about: 'The commands of operators, with their words and options.',
     text: [
-      `[How to use it](operators.md#hubctl). Operators have the same commands [over HTTPS](https.md#commands-of-operators).`,
+      '[How to use it](operators.md#hubctl). Operators have the same commands [over HTTPS](https.md#commands-of-operators).',
       '## Options of every command',
       optionTable(programOptions),
-      ...[...commands, ...localCommands].map(sectionOf),
+      ...[...commands, ...localCommands].flatMap(sectionOf),
     ].join('\n\n'),
   }
 }
 
-function sectionOf({ words, parameters = [], options = [], summary, about }: Command | LocalCommand): string {
+function sectionOf(command: Command | LocalCommand): string[] {
+  const { words, parameters = [], options = [], summary, about } = command
+  const required = options.filter(({ required }) => required).map(({ flags }) => flags)
+  const asks = 'operation' in command && operations[command.operation].effect === 'loss'
   return [
     `## hubctl ${words}`,
-    code(['hubctl', words, ...parameters, ...options.filter(isRequired).map(({ flags }) => flags)].join(' ')),
-    `${summary.slice(0, 1).toUpperCase()}${summary.slice(1)}.${about === undefined ? '' : ` ${about}`}`,
+    code(['hubctl', words, ...parameters, ...required].join(' ')),
+    [
+      `${text(summary.slice(0, 1).toUpperCase() + summary.slice(1))}.`,
+      ...(about === undefined ? [] : [about]),
+      ...(asks ? ['It takes something away for good, and asks before: `--yes` answers.'] : []),
+    ].join(' '),
     ...(options.length > 0 ? [optionTable(options)] : []),
-  ].join('\n\n')
+  ]
 }
 
 function optionTable(options: readonly CommandOption[]): string {
-  return table(['option', ''], options.map((option) => [code(option.flags), option.summary]))
+  return table(
+    ['option', ''],
+    options.map(({ flags, summary }) => [code(flags), text(summary)]),
+  )
 }
 
-function isRequired({ required }: CommandOption): boolean {
-  return required === true
+/** In Markdown, `<id>` would be a tag. */
+function text(plain: string): string {
+  return plain.replaceAll('<', '\\<')
 }

@@ -2,6 +2,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { fileURLToPath } from 'node:url'
 import { clientErrorsPage } from './client-errors.ts'
 import { errorsPage } from './errors.ts'
+import { hubctlPage } from './hubctl.ts'
 import { logPage } from './log.ts'
 import { metricsPage } from './metrics.ts'
 import { markdownOf, type Page } from './page.ts'
@@ -15,6 +16,7 @@ import { storeKeysPage } from './store-keys.ts'
 
 const pages: readonly Page[] = [
   settingsPage(),
+  hubctlPage(),
   metricsPage(),
   logPage(),
   errorsPage(),

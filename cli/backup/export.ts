@@ -28,6 +28,7 @@ interface Exported {
 export const exportCommand: LocalCommand<Exported> = {
   words: 'export',
   summary: 'copy everything that the hub has stored into a file, while it goes on; keep the file secret',
+  about: '[How to use it](operators.md#files-and-backup).',
   parameters: ['<file>'],
   options: [stoppedOption],
   run: (input, how) => exportTo(input.text('file'), atSocket(how, input)),

@@ -17,6 +17,8 @@ export const importAedes: Partial<CommandOf<'import.aedes-redis'>> = {
   words: 'import',
   summary:
     'take a file of hubctl export into an empty store, or bring over what an Aedes broker keeps in Redis',
+  about:
+    '[Files of an export](operators.md#files-and-backup); [the steps from an Aedes broker](deployment.md#from-an-aedes-broker-on-redis).',
   parameters: ['[file]'],
   options: [...(importOfFile.options ?? []), ...aedesOptions],
   without: { option: 'aedesRedis', run: { ...importOfFile, run: fromFile } },

@@ -5,6 +5,7 @@ const login: LocalCommand<LoggedIn> = {
   words: 'login',
   summary:
     'log in to a hub over HTTPS; e-mail address and password are asked for, or read from lines of the standard input',
+  about: '[From elsewhere](operators.md#from-elsewhere).',
   options: [{ flags: '--email <email>', summary: 'e-mail address of a user with the permission operate' }],
   run: async (input: Input, { url, caPath }) =>
     logIn(urlOf(url), {
