@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import t from 'tap'
@@ -5,6 +6,7 @@ import { openEmbeddedStore } from '../../store/embedded.ts'
 import { type Family, families } from '../../store/keys.ts'
 import { problemOf } from '../../store/records.ts'
 import type { Change } from '../../store/store.ts'
+import { projectFile } from '../root.ts'
 import { startTestHub, temporaryDirectory } from '../start-hub.ts'
 import { bytesOf, damaged, samples } from './record-samples.ts'
 
@@ -34,6 +36,15 @@ t.test('a refusal names the key, its family, the field and what is expected', as
   t.match(problem('user/%', '{}'), /expected a key that has a name behind user\/, percent-encoded/)
   t.equal(problem('constructor', ''), undefined, 'no node reads what is of no family')
   t.equal(problem('__proto__/x', ''), undefined)
+})
+
+t.test('each record that 3.0.0-beta.2 has stored is taken', async (t) => {
+  // One of each form that its nodes wrote while its tests ran. A store and an export of that release stay good.
+  const lines = readFileSync(projectFile('test/store/beta-2.jsonl'), 'utf8').trimEnd().split('\n')
+  for (const line of lines) {
+    const [key, value] = JSON.parse(line)
+    t.equal(problemOf({ key, value: Buffer.from(value) }), undefined, key)
+  }
 })
 
 t.test('a time and a link are what headers and pages can show', async (t) => {
