@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream'
 import pino from 'pino'
 import { type Log, logOfOthers } from '../../telemetry/log.ts'
 
-/** How much of the output of a driver is read in a second, bytes. Then the driver waits. */
+/** How much of the output of a driver is read in a second, bytes. More waits, mostly in the memory of the driver. */
 const bytesPerSecond = 8 * 1024 * 1024
 /** How much of that is cut into lines. */
 const legibleBytesPerSecond = 65_536
