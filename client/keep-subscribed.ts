@@ -1,4 +1,5 @@
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
+import { isDenial, subscribe } from './subscribe.ts'
 
 /** `refused`: no further attempt follows, only a person can help. */
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
@@ -106,7 +107,6 @@ export function keepSubscribed(parts: SubscriptionParts) {
 
   function open(login: ReaderLogin): void {
     const client = mqtt.connect(parts.url, {
-      ...parts.options,
       ...{ username: login.username, password: login.password },
       clientId: parts.clientId(),
       protocolVersion: 4,
@@ -116,6 +116,9 @@ export function keepSubscribed(parts: SubscriptionParts) {
       connectTimeout: 15_000,
       // The content security policy of a page may forbid the web worker of mqtt.js.
       timerVariant: 'native',
+      // 65,536 prepared numbers would take 10 MB, and save no time.
+      writeCache: false,
+      ...parts.options,
     })
     opening.add(client)
     let wasLive = false
@@ -126,17 +129,18 @@ export function keepSubscribed(parts: SubscriptionParts) {
       if (!isClosed) received(topic, payload, retain)
     })
     client.on('error', (error) => {
-      cause = error
+      cause ??= error
+      // mqtt.js would read on behind a packet that it could not read [MQTT-4.8.0-1].
+      client.end(true)
       const code = 'code' in error ? Number(error.code) : 0
       if (credentialCodes.includes(code)) refusal = code
     })
     client.on('connect', () => {
       endWhenDead(client)
       if (isClosed) return void client.end(true)
-      client.subscribe([...filters], { qos: 1 }, (error, _granted, answer) => {
-        const codes = answer?.granted
-        if (isClosed || (error && codes === undefined)) return void client.end(true)
-        tellDenied(codes ?? [])
+      subscribe(client, filters, 1, (codes) => {
+        if (isClosed) return void client.end(true)
+        tellDenied(codes)
         if (isClosed) return
         // The former connection ends only now, so that no message is missed.
         const former = current
@@ -164,7 +168,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
 
   function tellDenied(codes: readonly unknown[]): void {
     for (const [index, filter] of filters.entries()) {
-      if (codes[index] !== 0x80) denied.delete(filter)
+      if (!isDenial(codes[index])) denied.delete(filter)
       else if (!denied.has(filter)) {
         denied.add(filter)
         parts.denied(filter)

@@ -5,7 +5,7 @@ import { loginTextProblem } from './login-text.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
-import { type Report, readReport } from './report.ts'
+import { type Report, reportReader } from './report.ts'
 import { longestWaitMs, notWorthSending, type Sendable } from './worth.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
@@ -49,6 +49,7 @@ export interface Platform {
   openOutbox(path: string): Outbox
 }
 
+const atLeastOnce = { qos: 1 } as const
 /** Publishes without a report. More wait. */
 const maxUnreported = 500
 /** What may wait in all: events, and characters of their JSON. */
@@ -65,15 +66,17 @@ interface Item extends Sendable {
   key: string
   topic: string
   /** Its number in the outbox. */
-  number?: number
-  /** When it was published, by the monotonic clock. */
+  number: number | undefined
+  /** When it was published, milliseconds by the monotonic clock. */
   since: number
+  /** The same by the clock of the machine. */
+  at: number
   sends: number
   reports: number
-  report?: Report | undefined
+  report: Report | undefined
   /** It was acknowledged, no report came, and it was sent once more. */
   isSentAgain: boolean
-  timer?: ReturnType<typeof setTimeout>
+  timer: ReturnType<typeof setTimeout> | undefined
   resolve(result: Report | Unknown): void
   reject(error: Error): void
 }
@@ -85,7 +88,9 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const ca = options.ca === undefined ? undefined : platform.readCa(options.ca)
   const outbox = options.outbox === undefined ? undefined : platform.openOutbox(options.outbox)
   const inbox = `inbox/${institution}`
-  let clientId = outbox?.clientId ?? newClientId()
+  const checks = `${inbox}/check`
+  const clientId = outbox?.clientId ?? newClientId()
+  let readReport = reportReader(clientId)
   /** All that is not settled, in the order of `publish`. */
   const items = new Set<Item>()
   /** Of these, what has not been sent yet. */
@@ -147,7 +152,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
         onProblem(problem)
       },
       renamed(next) {
-        clientId = next
+        readReport = reportReader(next)
         outbox?.rename(next)
       },
     },
@@ -161,7 +166,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       if (items.size >= maxWaiting.events || characters + payload.length > maxWaiting.characters) {
         throw new ClientError('full')
       }
-      const item = newItem(payload, inbox + (dryRun ? '/check' : ''), { resolve, reject })
+      const item = newItem(payload, dryRun ? checks : inbox, resolve, reject)
       add(item)
       if (outbox && !dryRun) {
         keep(item, outbox).catch((error: Error) => {
@@ -197,9 +202,10 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function restore({ number, payload, ageMs }: Outbox['restored'][number]): Restored {
     const result = new Promise<Report | Unknown>((resolve, reject) => {
-      const item = newItem(payload, inbox, { resolve, reject })
+      const item = newItem(payload, inbox, resolve, reject)
       item.number = number
       item.since -= ageMs
+      item.at -= ageMs
       add(item)
       enqueue(item, platform.hash(payload))
     })
@@ -224,7 +230,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function send(item: Item): void {
     item.sends++
     item.report = undefined
-    client?.publish(item.topic, item.payload, { qos: 1 }, (error) => {
+    client?.publish(item.topic, item.payload, atLeastOnce, (error) => {
       // An error means that the connection is lost. The event is sent again on the next one.
       if (!error) acknowledged(item)
     })
@@ -239,7 +245,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function received(payload: Uint8Array, isRepeated: boolean): void {
-    const report = readReport(payload, clientId)
+    const report = readReport(payload)
     if (!report) return
     const key = keyOf(report.payloadHash, report.dryRun === true)
     const item = sent.get(key)?.find((each) => each.report === undefined)
@@ -280,6 +286,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function remember({ key, sends, reports }: Item): void {
     const further = (settled.get(key) ?? 0) + sends - reports
+    // Of a clean session the hub repeats nothing on the next connection.
+    if (further === 0 && outbox === undefined) return void settled.delete(key)
     settled.delete(key)
     settled.set(key, further)
     for (const oldest of settled.keys()) {
@@ -296,8 +304,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     if (item.number !== undefined) outbox?.settled(item.number)
     if (item.sends > 0) {
       unreported--
-      const equal = (sent.get(item.key) ?? []).filter((each) => each !== item)
-      if (equal.length > 0) sent.set(item.key, equal)
+      const equal = sent.get(item.key) ?? []
+      if (equal.length > 1) equal.splice(equal.indexOf(item), 1)
       else sent.delete(item.key)
       sendWaiting()
     }
@@ -361,22 +369,34 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 }
 
-function newItem(payload: string, topic: string, promise: Pick<Item, 'resolve' | 'reject'>): Item {
-  const since = performance.now()
+function newItem(
+  payload: string,
+  topic: string,
+  resolve: (result: Report | Unknown) => void,
+  reject: (error: Error) => void,
+): Item {
   return {
     payload,
     topic,
-    since,
     key: '',
+    number: undefined,
+    since: performance.now(),
+    at: Date.now(),
     sends: 0,
     reports: 0,
+    report: undefined,
     isAcknowledged: false,
     isSentAgain: false,
-    ...promise,
+    timer: undefined,
+    resolve,
+    reject,
   }
 }
 
-const isTooOld = ({ since }: Item) => performance.now() - since > longestWaitMs
+/** By either clock: the monotonic one stands still while the machine sleeps, the other one may be set back. */
+function isTooOld({ since, at }: Item): boolean {
+  return Math.max(performance.now() - since, Date.now() - at) > longestWaitMs
+}
 
 const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : hash)
 

@@ -26,21 +26,24 @@ export interface Report {
 }
 
 /**
- * Reads a report for the client with this id. Undefined: it is none, lacks what it is matched and judged by, or is about
- * an event of somebody else.
+ * Returns a function that reads reports for the client with this id. Undefined: it is none, lacks what it is matched and
+ * judged by, or is about an event of somebody else.
  */
-export function readReport(payload: Uint8Array, clientId: string): Report | undefined {
-  const text = decoder.decode(payload)
-  // Everybody sees the reports of the whole institution. Most are of others, and looking is cheaper than parsing.
-  if (text.includes('"clientId":') && !text.includes(JSON.stringify(clientId))) return undefined
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return undefined
+export function reportReader(clientId: string): (payload: Uint8Array) => Report | undefined {
+  const own = JSON.stringify(clientId)
+  return (payload) => {
+    const text = decoder.decode(payload)
+    // Everybody sees the reports of the whole institution. Most are of others, and looking is cheaper than parsing.
+    if (!text.includes(own) && text.includes('"clientId":')) return undefined
+    let value: unknown
+    try {
+      value = JSON.parse(text)
+    } catch {
+      return undefined
+    }
+    if (!isReport(value)) return undefined
+    return value.clientId === undefined || value.clientId === clientId ? value : undefined
   }
-  if (!isReport(value)) return undefined
-  return value.clientId === undefined || value.clientId === clientId ? value : undefined
 }
 
 const decoder = new TextDecoder()

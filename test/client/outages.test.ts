@@ -1,6 +1,8 @@
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { keepConnected } from '../../client/connection.ts'
+import { keepSubscribed } from '../../client/keep-subscribed.ts'
 import {
   type ClientError,
   connectPublisher,
@@ -52,6 +54,98 @@ for (const returnCode of [1, 2, 3] as const) {
     const publisher = open(t, broker)
     t.match(await publisher.publish(playing(station())), { outcome: 'published' })
     t.equal(new Set(ids).size, returnCode === 2 ? 2 : 1, 'CONNACK 2 asks for another client id')
+  })
+}
+
+t.test('a hub that never answers SUBSCRIBE is left, told of, and tried again', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+    if (connection > 1 || packet.cmd !== 'subscribe') proceed()
+  })
+  const problems: string[] = []
+  await new Promise<void>((resolve) => {
+    const connection = keepConnected(
+      {
+        ...{ url: broker.url, ca: readFileSync(broker.ca, 'utf8'), clientId: 'studio', clean: true },
+        ...{ filter: 'feedback/urn', outlastsRefusals: false, answerMs: 200 },
+      },
+      {
+        ready: () => resolve(),
+        lost: ({ message }) => problems.push(message),
+        message() {},
+        refused: ({ message }) => t.fail(message),
+        renamed() {},
+      },
+    )
+    t.teardown(connection.end)
+  })
+  t.match(problems, [/no answer to SUBSCRIBE in time$/])
+})
+
+t.test('a subscriber leaves a hub that never answers SUBSCRIBE, and tries again', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+    if (connection > 1 || packet.cmd !== 'subscribe') proceed()
+  })
+  const told: string[] = []
+  await new Promise<void>((resolve) => {
+    const subscription = keepSubscribed({
+      ...{ url: broker.url, options: { ca: readFileSync(broker.ca, 'utf8'), connectTimeout: 200 } },
+      ...{ filters: ['radio/#'], clientId: () => 'studio', received() {}, denied() {} },
+      logIn: async () => ({ username: 'u', password: 'p' }),
+      loginRefused: () => false,
+      changed(state, _reason, cause) {
+        told.push(`${state} ${cause?.message ?? ''}`.trim())
+        if (state === 'live') resolve()
+      },
+    })
+    t.teardown(subscription.close)
+  })
+  t.same(told, ['connecting', 'lost no answer to SUBSCRIBE in time', 'live'])
+})
+
+t.test('a hub whose bytes are no MQTT is left, and tried again', async (t) => {
+  const odd = [
+    [0x00, 0x00],
+    [0x36, 3, 0, 0, 0],
+    [0x30, 0xff, 0xff, 0xff, 0xff, 0x01],
+    [0xf0, 0x00],
+  ]
+  await Promise.all(
+    odd.map(async (bytes) => {
+      const broker = await openScriptedBroker(t, ({ packet, connection, write, proceed }) => {
+        if (connection === 1 && packet.cmd === 'publish') write(Uint8Array.from(bytes))
+        else proceed()
+      })
+      const publisher = open(t, broker, { onProblem() {} })
+      t.match(await publisher.publish(playing(station())), { outcome: 'published' }, `${bytes}`)
+    }),
+  )
+})
+
+for (const [what, hours] of [
+  ['slept', 1],
+  ['had its clock set forward', 24],
+] as const) {
+  t.test(`an event is not sent after the machine has ${what} for too long`, async (t) => {
+    let connections = 0
+    const broker = await openScriptedBroker(t, ({ packet, connection, proceed, cut }) => {
+      connections = connection
+      if (connection === 1) cut()
+      else if (packet.cmd !== 'publish' || packet.topic.endsWith('/check')) proceed()
+    })
+    const { now } = Date
+    t.teardown(() => {
+      Date.now = now
+    })
+    const publisher = open(t, broker, {
+      // While a machine sleeps, its monotonic clock stands still (Linux).
+      onProblem: () => {
+        Date.now = () => now() + hours * 3_600_000
+      },
+    })
+    await t.rejects(publisher.publish(playing(station())), { code: 'superseded' })
+    t.equal(connections, 2)
+    t.same(broker.published, [])
+    t.match(await publisher.check(playing(station())), { dryRun: true }, 'and goes on with new ones')
   })
 }
 
@@ -137,7 +231,8 @@ t.test('a report that comes again after a lost connection settles no equal event
     }
     proceed()
   })
-  const publisher = open(t, broker)
+  // The hub repeats what was sent in a session that outlasts its connection.
+  const publisher = open(t, broker, { outbox: join(await temporaryDirectory(t), 'outbox') })
   const event = playing(station())
   t.match(await publisher.publish(event), { id: '7261' })
   broker.cut()

@@ -15,6 +15,8 @@ export interface Turn {
   connection: number
   clientId: string
   send(packet: Packet): void
+  /** Sends bytes, whatever they are. */
+  write(bytes: Uint8Array): void
   /** Sends the report of a PUBLISH, as the hub would. `fields` replace its fields. */
   report(packet: IPublishPacket, fields?: Record<string, unknown>, dup?: boolean): void
   /** Answers as the hub would: CONNACK, SUBACK, or report and PUBACK. */
@@ -55,6 +57,7 @@ export async function openScriptedBroker(t: Test, script: (turn: Turn) => void) 
         connection,
         clientId,
         send,
+        write: (bytes) => void socket.write(bytes),
         report,
         proceed: () => answer(packet, send, report),
         cut: () => socket.destroy(),
