@@ -7,6 +7,7 @@ import {
   readFileSync,
   realpathSync,
   renameSync,
+  rmSync,
   statSync,
   writeFileSync,
 } from 'node:fs'
@@ -48,9 +49,10 @@ function openLocked(path: string, release: () => void) {
   const found = guard(path, () => read(path))
   let { clientId } = found
   const { kept, damaged } = found
-  let last = Math.max(0, ...kept.keys())
-  /** Characters in the file. */
+  let last = kept.size
+  /** Characters in the file, and of these the ones of events that are kept. */
   let size = guard(path, () => replace(path, textOf(clientId, kept)))
+  let needed = [...kept.values()].reduce((sum, { payload }) => sum + payload.length, 0)
   let handle: FileHandle | undefined
   /** What is not in the file yet, and who waits until it is on the disk. */
   let lines = ''
@@ -78,7 +80,7 @@ function openLocked(path: string, release: () => void) {
       lines = ''
       waiting = []
       try {
-        if (mustReplace || isWasteful()) await replaceNow()
+        if (mustReplace || (size >= compactAt && size > 2 * needed)) await replaceNow()
         else await append(text, synced.length > 0)
         for (const { resolve } of synced) resolve()
       } catch (error) {
@@ -100,17 +102,11 @@ function openLocked(path: string, release: () => void) {
   }
 
   async function replaceNow(): Promise<void> {
-    await handle?.close()
+    const former = handle
     handle = undefined
+    await former?.close()
     size = replace(path, textOf(clientId, kept))
     mustReplace = false
-  }
-
-  function isWasteful(): boolean {
-    if (size < compactAt) return false
-    let needed = 0
-    for (const { payload } of kept.values()) needed += payload.length
-    return size > 2 * needed
   }
 
   return {
@@ -124,13 +120,18 @@ function openLocked(path: string, release: () => void) {
       last++
       const event = { payload, at: Date.now() }
       kept.set(last, event)
+      needed += payload.length
       const synced = new Promise<void>((resolve, reject) => waiting.push({ resolve, reject }))
       write(eventLine(last, event))
       return { number: last, synced }
     },
     /** The event needs not be kept any more. If this is lost, it is sent again, which does no harm. */
     settled(number: number): void {
-      if (kept.delete(number)) write(`${JSON.stringify({ settled: number })}\n`)
+      const event = kept.get(number)
+      if (event === undefined) return
+      kept.delete(number)
+      needed -= event.payload.length
+      write(`${JSON.stringify({ settled: number })}\n`)
     },
     /** Keeps another client id from now on. */
     rename(next: string): void {
@@ -140,8 +141,11 @@ function openLocked(path: string, release: () => void) {
     },
     async close(): Promise<void> {
       await writing
-      await handle?.close()
-      release()
+      try {
+        await handle?.close()
+      } finally {
+        release()
+      }
     },
   }
 }
@@ -151,10 +155,9 @@ function read(path: string): { clientId: string; kept: Map<number, Kept>; damage
   const found = statSync(path, { throwIfNoEntry: false })
   // To read a queue or a device might take for ever, and to replace it would harm others.
   if (found && !found.isFile()) throw new ClientError('outbox.unusable', `${path} is no file`)
-  const text = found ? readFileSync(path, 'utf8') : ''
-  if (text === '') return { clientId: newClientId(), kept, damaged: 0 }
-  // What stands behind the last line end is a torn line.
-  const [head = '', ...lines] = text.split('\n').slice(0, -1)
+  const content = found ? readFileSync(path) : Buffer.of()
+  if (content.length === 0) return { clientId: newClientId(), kept, damaged: 0 }
+  const [head, ...lines] = linesOf(content)
   const { outbox, clientId } = parse(head)
   if (outbox !== 1 || typeof clientId !== 'string') {
     throw new ClientError('outbox.unusable', `${path} is no outbox: nothing was changed`)
@@ -163,11 +166,23 @@ function read(path: string): { clientId: string; kept: Map<number, Kept>; damage
   for (const line of lines) {
     const { number, at, payload, settled } = parse(line)
     if (typeof settled === 'number') kept.delete(settled)
-    else if (typeof number === 'number' && typeof at === 'number' && isEvent(payload))
+    else if (typeof number === 'number' && typeof at === 'number' && at < 2 ** 63 && isEvent(payload))
       kept.set(number, { payload, at })
     else damaged++
   }
-  return { clientId, kept, damaged }
+  // Counted anew: in a damaged file a number may be one that cannot be counted on from.
+  const counted = [...kept.values()].map((event, index) => [index + 1, event] as const)
+  return { clientId, kept: new Map(counted), damaged }
+}
+
+/** What stands behind the last line end is a torn line, and left out. */
+function linesOf(content: Buffer): Buffer[] {
+  const lines: Buffer[] = []
+  for (let from = 0, to = content.indexOf('\n'); to >= 0; to = content.indexOf('\n', from)) {
+    lines.push(content.subarray(from, to))
+    from = to + 1
+  }
+  return lines
 }
 
 /** Puts a new file in the place of the old one, all of it or nothing. Returns its number of characters. */
@@ -177,6 +192,10 @@ function replace(path: string, text: string): number {
   try {
     writeFileSync(file, text)
     fdatasyncSync(file)
+  } catch (error) {
+    // On a full disk, the half that is written takes the room that others need.
+    rmSync(next, { force: true })
+    throw error
   } finally {
     closeSync(file)
   }
@@ -199,16 +218,19 @@ function textOf(clientId: string, kept: ReadonlyMap<number, Kept>): string {
 
 const eventLine = (number: number, { payload, at }: Kept) => `${JSON.stringify({ number, at, payload })}\n`
 
-function parse(line: string): Record<string, unknown> {
+/** Reads a line. Empty: it is no JSON, or holds bytes that are no UTF-8. */
+function parse(line: Buffer | undefined): Record<string, unknown> {
   try {
-    return Object(JSON.parse(line))
+    return Object(JSON.parse(utf8.decode(line)))
   } catch {
     return {}
   }
 }
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 function isEvent(payload: unknown): payload is string {
-  return typeof payload === 'string' && 'event' in parse(payload)
+  return typeof payload === 'string' && 'event' in parse(Buffer.from(payload))
 }
 
 /** Two ways to write a path must not be two locks. */

@@ -19,20 +19,17 @@ import { temporaryDirectory } from '../start-hub.ts'
 
 const event = (number: number) => JSON.stringify({ event: 'de.org.hub.v1.radio.data', number })
 
-t.test('what was kept and not settled is there again, with its number, client id and age', async (t) => {
+t.test('what was kept and not settled is there again, with client id and age', async (t) => {
   const path = join(await temporaryDirectory(t), 'outbox')
   const first = openOutbox(path)
-  const [one, two, three] = [1, 2, 3].map((number) => first.add(event(number)))
+  const [, two, three] = [1, 2, 3].map((number) => first.add(event(number)))
   await three?.synced
   first.settled(two?.number ?? 0)
   await first.close()
   const second = openOutbox(path)
   t.teardown(() => second.close())
   t.equal(second.clientId, first.clientId)
-  t.match(second.restored, [
-    { number: one?.number, payload: event(1) },
-    { number: three?.number, payload: event(3) },
-  ])
+  t.match(second.restored, [{ payload: event(1) }, { payload: event(3) }])
   t.ok(second.restored.every(({ ageMs }) => ageMs >= 0 && ageMs < 60_000))
   t.equal(second.damaged, 0)
 })
@@ -62,8 +59,8 @@ t.test('a file that was cut at any byte opens, without the events of torn lines 
     const wanted = lines.length === 4 ? [1, 3] : lines.map((_, index) => index + 1)
     t.match(opened, { clientId, damaged: 0 })
     t.same(
-      opened.restored.map(({ number }) => number),
-      wanted,
+      opened.restored.map(({ payload }) => payload),
+      wanted.map(event),
       `${bytes} bytes`,
     )
     await opened.close()
@@ -95,6 +92,43 @@ t.test('lines that cannot be read are left out and counted', async (t) => {
   t.teardown(() => damaged.close())
   t.match(damaged.restored, [{ payload: event(1) }])
   t.equal(damaged.damaged, 2)
+})
+
+t.test('bytes that are no UTF-8 damage their line, and nothing else is sent in its place', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const outbox = openOutbox(path)
+  await Promise.all([1, 2].map((number) => outbox.add(event(number)).synced))
+  await outbox.close()
+  const bytes = readFileSync(path)
+  bytes[bytes.indexOf('radio')] = 0xff
+  writeFileSync(path, bytes)
+  const damaged = openOutbox(path)
+  t.teardown(() => damaged.close())
+  t.match(damaged.restored, [{ payload: event(2) }])
+  t.equal(damaged.damaged, 1)
+})
+
+t.test('lines that are doubled, or have odd numbers, lose no event', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const line = (number: string, nth: number, at = String(Date.now())) =>
+    `{"number":${number},"at":${at},"payload":${JSON.stringify(event(nth))}}\n`
+  const lines = [
+    '{"outbox":1,"clientId":"studio"}\n',
+    line('7', 1),
+    line('7', 1),
+    line('9007199254740993', 2),
+  ]
+  writeFileSync(path, [...lines, line('1e400', 3), line('-1', 4, '1e400'), '{"settled":1e400}\n'].join(''))
+  const odd = openOutbox(path)
+  t.equal(odd.damaged, 1, 'that of no time')
+  await Promise.all([5, 6, 7].map((number) => odd.add(event(number)).synced))
+  await odd.close()
+  const again = openOutbox(path)
+  t.teardown(() => again.close())
+  t.same(
+    again.restored.map(({ payload }) => payload),
+    [1, 2, 5, 6, 7].map(event),
+  )
 })
 
 t.test('a file of another kind is refused, and nothing is changed', async (t) => {
