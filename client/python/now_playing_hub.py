@@ -512,6 +512,7 @@ class Publisher:
         data = payload.encode()
         item = _Item(data, self._inbox, _key_of(data, False), number=number)
         item.since -= age
+        item.at -= age
         self._add(item)
         self._queue[item] = None
         return Restored(json.loads(payload), item.future)
@@ -741,7 +742,9 @@ class _Item:
     """Its number in the outbox."""
     future: Future[Result] = field(default_factory=lambda: _running_future())
     since: float = field(default_factory=time.monotonic)
-    """When it was published, by the monotonic clock: a clock that is set changes nothing."""
+    """When it was published, by the monotonic clock."""
+    at: float = field(default_factory=time.time)
+    """The same by the clock of the machine."""
     sends: int = 0
     reports: int = 0
     report: Report | None = None
@@ -751,7 +754,8 @@ class _Item:
     timer: asyncio.TimerHandle | None = None
 
     def is_too_old(self) -> bool:
-        return time.monotonic() - self.since > _LONGEST_WAIT
+        """By either clock: the monotonic one stands still while the machine sleeps, the other one may be set back."""
+        return max(time.monotonic() - self.since, time.time() - self.at) > _LONGEST_WAIT
 
     def stop(self) -> None:
         if self.timer:
@@ -860,7 +864,7 @@ class _Outbox:
             self._read()
             self._file: Any = None
             self._replace()
-        self._last = max(self._kept, default=0)
+        self._last = len(self._kept)
         now = time.time() * 1000
         # A clock that was set back makes an event older than it can be, never younger.
         self.restored = [(number, payload, abs(now - at) / 1000) for number, (payload, at) in self._kept.items()]
@@ -950,6 +954,7 @@ class _Outbox:
 
     def _read(self) -> None:
         self._kept: dict[int, tuple[str, float]] = {}
+        kept: dict[Any, tuple[str, float]] = {}
         self.damaged = 0
         self.client_id = _new_client_id()
         try:
@@ -969,11 +974,13 @@ class _Outbox:
             value = _json_in(line)
             number, at, payload = (_get(value, name) for name in ("number", "at", "payload"))
             if _is_number(_get(value, "settled")):
-                self._kept.pop(_get(value, "settled"), None)
+                kept.pop(_get(value, "settled"), None)
             elif _is_number(number) and _is_number(at) and isinstance(payload, str) and _is_event(payload):
-                self._kept[number] = (payload, at)
+                kept[number] = (payload, at)
             else:
                 self.damaged += 1
+        # Counted anew: in a damaged file a number may be one that cannot be counted on from.
+        self._kept.update(enumerate(kept.values(), 1))
 
     def _guard(self) -> _Guard:
         return _Guard(self.path)
@@ -998,7 +1005,12 @@ def _event_line(number: int, payload: str, at: float) -> str:
 
 
 def _is_event(payload: str) -> bool:
-    return "event" in (event if isinstance(event := _json_in(payload), dict) else ())
+    try:
+        payload.encode()
+    except UnicodeEncodeError:
+        return False
+    event = _json_in(payload)
+    return isinstance(event, dict) and "event" in event
 
 
 _held: set[str] = set()
@@ -1024,8 +1036,9 @@ def _take_lock(path: str) -> Callable[[], None]:
         with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
             file.write(_start_of("self"))
         prefix = f"{path}.lock-"
-        for entry in os.scandir(os.path.dirname(path)):
-            other = entry.path
+        with os.scandir(os.path.dirname(path)) as entries:
+            others = [entry.path for entry in entries]
+        for other in others:
             if other == own or not other.startswith(prefix) or not re.fullmatch("[1-9][0-9]*", other[len(prefix) :]):
                 continue
             if _is_holder(int(other[len(prefix) :]), other):
@@ -1256,7 +1269,7 @@ class Subscriber:
         # Control states with different names live side by side on one topic.
         key = f"{topic} {event.get(row.slot_field) if row.slot_field else ''}"
         for queue in self._queues:
-            queue.push(key, message)
+            queue.push(key, message, len(payload))
         self._emit(row.kind, message)
 
     def _changed(self, livestream_id: str, shown: NowPlaying) -> None:
@@ -1297,30 +1310,35 @@ def _check_listener(name: str) -> None:
 class _MessageQueue:
     """
     A queue between the connection and an iteration, bounded. When more than 1,000 wait, a new message replaces the older
-    one of the same key: the newest of each key stays. When more than 100,000 wait all the same, the oldest falls out.
+    one of the same key: the newest of each key stays. When more than 100,000 or 64 MiB wait all the same, the oldest fall
+    out.
     """
 
-    def __init__(self, limit: int = 1_000, most: int = 100_000) -> None:
+    def __init__(self, limit: int = 1_000, most: int = 100_000, most_bytes: int = 64 * 1024 * 1024) -> None:
         self._limit = limit
         self._most = most
-        self._waiting: OrderedDict[int, tuple[str, Message]] = OrderedDict()
+        self._most_bytes = most_bytes
+        self._waiting: OrderedDict[int, tuple[str, Message, int]] = OrderedDict()
         self._newest: dict[str, int] = {}
+        self._bytes = 0
         self._place = 0
         self._dropped = 0
         self._end: tuple[ClientError | None] | None = None
         self._condition = threading.Condition()
 
-    def push(self, key: str, message: Message) -> None:
+    def push(self, key: str, message: Message, size: int) -> None:
+        """`size`: the bytes that the message counts with."""
         with self._condition:
             if self._end:
                 return
             if len(self._waiting) >= self._limit and key in self._newest:
                 self._drop(self._newest[key])
-            if len(self._waiting) >= self._most:
+            while self._waiting and (len(self._waiting) >= self._most or self._bytes + size > self._most_bytes):
                 self._drop(next(iter(self._waiting)))
             self._place += 1
-            self._waiting[self._place] = (key, message)
+            self._waiting[self._place] = (key, message, size)
             self._newest[key] = self._place
+            self._bytes += size
             self._condition.notify()
 
     def end(self, error: ClientError | None) -> None:
@@ -1334,9 +1352,7 @@ class _MessageQueue:
             while not self._waiting and not self._end:
                 self._condition.wait()
             if self._waiting:
-                place, (key, message) = self._waiting.popitem(last=False)
-                if self._newest.get(key) == place:
-                    del self._newest[key]
+                message = self._remove(next(iter(self._waiting)))
                 dropped, self._dropped = self._dropped, 0
                 return replace(message, dropped=dropped)
             error = self._end[0] if self._end else None
@@ -1345,10 +1361,15 @@ class _MessageQueue:
             return None
 
     def _drop(self, place: int) -> None:
-        key, _ = self._waiting.pop(place)
+        self._remove(place)
+        self._dropped += 1
+
+    def _remove(self, place: int) -> Message:
+        key, message, size = self._waiting.pop(place)
         if self._newest.get(key) == place:
             del self._newest[key]
-        self._dropped += 1
+        self._bytes -= size
+        return message
 
 
 # --- What a livestream shows ------------------------------------------------------------------------------------------
@@ -2083,8 +2104,8 @@ class _Link:
         self._tick: asyncio.TimerHandle | None = None
         loop.in_thread(self._connect, self._opened)
 
-    def subscribe(self, filters: Sequence[str]) -> None:
-        self._client.subscribe([(one, 1) for one in filters])
+    def subscribe(self, filters: Sequence[str], qos: int) -> None:
+        self._client.subscribe([(one, qos) for one in filters])
 
     def publish(self, topic: str, payload: bytes, acknowledged: Callable[[], None]) -> None:
         """QoS 1. `acknowledged` is called at the PUBACK."""
@@ -2249,7 +2270,8 @@ class _Connection:
 
     def connected(self, link: _Link, session_present: bool) -> None:
         self._is_resumed = session_present
-        link.subscribe([self._filter])
+        # With a clean session, reports do not outlive the connection: a PUBACK for each would be for nothing.
+        link.subscribe([self._filter], 1 if self._publisher._outbox else 0)
 
     def subscribed(self, link: _Link, codes: list[int]) -> None:
         if 0x80 in codes:
@@ -2335,7 +2357,7 @@ class _Subscription:
             self._again(str(taken), None)
 
     def connected(self, link: _Link, _session_present: bool) -> None:
-        link.subscribe(self._filters)
+        link.subscribe(self._filters, 1)
 
     def subscribed(self, link: _Link, codes: list[int]) -> None:
         for one, code in zip(self._filters, codes):
@@ -2669,7 +2691,8 @@ def _json_in(text: bytes | str) -> Any:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether it is a number that is one in JavaScript, too: Python also reads NaN, and integers without end."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def _warn(problem: ClientError) -> None:

@@ -5,11 +5,12 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { errorCodes } from '../../../client/errors.ts'
+import { connectPublisher } from '../../../client/node.ts'
 import { pushRefusals } from '../../../client/verify-push.ts'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
-import { institutions, playing, station } from '../../events.ts'
+import { control, institutions, playing, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
@@ -224,6 +225,60 @@ with connect(report_timeout=0.05) as publisher:
     },
   )
 
+  t.test(
+    `paho ${version}: a hub that never answers SUBSCRIBE is left, told of, and tried again`,
+    async (t) => {
+      const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+        if (connection % 2 === 0 || packet.cmd !== 'subscribe') proceed()
+      })
+      const program = await start(
+        t,
+        `
+hub._CONNECT_TIMEOUT = 0.2
+with connect() as publisher:
+    say(publisher.publish(event)["outcome"])
+with hub.connect_subscriber(url=env["URL"], username="u", password="p", ca=env["CA"], filters=["radio/#"],
+        on_problem=lambda problem: say("reader", problem)) as reader:
+    while reader.state != "live":
+        time.sleep(0.01)
+`,
+        {
+          ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+          URL: broker.url,
+        },
+      )
+      t.equal(await program.ended, 0)
+      t.match(program.lines, ['problem connection.lost', 'published', /^reader .*: no answer in time$/])
+    },
+  )
+
+  t.test(`paho ${version}: an event is not sent after the machine has slept for too long`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ connection, proceed, cut }) =>
+      connection > 1 ? proceed() : cut(),
+    )
+    const program = await start(
+      t,
+      `
+with connect() as publisher:
+    future = publisher.submit(event)
+    # While a machine sleeps, its monotonic clock stands still (Linux).
+    awake = time.time
+    time.time = lambda: awake() + 3600
+    try:
+        future.result()
+    except hub.ClientError as error:
+        say("error", error.code)
+`,
+      {
+        ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+        URL: broker.url,
+      },
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines, ['problem connection.lost', 'error superseded'])
+    t.same(broker.published, [])
+  })
+
   t.test(`paho ${version}: CONNACK 3 is tried again, 4 is the end`, async (t) => {
     const codes: number[] = []
     const broker = await openScriptedBroker(t, ({ packet, connection, send }) => {
@@ -350,6 +405,57 @@ reader.close()
       'Zweite',
       'Zweite',
     ])
+  })
+}
+
+for (const { python, version } of pythons.slice(-1)) {
+  t.test(`one outbox serves JavaScript and Python in turn (paho ${version})`, async (t) => {
+    const outbox = join(await temporaryDirectory(t), 'outbox')
+    const clientIds = new Set<string>()
+    let isDeaf = true
+    const broker = await openScriptedBroker(t, ({ packet, clientId, proceed }) => {
+      if (packet.cmd === 'connect') clientIds.add(clientId)
+      if (packet.cmd !== 'publish' || !isDeaf) proceed()
+    })
+    const login = { username: 'u', password: 'p' }
+    const { url, ca } = broker
+    const openHere = () => connectPublisher({ ...{ url, ca, outbox, institution: own }, ...login })
+    const startPublisher = (text: string) =>
+      startPython(t, python, publishing + text, {
+        ...settingsOf({ mqttPort: 0, caPath: ca }, login, control(station(), { name: 'of Python' })),
+        ...{ URL: url, OUTBOX: outbox },
+      })
+
+    const first = openHere()
+    const left = first.publish(control(station(), { name: 'of JavaScript' })).catch(({ code }) => code)
+    await broker.count(1)
+    const refused = await startPublisher(`
+try:
+    connect(outbox=env["OUTBOX"])
+except hub.ClientError as error:
+    say(error.code, error)
+`)
+    await refused.ended
+    t.same(refused.lines, [`outbox.locked ${outbox} is in use by process ${process.pid}`])
+    await first.close(0)
+    t.equal(await left, 'closed')
+
+    const second = await startPublisher(`
+publisher = connect(outbox=env["OUTBOX"])
+publisher.submit(event)
+time.sleep(60)
+`)
+    await broker.count(3)
+    t.throws(openHere, { code: 'outbox.locked', message: /in use by process \d+$/ })
+    second.kill()
+    await second.ended
+    isDeaf = false
+    const third = openHere()
+    t.teardown(() => third.close(0))
+    t.match(third.restored, [{ event: { name: 'of JavaScript' } }, { event: { name: 'of Python' } }])
+    const results = await Promise.all(third.restored.map(({ result }) => result))
+    t.match(results, [{ outcome: 'published' }, { outcome: 'published' }])
+    t.equal(clientIds.size, 1, 'all are one client')
   })
 }
 
