@@ -1,7 +1,7 @@
+import { connectPublisher, EventRefused, type Remark } from '../client/node.ts'
 import { kindByName } from '../event/kind.ts'
-import { feedbackTopic, inboxTopic, radioTopic } from '../event/topic.ts'
-import type { Report } from '../validator/messages.ts'
-import { type Broker, connect } from './client.ts'
+import { radioTopic } from '../event/topic.ts'
+import { type Broker, optionsFor } from './client.ts'
 import type { DemoEvent } from './events.ts'
 import { keyOf, type Ledger, type Verdict } from './ledger.ts'
 import type { Login } from './node.ts'
@@ -14,7 +14,14 @@ export interface Institution {
   acronym: string
 }
 
-/** Connects the broadcaster of one institution. Resolves when it is subscribed to its feedback. */
+/** What the hub has decided about an event. */
+export interface Decision {
+  event: DemoEvent
+  outcome: string
+  errors: readonly Remark[]
+}
+
+/** Connects the broadcaster of one institution. Resolves when the hub answers it. */
 export async function startBroadcaster(
   institution: Institution,
   login: Login,
@@ -22,19 +29,14 @@ export async function startBroadcaster(
     broker: Broker
     ledger: Ledger
     subscribers: readonly Subscriber[]
-    show: (institution: Institution, report: Report) => void
+    show: (institution: Institution, decision: Decision) => void
     lost: (reason: string) => void
   },
 ) {
   const { broker, ledger, subscribers, show, lost } = parts
-  const client = await connect(broker, login, `demo-${institution.acronym}`, lost)
-  client.on('message', (_topic, payload) => {
-    const report: Report = JSON.parse(payload.toString())
-    ledger.reported(keyOf(report.event, report.eventTime, report.services[0]), report.outcome)
-    show(institution, report)
-  })
-  // Subscribes before the first event, because feedback is not retained.
-  await client.subscribeAsync(feedbackTopic(institution.id), { qos: 1 })
+  const publisher = connectPublisher({ ...optionsFor(broker, login, lost), institution: institution.id })
+  // The times of the events must not include that of the log-in.
+  await decisionOf({ event: '', services: [] }, publisher.check)
 
   return {
     /** Sends an event and does not wait: the ledger notes its outcome. */
@@ -44,15 +46,31 @@ export async function startBroadcaster(
       const time = event[kind.timeField]
       const key = keyOf(event.event, time, event.services[0]?.id)
       const topics = event.services.map(({ id }) => radioTopic(id, kind))
-      const payload = JSON.stringify(event)
       const what = `${kind.suffix} of ${event.services[0]?.id} at ${time}`
       ledger.sent(key, what, expected, deliveriesOf(subscribers, topics))
-      client.publishAsync(inboxTopic(institution.id), payload, { qos: 1 }).then(
-        () => ledger.acknowledged(key),
+      decisionOf(event, publisher.publish).then(
+        (decision) => {
+          ledger.reported(key, decision.outcome)
+          show(institution, decision)
+        },
         (error: Error) => lost(`${institution.title}: ${error.message}`),
       )
     },
 
-    close: () => client.endAsync(),
+    close: () => publisher.close(),
+  }
+}
+
+/** Rejects if the hub could not decide. */
+async function decisionOf(
+  event: DemoEvent,
+  send: (event: DemoEvent) => Promise<{ outcome: string }>,
+): Promise<Decision> {
+  try {
+    const { outcome } = await send(event)
+    return { event, outcome, errors: [] }
+  } catch (error) {
+    if (!(error instanceof EventRefused)) throw error
+    return { event, outcome: error.outcome, errors: error.errors }
   }
 }

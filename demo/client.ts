@@ -1,6 +1,4 @@
-import { readFileSync } from 'node:fs'
-import { Socket } from 'node:net'
-import { connectAsync, type MqttClient } from 'mqtt'
+import type { ClientError } from '../client/node.ts'
 import type { Login } from './node.ts'
 
 /** Where the clients connect to. */
@@ -9,29 +7,16 @@ export interface Broker {
   caPath: string
 }
 
-/** Connects over TLS. The client trusts only the CA at `caPath`. */
-export async function connect(
-  { mqttPort, caPath }: Broker,
-  login: Login,
-  clientId: string,
-  lost: (reason: string) => void,
-): Promise<MqttClient> {
-  const client = await connectAsync({
-    protocol: 'mqtts',
-    host: 'localhost',
-    port: mqttPort,
-    ca: readFileSync(caPath),
-    ...login,
-    clientId,
-    protocolVersion: 4,
-    // Does not reconnect: a lost connection must be reported.
-    reconnectPeriod: 0,
-  })
-  // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
-  if (client.stream instanceof Socket) client.stream.setNoDelay(true)
-  client.on('error', (error) => lost(`${clientId}: ${error.message}`))
-  client.on('close', () => {
-    if (!client.disconnecting) lost(`${clientId}: the connection was closed`)
-  })
-  return client
+/**
+ * The options that broadcasters and listeners have in common. `lost` is told of every problem: the client library would
+ * go on by itself, but here each one must be seen.
+ */
+export function optionsFor({ mqttPort, caPath }: Broker, login: Login, lost: (reason: string) => void) {
+  return {
+    url: `mqtts://localhost:${mqttPort}`,
+    ca: caPath,
+    username: login.username,
+    password: login.password,
+    onProblem: ({ message }: ClientError) => lost(message),
+  }
 }

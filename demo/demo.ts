@@ -74,7 +74,7 @@ async function demonstrate(options: Options, stop: Stop): Promise<number> {
     const problems = [...(fault === undefined ? [] : [fault]), ...ledger.problems()]
     summarise(screen, ledger, problems)
     stop.finished()
-    // Closing the clients would wait for ever for missing acknowledgements.
+    // Closing the clients would wait for missing reports.
     if (problems.length > 0) return 1
     await Promise.all([...listening, ...broadcasters.values()].map((client) => client.close()))
     return 0
@@ -147,7 +147,7 @@ function introduce(screen: Screen, node: DemoNode, broadcasters: number, { secon
 
 function summarise(screen: Screen, ledger: Ledger, problems: readonly string[]): void {
   const { published, accepted, blocked, invalid, arrived, awaited } = ledger.counts
-  const { receipt, acknowledgement } = ledger.latency()
+  const { receipt, report } = ledger.latency()
   screen.heading('Summary')
   screen.table([
     ['events published', String(published)],
@@ -157,8 +157,8 @@ function summarise(screen: Screen, ledger: Ledger, problems: readonly string[]):
     ['arrivals', `${arrived} of ${awaited}`],
     ['publish to receipt', `p50 ${formatMs(receipt.p50)}, p99 ${formatMs(receipt.p99)} of ${budgetMs} ms`],
     [
-      'publish to acknowledgement',
-      `p50 ${formatMs(acknowledgement.p50)}, p99 ${formatMs(acknowledgement.p99)}, then the event is on disk`,
+      'publish to report',
+      `p50 ${formatMs(report.p50)}, p99 ${formatMs(report.p99)}, then the event is on disk`,
     ],
   ])
   if (problems.length === 0) {

@@ -10,7 +10,6 @@ interface Entry {
   what: string
   expected: Verdict
   sentAt: number
-  acknowledged: boolean
   outcome: string | undefined
   /** Deliveries still to come, as `subscriber on topic`. */
   awaited: Set<string>
@@ -21,15 +20,15 @@ export function createLedger() {
   const open = new Map<string, Entry>()
   const refused = new Set<string>()
   const receipts = createPercentiles()
-  const acknowledgements = createPercentiles()
+  const reports = createPercentiles()
   const counts = { published: 0, accepted: 0, blocked: 0, invalid: 0, awaited: 0, arrived: 0 }
   const problems: string[] = []
   let settle = () => {}
 
   return {
     counts,
-    /** Milliseconds from the publish call to the receipt in a subscriber, and to the acknowledgement of the hub. */
-    latency: () => ({ receipt: receipts.summary(), acknowledgement: acknowledgements.summary() }),
+    /** Milliseconds from the publish call to the receipt in a subscriber, and to the report of the hub. */
+    latency: () => ({ receipt: receipts.summary(), report: reports.summary() }),
 
     /** Call this before the publish. `deliveries`: where the event must arrive, as `subscriber on topic`. */
     sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
@@ -37,24 +36,15 @@ export function createLedger() {
       if (expected === 'published') counts.awaited += deliveries.length
       else refused.add(key)
       const awaited = new Set(expected === 'published' ? deliveries : [])
-      const entry = { what, expected, acknowledged: false, outcome: undefined, awaited }
+      const entry = { what, expected, outcome: undefined, awaited }
       open.set(key, { ...entry, sentAt: performance.now() })
     },
 
-    acknowledged(key: string): void {
-      const entry = open.get(key)
-      if (entry) {
-        entry.acknowledged = true
-        acknowledgements.add(performance.now() - entry.sentAt)
-      }
-      closeIfDone(key)
-    },
-
-    /** Ignores reports on events that were not published here. */
     reported(key: string, outcome: string): void {
       const entry = open.get(key)
       if (!entry) return
       entry.outcome = outcome
+      reports.add(performance.now() - entry.sentAt)
       if (outcome === 'published') counts.accepted++
       if (outcome === 'blocked' || outcome === 'invalid') counts[outcome]++
       if (outcome !== entry.expected) problems.push(`${entry.what}: ${outcome}, expected ${entry.expected}`)
@@ -73,7 +63,7 @@ export function createLedger() {
       return ms
     },
 
-    /** Resolves when every event is acknowledged, reported and delivered, or after `timeoutMs`. */
+    /** Resolves when every event is reported and delivered, or after `timeoutMs`. */
     async settled(timeoutMs: number): Promise<void> {
       if (open.size === 0) return
       await new Promise<void>((resolve) => {
@@ -90,16 +80,15 @@ export function createLedger() {
 
   function closeIfDone(key: string): void {
     const entry = open.get(key)
-    if (!entry?.acknowledged || entry.outcome === undefined || entry.awaited.size > 0) return
+    if (entry?.outcome === undefined || entry.awaited.size > 0) return
     open.delete(key)
     if (open.size === 0) settle()
   }
 }
 
-function describe({ what, acknowledged, outcome, awaited }: Entry): string[] {
+function describe({ what, outcome, awaited }: Entry): string[] {
   return [
-    ...(acknowledged ? [] : [`${what}: not acknowledged`]),
-    ...(outcome === undefined ? [`${what}: no feedback`] : []),
+    ...(outcome === undefined ? [`${what}: no report`] : []),
     ...[...awaited].map((delivery) => `${what}: not arrived at ${delivery}`),
   ]
 }

@@ -1,7 +1,6 @@
 import pc from 'picocolors'
 import { kindByName } from '../event/kind.ts'
-import type { Report } from '../validator/messages.ts'
-import type { Institution } from './broadcasters.ts'
+import type { Decision, Institution } from './broadcasters.ts'
 import type { Arrival } from './subscribers.ts'
 
 export type Screen = ReturnType<typeof createScreen>
@@ -41,30 +40,24 @@ export function createScreen(
     },
 
     /** A message that a subscriber received. */
-    arrival({ subscriber, topic, event, ms }: Arrival): void {
-      const what = topic.split('/').at(-1) ?? ''
+    arrival({ subscriber, kind, livestreamId, event, ms }: Arrival): void {
       row({
         who: subscriber,
-        station: titleOf(topic.split('/')[1] ?? ''),
-        what,
+        station: titleOf(livestreamId),
+        what: kind,
         text: describeEvent(event),
         ms: ms === undefined ? 'again' : formatMs(ms),
       })
     },
 
-    /** The hub's report to a broadcaster about one of its events. */
-    feedback({ title }: Institution, report: Report): void {
-      const { outcome, event, services, errors } = report
-      const kind =
-        kindByName
-          .get(event ?? '')
-          ?.suffix.split('/')
-          .at(-1) ?? 'event'
-      const where = services.map(titleOf).join(', ')
+    /** What the hub reports to a broadcaster about one of its events. */
+    feedback({ title }: Institution, { event, outcome, errors }: Decision): void {
+      const kind = kindByName.get(event.event)?.suffix.split('/').at(-1) ?? 'event'
+      const where = event.services.map(({ id }) => titleOf(id)).join(', ')
       row({ who: 'fb', station: title, what: outcome, text: `${kind} · ${where}`, ms: '' })
       for (const { errorCode, path, message } of errors) {
         const indent = ' '.repeat(widths.time + widths.who + 4)
-        line(paint[outcome](fit(`${indent}${errorCode} at ${path}: ${message}`, terminalWidth())))
+        line(paintFor(outcome)(fit(`${indent}${errorCode} at ${path}: ${message}`, terminalWidth())))
       }
     },
 

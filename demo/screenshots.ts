@@ -3,8 +3,8 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium, type Page } from 'playwright-core'
-import { inboxTopic } from '../event/topic.ts'
-import { connect } from './client.ts'
+import { connectPublisher, connectSubscriber, type Publisher } from '../client/node.ts'
+import { optionsFor } from './client.ts'
 import { startCovers } from './covers.ts'
 import { type DemoEvent, next, playing, radiotext, trafficAnnouncement } from './events.ts'
 import { type DemoNode, startNode } from './node.ts'
@@ -82,14 +82,13 @@ async function logIn(page: Page, { operator }: DemoNode): Promise<void> {
 
 /** Connects clients that subscribe to all events. Returns a function that disconnects them. */
 async function listen(node: DemoNode): Promise<() => Promise<void>> {
-  const login = await node.subscriber('picture', 'radio/#')
-  const lost = (reason: string) => process.stderr.write(`${reason}\n`)
-  const clients = await Promise.all(
-    Array.from({ length: listeners }, (_, index) => connect(node, login, `listener-${index}`, lost)),
-  )
-  for (const client of clients) await client.subscribeAsync('radio/#', { qos: 1 })
+  const options = {
+    ...optionsFor(node, await node.subscriber('picture', 'radio/#'), warn),
+    filters: ['radio/#'],
+  }
+  const clients = Array.from({ length: listeners }, () => connectSubscriber(options))
   return async () => {
-    for (const client of clients) await client.endAsync()
+    for (const client of clients) await client.close()
   }
 }
 
@@ -114,18 +113,23 @@ function anHour() {
 
 /** Publishes events for each livestream of the sample feed. */
 async function broadcast(node: DemoNode): Promise<void> {
-  const lost = (reason: string) => process.stderr.write(`${reason}\n`)
-  const clients = new Map<string, Awaited<ReturnType<typeof connect>>>()
+  const publishers = new Map<string, Publisher>()
   for (const [index, station] of readAllStations(covers.urlOf).entries()) {
-    const { id } = station.livestreams[0].institution
-    const client =
-      clients.get(id) ?? (await connect(node, await node.publisher('picture', id), `picture-${id}`, lost))
-    clients.set(id, client)
-    for (const event of programmeOf(station, index)) {
-      await client.publishAsync(inboxTopic(id), JSON.stringify(event), { qos: 1 })
-    }
+    const institution = station.livestreams[0].institution.id
+    const publisher =
+      publishers.get(institution) ??
+      connectPublisher({
+        ...optionsFor(node, await node.publisher('picture', institution), warn),
+        institution,
+      })
+    publishers.set(institution, publisher)
+    for (const event of programmeOf(station, index)) await publisher.publish(event)
   }
-  await Promise.all([...clients.values()].map((client) => client.endAsync()))
+  await Promise.all([...publishers.values()].map((publisher) => publisher.close()))
+}
+
+function warn(problem: string): void {
+  process.stderr.write(`${problem}\n`)
 }
 
 function programmeOf(station: Station, index: number): DemoEvent[] {

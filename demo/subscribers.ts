@@ -1,5 +1,7 @@
-import { filterMatches } from '../event/topic.ts'
-import { type Broker, connect } from './client.ts'
+import { type AnyMessage, connectSubscriber, type Kind } from '../client/node.ts'
+import { kindByName } from '../event/kind.ts'
+import { filterMatches, radioTopic } from '../event/topic.ts'
+import { type Broker, optionsFor } from './client.ts'
 import { keyOf, type Ledger } from './ledger.ts'
 import type { Login } from './node.ts'
 
@@ -12,7 +14,8 @@ export interface Subscriber {
 /** A message as a subscriber shows it. */
 export interface Arrival {
   subscriber: string
-  topic: string
+  kind: Kind
+  livestreamId: string
   event: Record<string, unknown>
   /**
    * Milliseconds from the publish call to the arrival. Undefined: the arrival is a repetition, or the ledger did not
@@ -28,15 +31,23 @@ export async function startSubscriber(
   parts: { broker: Broker; ledger: Ledger; show: (arrival: Arrival) => void; lost: (reason: string) => void },
 ) {
   const { broker, ledger, show, lost } = parts
-  const client = await connect(broker, login, `demo-${name}`, lost)
-  client.on('message', (topic, payload) => {
-    const event = JSON.parse(payload.toString())
-    const key = keyOf(event.event, event.start ?? event.time, event.services[0].id)
-    show({ subscriber: name, topic, event, ms: ledger.arrived(key, delivery(name, topic)) })
+  const subscriber = connectSubscriber({ ...optionsFor(broker, login, lost), filters: [filter] })
+  const arrived = ({ kind, livestreamId, event }: AnyMessage) => {
+    const { event: eventName, services } = event
+    const time = 'start' in event ? event.start : 'time' in event ? event.time : undefined
+    const eventKind = kindByName.get(eventName ?? '')
+    if (!eventKind) throw new Error(`${eventName} is no event`)
+    const to = delivery(name, radioTopic(livestreamId, eventKind))
+    const ms = ledger.arrived(keyOf(eventName, time, services?.[0]?.id), to)
+    show({ subscriber: name, kind, livestreamId, event: { ...event }, ms })
+  }
+  for (const kind of ['playing', 'next', 'control', 'data'] as const) subscriber.on(kind, arrived)
+  await new Promise<void>((resolve) => {
+    subscriber.on('state', (state) => {
+      if (state === 'live') resolve()
+    })
   })
-  const [granted] = await client.subscribeAsync(filter, { qos: 1 })
-  if (granted?.qos !== 1) throw new Error(`${name}: the subscription to ${filter} was denied`)
-  return { close: () => client.endAsync() }
+  return subscriber
 }
 
 /** The deliveries to expect when the hub publishes an event on these topics. */

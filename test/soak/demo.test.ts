@@ -32,7 +32,7 @@ test('npm run demo ends by itself, with everything arrived', async (t) => {
     '^  blocked +1  a foreign livestream$',
     '^  invalid +1  a malformed event$',
     '^  publish to receipt +p50 \\d+\\.\\d ms, p99 \\d+\\.\\d ms of 220 ms$',
-    '^  publish to acknowledgement +p50 \\d+\\.\\d ms, p99 \\d+\\.\\d ms, then the event is on disk$',
+    '^  publish to report +p50 \\d+\\.\\d ms, p99 \\d+\\.\\d ms, then the event is on disk$',
     '^Everything accepted arrived; what had to be refused was refused.$',
   ]
   for (const line of lines) t.match(output, new RegExp(line, 'm'))
@@ -117,7 +117,7 @@ test('the screen cuts by columns, not by characters', async (t) => {
     '夜明けの音楽隊と港の灯り、そして長い夜の終わりに',
     'Übermorgenland in voller Länge, ungekürzt',
   ]) {
-    screen.arrival({ subscriber: 'app', topic: 'radio/x/track/playing', event: { title }, ms: 3 })
+    screen.arrival({ subscriber: 'app', kind: 'playing', livestreamId: 'x', event: { title }, ms: 3 })
   }
   const plain = lines.map((line) => line.replaceAll(new RegExp(`${'\u001b'}\\[\\d+m`, 'g'), ''))
   for (const line of plain) {
