@@ -33,7 +33,10 @@ t.test('the page of docs/clients/browser.md comes back after a minute offline', 
       if (!isOffline) line.send(message)
     })
   })
-  await page.goto(await servePage(t, hub.httpsPort))
+  // The documented page, as it stands there but for the port of the hub.
+  const script = codeBlock(documented, 'js', 'connectSubscriber')
+  const withPort = script.replace('https://localhost:8443', `https://localhost:${hub.httpsPort}`)
+  await page.goto(await servePage(t, withPort, codeBlock(documented, 'html', 'page.js')))
   const shown = `${station().title}: Mira Hollund – `
   await page.getByText(`${shown}Before`, { exact: true }).waitFor()
 
@@ -52,19 +55,39 @@ t.test('the page of docs/clients/browser.md comes back after a minute offline', 
   t.equal(await page.getByText('Meanwhile').count(), 0)
 })
 
-/** Makes the documented page, as it stands there but for the port of the hub. Resolves with its address. */
-async function servePage(t: Parameters<typeof temporaryDirectory>[0], httpsPort: number): Promise<string> {
-  const home = await temporaryDirectory(t)
-  const script = codeBlock(documented, 'js', 'connectSubscriber')
-  await writeFile(
-    join(home, 'app.js'),
-    script.replace('https://localhost:8443', `https://localhost:${httpsPort}`),
+t.test('a page publishes over wss, and gets the report of its event', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await browser.open(t, hub, '/docs/')
+  const options = {
+    ...(await hub.publisher([own])),
+    ...{ url: `wss://localhost:${hub.httpsPort}/mqtt`, institution: own },
+  }
+  const script = `
+    import { connectPublisher, EventRefused } from 'now-playing-hub-client'
+    const publisher = connectPublisher(${JSON.stringify(options)})
+    const { outcome } = await publisher.publish(${JSON.stringify(playing(station()))})
+    const refused = await publisher.publish(${JSON.stringify(playing(station(), { length: 0 }))}).catch((error) => error)
+    document.querySelector('#shown').textContent =
+      [outcome, refused instanceof EventRefused, ...refused.errors.map(({ path }) => path)].join(' ')
+    await publisher.close()`
+  await page.goto(
+    await servePage(t, script, '<p id="shown"></p><script type="module" src="/page.js"></script>'),
   )
+  await page.getByText('published true .length', { exact: true }).waitFor()
+})
+
+/** Serves a page with a script that imports the library. Resolves with its address. */
+async function servePage(
+  t: Parameters<typeof temporaryDirectory>[0],
+  script: string,
+  document: string,
+): Promise<string> {
+  const home = await temporaryDirectory(t)
+  await writeFile(join(home, 'app.js'), script)
   await build({
     ...{ absWorkingDir: home, entryPoints: ['app.js'], outfile: 'page.js', bundle: true, format: 'esm' },
     alias: { 'now-playing-hub-client': projectFile('client/browser.ts') },
   })
-  const document = codeBlock(documented, 'html', 'page.js')
   const server = createServer(async ({ url }, response) => {
     const isScript = url === '/page.js'
     response.setHeader('content-type', isScript ? 'text/javascript' : 'text/html')

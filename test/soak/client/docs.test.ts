@@ -1,14 +1,13 @@
-import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
-import { copyFile, mkdir, symlink, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
-import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { folderWithClient } from './client-folder.ts'
 import { pythons } from './python-programs.ts'
 
 /*
@@ -21,7 +20,7 @@ const page = readPage('clients/javascript.md')
 
 t.test('the publisher of the page publishes, says what to mend, and ends', async (t) => {
   const hub = await startTestHub(t)
-  const folder = await folderWithPackage(t)
+  const folder = await folderWithClient(t)
   const program = codeBlock(page, 'js', 'process.argv')
   await writeFile(join(folder, 'publish.mjs'), program)
   await writeFile(join(folder, 'mistake.mjs'), program.replace('length: 187', 'length: 0'))
@@ -51,7 +50,7 @@ t.test('the publisher of the page publishes, says what to mend, and ends', async
 
 t.test('the program of the README publishes', async (t) => {
   const hub = await startTestHub(t)
-  const folder = await folderWithPackage(t)
+  const folder = await folderWithClient(t)
   await mkdir(join(folder, 'certs'))
   await copyFile(hub.caPath, join(folder, 'certs/ca.pem'))
   const readme = readFileSync(projectFile('README.md'), 'utf8')
@@ -65,7 +64,7 @@ t.test('the program of the README publishes', async (t) => {
 
 t.test('the short programs for publishers say what became of an event', async (t) => {
   const hub = await startTestHub(t)
-  const folder = await folderWithPackage(t)
+  const folder = await folderWithClient(t)
   const login = await hub.publisher([own])
   const block = (language: string) =>
     ofHub(
@@ -98,7 +97,7 @@ t.test('the short programs for publishers say what became of an event', async (t
 
 t.test('the lines about the outbox and about HTTPS work', async (t) => {
   const hub = await startTestHub(t)
-  const folder = await folderWithPackage(t)
+  const folder = await folderWithClient(t)
   const { email } = await addUser(hub, await openApi(t, hub), own, { permissions: ['publish'] })
   const login = await hub.publisher([own])
   const options = { ...login, url: `mqtts://localhost:${hub.mqttPort}`, ca: hub.caPath, institution: own }
@@ -128,15 +127,3 @@ console.log(statuses, id)
 
 /** A program of a page, with the port of this hub. */
 const ofHub = ({ mqttPort }: TestHub, text: string): string => text.replace(':8883', `:${mqttPort}`)
-
-/** A folder in which somebody has installed the package. */
-async function folderWithPackage(t: Test): Promise<string> {
-  const folder = await temporaryDirectory(t)
-  const installed = join(folder, 'node_modules/now-playing-hub-client')
-  await mkdir(installed, { recursive: true })
-  const settings = ['-p', projectFile('client/tsconfig.build.json'), '--outDir', join(installed, 'dist')]
-  await promisify(execFile)(projectFile('node_modules/.bin/tsc'), settings)
-  await copyFile(projectFile('client/package.json'), join(installed, 'package.json'))
-  await symlink(projectFile('node_modules/mqtt'), join(folder, 'node_modules/mqtt'))
-  return folder
-}

@@ -7,12 +7,14 @@ import t, { type Test } from 'tap'
 import { call } from '../../../cli/connection.ts'
 import { eventKinds } from '../../../event/kind.ts'
 import { connect, connectPublisher } from '../../clients.ts'
+import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { playing, station } from '../../events.ts'
 import { installedPackage, nodeRelease } from '../../installed-package.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore } from '../../stores.ts'
+import { folderWithClient } from '../client/client-folder.ts'
 
 const run = promisify(execFile)
 
@@ -66,6 +68,19 @@ t.test('an installed package gives programs a hub for their tests, with its type
   const file = 'now-playing-hub/dist/event/kind.js'
   const { stdout } = await run(process.execPath, ['-e', deep, file], { cwd: home })
   t.equal(stdout, `${eventKinds.length}\n`, 'what imported a file of the package goes on')
+})
+
+t.test('the test that docs/clients/javascript.md shows passes as it stands there', async (t) => {
+  const folder = await folderWithClient(t)
+  await symlink(await installedPackage(), join(folder, 'node_modules/now-playing-hub'))
+  const documented = codeBlock(readPage('clients/javascript.md'), 'js', 'createTestHub')
+  await writeFile(join(folder, 'publish.test.mjs'), documented)
+  const env = { PATH: process.env.PATH ?? '' }
+  const test = startProgram(t, [process.execPath, '--test', '--test-reporter=tap', 'publish.test.mjs'], {
+    ...{ cwd: folder, env },
+  })
+  t.equal(await test.ended, 0, test.lines.join('\n'))
+  t.ok(test.lines.includes('# pass 1'))
 })
 
 async function distributes(t: Test, store: Record<string, string>, program: { node?: string }) {

@@ -13,6 +13,7 @@ import { institutions, playing, playingTopic, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
+import { pythons } from '../client/python-programs.ts'
 
 /*
  * Runs the clients without the library, of docs/subscribers.md and docs/clients/, as they stand there, behind a door that
@@ -24,11 +25,6 @@ const goPath = '/usr/share/gocode'
 const hasGo = existsSync(`${goPath}/src/github.com/eclipse/paho.mqtt.golang`) && works('go', 'version')
 const jars = '/usr/share/java'
 const hasJava = existsSync(`${jars}/mqtt-client.jar`) && works('javac', '-version')
-/** Every Python here with a paho of its own: Debian's 1.6, and 2 where `PAHO2_PYTHON` or the PATH has it. */
-const pythons = [process.env.PAHO2_PYTHON, '/usr/bin/python3', 'python3'].flatMap((python) => {
-  const version = python === undefined ? undefined : pahoOf(python)
-  return python === undefined || version === undefined ? [] : [{ python, version }]
-})
 
 /** A program of a page. */
 interface Program {
@@ -47,7 +43,7 @@ const inJavaScriptAndPython = (javascriptPage: string, pythonPage: string): Prog
     ...{ page: javascriptPage, language: 'js', having: 'mqtt.connect({', file: 'program.mjs' },
     command: () => [process.execPath, 'program.mjs'],
   },
-  ...[...new Map(pythons.map((one) => [one.version, one])).values()].map(({ python }) => ({
+  ...pythons.map(({ python }) => ({
     ...{ page: pythonPage, language: 'python', having: 'mqtt.Client(', file: 'program.py' },
     command: () => [python, 'program.py'],
   })),
@@ -373,17 +369,5 @@ function works(program: string, ...args: string[]): boolean {
     return true
   } catch {
     return false
-  }
-}
-
-function pahoOf(python: string): string | undefined {
-  try {
-    const asked = 'import paho.mqtt; print(paho.mqtt.__version__)'
-    return execFileSync(python, ['-c', asked], {
-      encoding: 'utf8',
-      stdio: ['ignore', 'pipe', 'ignore'],
-    }).trim()
-  } catch {
-    return undefined
   }
 }
