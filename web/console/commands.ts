@@ -1,4 +1,4 @@
-import type { InConsole } from '../../operations/in-console.ts'
+import type { InConsole, ShownColumn } from '../../operations/in-console.ts'
 import type { Operation } from '../../operations/operation.ts'
 import { type OperationName, operationNames, operations } from '../../operations/operations.ts'
 
@@ -26,15 +26,42 @@ export interface Command {
   effect: Operation['effect']
   args: Schema
   result: Schema
+  /** The columns of a list, or the lines of another answer. Undefined: all fields. */
+  columns?: readonly ShownColumn[] | undefined
+  /** The text in place of an empty list. */
+  empty: string
   console?: InConsole | undefined
 }
 
 /** All commands. `web/bundle.ts` runs this file and gives browsers the value: they get no code of the node. */
 export const commands: readonly Command[] = operationNames.map((name) => {
-  const { summary, effect, args, result, console, singleAnswerArgs = {} }: Operation = operations[name]
+  const {
+    summary,
+    effect,
+    args,
+    result,
+    hubctl,
+    console,
+    singleAnswerArgs = {},
+  }: Operation = operations[name]
   // Browsers get one answer, so there is nothing to choose.
   const chosen = Object.entries(args.properties).filter(
     ([argument]) => !Object.hasOwn(singleAnswerArgs, argument),
   )
-  return { name, summary, effect, args: { ...args, properties: Object.fromEntries(chosen) }, result, console }
+  return {
+    ...{ name, summary, effect, args: { ...args, properties: Object.fromEntries(chosen) }, result, console },
+    columns: console?.columns ?? (isList(result) ? hubctl?.columns?.map(columnOf) : undefined),
+    empty: console?.empty ?? hubctl?.nothing ?? 'None.',
+  }
 })
+
+function isList({ type }: Schema): boolean {
+  return type === 'array'
+}
+
+/** A column of `hubctl`, without its capital letters. */
+function columnOf(column: string | readonly [heading: string, field: string]): ShownColumn {
+  if (typeof column === 'string') return column
+  const [heading, field] = column
+  return [heading.charAt(0) + heading.slice(1).toLowerCase(), field]
+}

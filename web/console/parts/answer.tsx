@@ -24,7 +24,9 @@ export function Answer(props: {
   if (Array.isArray(value) && schema.items) {
     const item = withoutNull(schema.items)
     if (!item.properties) return <Value of={value} field={title} schema={schema} isWhole />
-    return <Rows of={value.filter(isRecord)} schema={item} title={title} atOnce={atOnce} />
+    return (
+      <Rows of={value.filter(isRecord)} schema={item} title={title} parts={props.parts} atOnce={atOnce} />
+    )
   }
   if (!isRecord(value)) return <Value of={value} field={title} schema={schema} />
   if (!schema.properties) return <Entries of={value} schema={schema} title={title} atOnce={atOnce} />
@@ -60,7 +62,13 @@ export function Answer(props: {
 }
 
 /** The rows of a list inside of an answer. */
-function Rows(props: { of: readonly Row[]; schema: Schema; title: string; atOnce: number }) {
+function Rows(props: {
+  of: readonly Row[]
+  schema: Schema
+  title: string
+  parts: readonly ShownColumn[] | undefined
+  atOnce: number
+}) {
   const { of: rows, schema, title, atOnce } = props
   return (
     <Table
@@ -70,7 +78,7 @@ function Rows(props: { of: readonly Row[]; schema: Schema; title: string; atOnce
       textOf={searchText}
       empty="None."
       atOnce={atOnce}
-      columns={columnsOf(schema)}
+      columns={columnsOf(schema, props.parts)}
     />
   )
 }

@@ -18,8 +18,8 @@ const usualMs = 5_000
 
 /** The rows of the answer to a command: its columns, a button for each command on a row, and filters. */
 export function CommandList({ command }: { command: Command }) {
-  const { name, result, console: place } = command
-  const { title = name, ask, first, related, everySeconds, isNewestLast, empty = 'None.' } = place ?? {}
+  const { name, result, columns, console: place } = command
+  const { title = name, ask, first, related, everySeconds, isNewestLast } = place ?? {}
   const everyMs = everySeconds === undefined ? usualMs : everySeconds * 1000
   const chosen: Typed = useSignal({})
   const isAll = useSignal(false)
@@ -49,7 +49,7 @@ export function CommandList({ command }: { command: Command }) {
         rows={isNewestLast ? shown?.toReversed() : shown}
         keyOf={(row) => JSON.stringify(buttons.length > 0 ? keys.map((key) => row[key]) : row)}
         textOf={searchText}
-        empty={isChosen ? 'None of these.' : empty}
+        empty={isChosen ? 'None of these.' : command.empty}
         tools={
           <>
             {((all?.length ?? 0) > worthFilter || isChosen) &&
@@ -62,7 +62,7 @@ export function CommandList({ command }: { command: Command }) {
           </>
         }
         columns={[
-          ...columnsOf(result.items ?? {}, place?.columns).map((column) =>
+          ...columnsOf(result.items ?? {}, columns).map((column) =>
             related && column.fields.includes('related')
               ? { title: column.title, cell: (row: Row) => <Related of={row.related} {...related} /> }
               : column,
@@ -134,11 +134,9 @@ function withRelated(rows: readonly Row[], others: readonly Row[], by: string): 
 /** How many rows of another list belong to a row, and which. */
 function Related(props: { of: unknown; list: string; by: string; noun: string }) {
   const rows = rowsOf(props.of) ?? []
-  const { result, console } = commandNamed(props.list) ?? {}
+  const { result, columns = [] } = commandNamed(props.list) ?? {}
   if (rows.length === 0) return <span class="muted">no</span>
-  const fields = (console?.columns ?? [])
-    .flatMap((column) => partOf(column).fields)
-    .filter((field) => field !== props.by)
+  const fields = columns.flatMap((column) => partOf(column).fields).filter((field) => field !== props.by)
   return (
     <details class="inline">
       <summary>{amount(rows.length, props.noun)}</summary>

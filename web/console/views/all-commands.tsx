@@ -76,7 +76,12 @@ export function CommandPage({ command }: { command: Command }) {
       {answer.value !== undefined && (
         <section class="panel" role="status" aria-label="Answer">
           <h2>Answer</h2>
-          <Answer of={answer.value} schema={result} title="Answer" />
+          <Answer
+            of={answer.value}
+            schema={result}
+            title="Answer"
+            parts={result.type === 'array' ? command.columns : undefined}
+          />
         </section>
       )}
     </>

@@ -58,7 +58,7 @@ function Whole({ command }: { command: Command }) {
       {value.value === undefined ? (
         <p class="loading">Loading…</p>
       ) : (
-        <Answer of={value.value} schema={result} title={console?.title ?? name} parts={console?.columns} />
+        <Answer of={value.value} schema={result} title={console?.title ?? name} parts={command.columns} />
       )}
       {isRecord(value.value) && <Buttons of={buttonsBelow(name)} row={value.value} />}
     </>
@@ -67,9 +67,9 @@ function Whole({ command }: { command: Command }) {
 
 /** A panel for each item of a list. `headings`: what the value of the first column is called. */
 function Panels({ command, headings }: { command: Command; headings: Readonly<Record<string, string>> }) {
-  const { name, result, console } = command
+  const { name, result } = command
   const { value, problem } = useCommandAnswer(name, {}, everyMsOf(command))
-  const [first = '', ...parts] = console?.columns ?? []
+  const [first = '', ...parts] = command.columns ?? []
   const items: unknown = value.value
   return (
     <>
@@ -104,7 +104,7 @@ export function GeneratedPage(props: { command: Command; title: string; of: stri
       <Problem text={problem.value} />
       {isRecord(value.value) && (
         <section class="panel">
-          <Answer of={value.value} schema={result} title={of} parts={console?.columns} />
+          <Answer of={value.value} schema={result} title={of} parts={command.columns} />
           <Buttons of={rowButtonsOf(list)} row={value.value} done={() => go(`/console/${view}`)} />
         </section>
       )}
