@@ -68,8 +68,17 @@ t.test('a setting: its page, its tests, its check, and hubctl config', async (t)
   t.match(JSON.parse(stdout), { oneRow: 12 })
 })
 
-t.test('a command: at the admin socket, over HTTPS, and in the description of the API', async (t) => {
-  t.strictSame(await call(hub.adminSocket, 'echo', { text: 'hello' }, 'kim'), { result: { text: 'hello' } })
+t.test('a command: at every door, in the help and the completion, in the descriptions', async (t) => {
+  const [said, help, completion, socket] = await Promise.all([
+    hubctl('echo', 'hello', '--json'),
+    hubctl('echo', '--help'),
+    hubctl('completion', 'bash'),
+    call(hub.adminSocket, 'echo', { text: 'hello' }, 'kim'),
+  ])
+  t.strictSame(JSON.parse(said.stdout), { text: 'hello' })
+  t.match(help.stdout, /^Usage: hubctl echo [^\n]*<text>\n\nsay a text again\n/)
+  t.match(completion.stdout, /\becho\b/)
+  t.strictSame(socket, { result: { text: 'hello' } })
   t.match(await call(hub.adminSocket, 'echo', {}, 'kim'), { error: { message: 'text must be a text' } })
 
   const api = await openApi(t, hub)
@@ -83,6 +92,7 @@ t.test('a command: at the admin socket, over HTTPS, and in the description of th
   t.match((await api.call('GET', '/openapi.json')).json, {
     paths: { '/operate/echo': { post: { summary: 'Say a text again' } } },
   })
+  t.match(await readFile(join(copy, 'docs/reference/hubctl.md'), 'utf8'), /^## hubctl echo$/m)
 })
 
 function hubctl(...words: string[]) {
