@@ -15,10 +15,16 @@ const held = new Set<string>()
 export function takeLock(path: string): () => void {
   if (held.has(path)) throw new ClientError('outbox.locked', `${path} is in use by this process`)
   const own = `${path}.lock-${process.pid}`
-  writeFileSync(own, startOf('self'), { mode: 0o600 })
   const release = () => {
     held.delete(path)
     rmSync(own, { force: true })
+  }
+  try {
+    writeFileSync(own, startOf('self'), { mode: 0o600 })
+  } catch (error) {
+    // On a full disk it may be there, empty, and would look like one that is being made.
+    release()
+    throw error
   }
   const prefix = `${basename(path)}.lock-`
   for (const name of readdirSync(dirname(path))) {

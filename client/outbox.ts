@@ -51,13 +51,14 @@ function openLocked(path: string, release: () => void) {
   const { kept, damaged } = found
   let last = kept.size
   /** Characters in the file, and of these the ones of events that are kept. */
-  let size = guard(path, () => replace(path, textOf(clientId, kept)))
+  const written = guard(path, () => replaceIfRoom(path, textOf(clientId, kept), kept.size > 0))
+  let size = written ?? 0
   let needed = [...kept.values()].reduce((sum, { payload }) => sum + payload.length, 0)
   let handle: FileHandle | undefined
   /** What is not in the file yet, and who waits until it is on the disk. */
   let lines = ''
   let waiting: { resolve(): void; reject(error: unknown): void }[] = []
-  let mustReplace = false
+  let mustReplace = written === undefined
   let writing: Promise<void> | undefined
   const now = Date.now()
   // A clock that was set back makes an event older than it can be, never younger.
@@ -183,6 +184,20 @@ function linesOf(content: Buffer): Buffer[] {
     from = to + 1
   }
   return lines
+}
+
+/**
+ * Like `replace`. Undefined: the disk is full, and the file has events. They go out all the same; the next write tries
+ * again.
+ */
+function replaceIfRoom(path: string, text: string, hasEvents: boolean): number | undefined {
+  try {
+    return replace(path, text)
+  } catch (error) {
+    const isFull = error instanceof Error && 'code' in error && error.code === 'ENOSPC'
+    if (isFull && hasEvents) return undefined
+    throw error
+  }
 }
 
 /** Puts a new file in the place of the old one, all of it or nothing. Returns its number of characters. */

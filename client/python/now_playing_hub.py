@@ -15,6 +15,7 @@ import binascii
 import calendar
 import concurrent.futures
 import datetime
+import errno
 import hashlib
 import http.client
 import json
@@ -863,7 +864,12 @@ class _Outbox:
         with self._guard():
             self._read()
             self._file: Any = None
-            self._replace()
+            try:
+                self._replace()
+            except OSError as error:
+                # On a full disk, what is in the file goes out all the same. The next write tries again.
+                if error.errno != errno.ENOSPC or not self._kept:
+                    raise
         self._last = len(self._kept)
         now = time.time() * 1000
         # A clock that was set back makes an event older than it can be, never younger.
@@ -939,10 +945,15 @@ class _Outbox:
         text += "".join(_event_line(number, *kept) for number, kept in self._kept.items())
         following = f"{self.path}.new"
         descriptor = os.open(following, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8", newline="") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with open(descriptor, "w", encoding="utf-8", newline="") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError:
+            # On a full disk, the half that is written takes the room that others need.
+            _remove(following)
+            raise
         os.replace(following, self.path)
         directory = os.open(os.path.dirname(self.path), os.O_RDONLY)
         try:

@@ -207,6 +207,26 @@ t.test('a file that cannot be written refuses the event, and takes later ones', 
   t.match(readFileSync(path, 'utf8'), /another-id/)
 })
 
+t.test('on a full disk, what the last process left is there, and new events are refused', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const first = openOutbox(path)
+  await first.add(event(1)).synced
+  await first.close()
+  symlinkSync('/dev/full', `${path}.new`)
+  const full = openOutbox(path)
+  t.match(full.restored, [{ payload: event(1) }])
+  symlinkSync('/dev/full', `${path}.new`)
+  const refused = full.add(event(2))
+  await t.rejects(refused.synced, { code: 'outbox.unusable', message: /ENOSPC/ })
+  full.settled(refused.number)
+  await full.add(event(3)).synced
+  await full.close()
+  const again = openOutbox(path)
+  t.teardown(() => again.close())
+  t.match(again.restored, [{ payload: event(1) }, { payload: event(3) }])
+  t.equal(again.restored.length, 2)
+})
+
 /** Another process that has the outbox, with one event in it. */
 async function holdElsewhere(t: Test, path: string) {
   const program = `

@@ -459,6 +459,39 @@ time.sleep(60)
   })
 }
 
+for (const { python, version } of pythons.slice(-1)) {
+  t.test(`a full disk keeps back nothing that is in the outbox (paho ${version})`, async (t) => {
+    const home = await temporaryDirectory(t)
+    const program = await startPython(
+      t,
+      python,
+      `
+import os
+import now_playing_hub as hub
+first = hub._Outbox("outbox")
+first.add(['{"event":"first"}'])
+first.close()
+os.symlink("/dev/full", "outbox.new")
+full = hub._Outbox("outbox")
+os.symlink("/dev/full", "outbox.new")
+try:
+    full.add(['{"event":"second"}'])
+except hub.ClientError as error:
+    print(error.code)
+full.add(['{"event":"third"}'])
+full.close()
+last = hub._Outbox("outbox")
+print([payload for _, payload, _ in last.restored])
+last.close()
+`,
+      {},
+      home,
+    )
+    t.equal(await program.ended, 0)
+    t.same(program.lines, ['outbox.unusable', `['{"event":"first"}', '{"event":"third"}']`])
+  })
+}
+
 // Debian's has PyJWT and cryptography.
 for (const { python, version } of pythons.slice(-1)) {
   t.test(`the receiver of the page verifies real pushes (paho ${version})`, async (t) => {
