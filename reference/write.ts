@@ -1,7 +1,10 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
+import { eventTypes } from '../client/build/event-types.ts'
+import { pythonLibrary } from '../client/build/python-types.ts'
 import { clientErrorsPage } from './client-errors.ts'
 import { errorsPage } from './errors.ts'
+import { eventKindsPage } from './event-kinds.ts'
 import { hubctlPage } from './hubctl.ts'
 import { logPage } from './log.ts'
 import { metricsPage } from './metrics.ts'
@@ -10,11 +13,13 @@ import { settingsPage } from './settings.ts'
 import { storeKeysPage } from './store-keys.ts'
 
 /*
- * `npm run docs`: writes `docs/reference/` from the tables of the code. With `--check` it writes nothing, names the
- * pages that differ, and ends with 1 if there are any: `npm run check` runs it so.
+ * `npm run docs`: writes `docs/reference/`, and the types and kinds of events in the libraries of clients, from the
+ * tables of the code. With `--check` it writes nothing, names the files that differ, and ends with 1 if there are any:
+ * `npm run check` runs it so.
  */
 
 const pages: readonly Page[] = [
+  eventKindsPage(),
   settingsPage(),
   hubctlPage(),
   metricsPage(),
@@ -31,20 +36,27 @@ const index: Page = {
   text: pages.map(({ name, title, about }) => `- [${title}](reference/${name}.md): ${about}`).join('\n'),
 }
 
-const folder = fileURLToPath(new URL('../docs/reference/', import.meta.url))
-const wanted = new Map([index, ...pages].map((page) => [`${page.name}.md`, markdownOf(page)]))
+const project = fileURLToPath(new URL('../', import.meta.url))
+const read = (path: string) => readFileSync(`${project}${path}`, 'utf8')
+const [folder, types, library] = ['docs/reference/', 'client/events.ts', 'client/python/now_playing_hub.py']
+const wanted = new Map([
+  ...[index, ...pages].map((page) => [`${folder}${page.name}.md`, markdownOf(page)] as const),
+  [types, eventTypes()],
+  [library, pythonLibrary(read(library))],
+])
 
-mkdirSync(folder, { recursive: true })
-const found = new Map(readdirSync(folder).map((name) => [name, readFileSync(`${folder}${name}`, 'utf8')]))
-const changed = [...wanted].filter(([name, text]) => found.get(name) !== text)
-const removed = [...found.keys()].filter((name) => !wanted.has(name))
+mkdirSync(`${project}${folder}`, { recursive: true })
+const paths = [...readdirSync(`${project}${folder}`).map((name) => `${folder}${name}`), types, library]
+const found = new Map(paths.map((path) => [path, read(path)]))
+const changed = [...wanted].filter(([path, text]) => found.get(path) !== text)
+const removed = paths.filter((path) => !wanted.has(path))
 
 if (process.argv.includes('--check')) {
-  for (const name of [...changed.map(([name]) => name), ...removed]) {
-    console.error(`docs/reference/${name} is not what the tables say: npm run docs writes it`)
+  for (const path of [...changed.map(([path]) => path), ...removed]) {
+    console.error(`${path} is not what the tables say: npm run docs writes it`)
     process.exitCode = 1
   }
 } else {
-  for (const [name, text] of changed) writeFileSync(`${folder}${name}`, text)
-  for (const name of removed) rmSync(`${folder}${name}`)
+  for (const [path, text] of changed) writeFileSync(`${project}${path}`, text)
+  for (const path of removed) rmSync(`${project}${path}`)
 }

@@ -1,5 +1,4 @@
 import { execFileSync } from 'node:child_process'
-import { writeFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { components } from '../../bridge-https/description/openapi.ts'
 import { eventKinds, eventSchemas } from '../../event/kind.ts'
@@ -10,7 +9,6 @@ import { eventKinds, eventSchemas } from '../../event/kind.ts'
  */
 
 const generator = fileURLToPath(import.meta.resolve('json-schema-to-typescript/dist/src/cli.js'))
-const target = fileURLToPath(new URL('../events.ts', import.meta.url))
 
 /** The source text of client/events.ts. */
 export function eventTypes(): string {
@@ -69,5 +67,3 @@ function literal(value: string | undefined): string {
 export function eventDefinitions() {
   return components(eventSchemas, (name) => `#/$defs/${name}`)
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) writeFileSync(target, eventTypes())

@@ -1,5 +1,3 @@
-import { readFileSync, writeFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { eventDefinitions, kindsOfClients } from './event-types.ts'
 
 /*
@@ -7,7 +5,6 @@ import { eventDefinitions, kindsOfClients } from './event-types.ts'
  * two marks: the library is one file, which is copied.
  */
 
-const target = fileURLToPath(new URL('../python/now_playing_hub.py', import.meta.url))
 const marked = /(?<=^# <(made by [^>]+)>\n).*?(?=^# <\/\1>$)/ms
 /** Columns of a line. */
 const width = 120
@@ -154,6 +151,3 @@ function wrap(text: string, columns: number): string[] {
   }
   return line === '' ? lines : [...lines, line]
 }
-
-if (process.argv[1] === fileURLToPath(import.meta.url))
-  writeFileSync(target, pythonLibrary(readFileSync(target, 'utf8')))
