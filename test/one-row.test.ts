@@ -111,6 +111,20 @@ t.test('a command: at hubctl, in its help and on its page', async (t) => {
   t.match(await readFile(join(copy, 'docs/reference/hubctl.md'), 'utf8'), '`hubctl echo <text>`')
 })
 
+t.test('an event kind: its page, the libraries of clients, and its way to all who read', async (t) => {
+  const name = 'de.org.hub.v1.radio.track.previous'
+  for (const path of [
+    'docs/reference/event-kinds.md',
+    'client/events.ts',
+    'client/python/now_playing_hub.py',
+  ]) {
+    t.ok((await readFile(join(copy, path), 'utf8')).includes(name), path)
+  }
+  const tests = ['test/event/kind.test.ts', 'test/event/every-kind.test.ts']
+  const results = await Promise.all(tests.map((test) => inCopy([test])))
+  for (const result of results) t.match(result, { code: 0, stdout: new RegExp(`^ *ok \\d+ - ${name}`, 'm') })
+})
+
 function hubctl(...words: string[]) {
   return inCopy(['cli/hubctl.ts', ...words, '--socket', hub.adminSocket])
 }
