@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process'
+import { readFileSync } from 'node:fs'
 import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -11,13 +12,15 @@ import { temporaryDirectory } from '../../start-hub.ts'
 
 const run = promisify(execFile)
 
+const { version } = JSON.parse(readFileSync(projectFile('client/package.json'), 'utf8'))
+
 t.test(
   'the packed client compiles in programs of others, publishes and reads there, as documented',
   async (t) => {
     const home = await temporaryDirectory(t)
     await run('npm', ['pack', '--pack-destination', home], { cwd: projectFile('client') })
     await writeFile(join(home, 'package.json'), '{ "type": "module" }')
-    const packed = join(home, 'now-playing-hub-client-3.0.0-beta.2.tgz')
+    const packed = join(home, `now-playing-hub-client-${version}.tgz`)
     await run('npm', ['install', '--prefer-offline', '--no-audit', '--no-fund', packed], { cwd: home })
     const hub = await createTestHub()
     t.teardown(hub.close)
