@@ -19,7 +19,7 @@ const belowBridge = [
 
 /*
  * The folders from which each folder imports, with their subfolders (design.md §1). A new folder needs an entry here
- * and a sentence in CONTRIBUTING.
+ * and a sentence in docs/architecture.md.
  */
 const folders: Record<string, string[]> = {
   client: [],
@@ -175,6 +175,8 @@ const files = sourceFiles(root)
 /** Most rules leave tests out. */
 const product = files.filter(({ place }) => place !== 'test')
 const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8')
+const architecture = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+const aboutTests = readFileSync(join(root, 'test/README.md'), 'utf8')
 const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 
 t.test('the reader of imports finds them all', async (t) => {
@@ -208,16 +210,16 @@ t.test('every folder and every file at the top has its place', async (t) => {
   )
 })
 
-t.test('every folder has its sentence in CONTRIBUTING, and every sentence its folder', async (t) => {
-  const [, places = ''] = /^## Where a new thing goes$(.*?)^## /ms.exec(contributing) ?? []
+t.test('every folder has its sentence in docs/architecture.md, and every sentence its folder', async (t) => {
+  const [, places = ''] = /^## Folders$(.*)/ms.exec(architecture) ?? []
   const rows = [...places.matchAll(/^\| (.+?) \| .{10,} \|$/gm)].flatMap(([, names = '']) => namesIn(names))
   const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/', 'findings/']
   const others = assemblers.map((name) => (name.endsWith('.ts') ? name : `${name}/`))
   t.strictSame(rows.sort(), [...wanted, ...others].sort())
 })
 
-t.test('every path that CONTRIBUTING names exists', async (t) => {
-  const paths = namesIn(contributing).filter(
+t.test('every path that CONTRIBUTING and test/README.md name exists', async (t) => {
+  const paths = namesIn(contributing + aboutTests).filter(
     (name) => /^[\w-]+(\/|\.(ts|md)$)/.test(name) && name !== 'dist/',
   )
   t.ok(paths.length > 100)
@@ -245,7 +247,7 @@ t.test('every decision that the code names is in docs/decisions', async (t) => {
 })
 
 t.test('every step of docs/architecture.md exists: its file, and its function in it', async (t) => {
-  const page = readFileSync(join(root, 'docs/architecture.md'), 'utf8')
+  const [page = ''] = architecture.split('\n## Folders\n')
   const steps = [...page.matchAll(/^\| .+ \| `([^`]+)` \| `([^`]+)` \|$/gm)]
   t.ok(steps.length > 50)
   for (const [, path = '', name = ''] of steps) {
@@ -278,8 +280,8 @@ t.test('only the process and what assembles a node are files at the top', async 
   )
 })
 
-t.test('a file has its test, or CONTRIBUTING says where its behaviour is tested', async (t) => {
-  const [, section = ''] = /^## Where behaviour is tested$(.*?)^## /ms.exec(contributing) ?? []
+t.test('a file has its test, or test/README.md says where its behaviour is tested', async (t) => {
+  const [, section = ''] = /^## Where behaviour is tested$(.*)/ms.exec(aboutTests) ?? []
   const rows = [...section.matchAll(/^\| (`.+?) \| (`.+?) \|$/gm)].flatMap(([, sources = '', tests = '']) =>
     namesIn(sources).map((source) => ({ source, tests: namesIn(tests) })),
   )

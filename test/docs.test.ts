@@ -27,6 +27,7 @@ const read = (path: string) => readFileSync(join(root, path), 'utf8')
 const paths = [
   'README.md',
   'CONTRIBUTING.md',
+  'test/README.md',
   ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
