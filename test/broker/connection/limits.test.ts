@@ -1,11 +1,10 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Duplex } from 'node:stream'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { connect, connectPublisher } from '../../clients.ts'
+import { collectGarbage } from '../../collect-garbage.ts'
 import { openBroker, type Peer, peer, publish } from '../../conformance/peers.ts'
 import { playing, serviceOf, station } from '../../events.ts'
 import { comes } from '../../nodes/fleet.ts'
@@ -148,9 +147,6 @@ t.test('a CONNECT that drips is cut off when its time is over', async (t) => {
   await gone
   t.pass('however long it goes on')
 })
-
-setFlagsFromString('--expose-gc')
-const collectGarbage: () => void = runInNewContext('gc')
 
 /** A publisher may send two events at once, and then one each second. */
 const slow = { publishRate: 1 }

@@ -1,11 +1,10 @@
 import { Duplex } from 'node:stream'
 import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { generate, type Packet } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import type { Message } from '../../../event/message.ts'
+import { collectGarbage } from '../../collect-garbage.ts'
 import { openBroker, subscribe, subscriber } from '../../conformance/peers.ts'
 import type { PlainBroker } from '../../plain-broker.ts'
 import { message } from '../session/crashing-hub.ts'
@@ -132,7 +131,6 @@ async function retain({ broker }: PlainBroker, count: number, bytes: number): Pr
 }
 
 function heapBytes(): number {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
+  collectGarbage()
   return process.memoryUsage().heapUsed
 }

@@ -1,9 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import t from 'tap'
 import type { Message } from '../../../event/message.ts'
 import type { Store } from '../../../store/store.ts'
+import { collectGarbage } from '../../collect-garbage.ts'
 import { openBroker, peer, publishes, subscriber } from '../../conformance/peers.ts'
 import { rawClient } from '../../raw-client.ts'
 import {
@@ -259,8 +258,7 @@ t.test('what a log-in loses is counted once, though it is tried again', async (t
 
 /** Bytes of the payloads in memory, which Node.js keeps outside of the heap. */
 function bytesInUse(): number {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
+  collectGarbage()
   return process.memoryUsage().arrayBuffers
 }
 

@@ -1,7 +1,6 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { generate } from 'mqtt-packet'
 import t from 'tap'
+import { collectGarbage } from '../../collect-garbage.ts'
 import { openBroker, type Peer, peer, publish, publishes, subscriber } from '../../conformance/peers.ts'
 import { createRandom } from '../../random.ts'
 import { rawClient } from '../../raw-client.ts'
@@ -158,8 +157,7 @@ function attack(client: Peer, count: number): void {
 }
 
 function heapUsed(): number {
-  setFlagsFromString('--expose-gc')
-  runInNewContext('gc')()
+  collectGarbage()
   return process.memoryUsage().heapUsed
 }
 
