@@ -27,9 +27,10 @@ export const longest = [
   'soak/nodes/gaps',
   'soak/web/console-changes',
   'soak/web/log-in',
-  'bridge-https/operate',
+  'soak/bridge-https/operate',
   'soak/web/accessible',
-  'broker/session/returning',
+  'one-row',
+  'soak/broker/session/returning',
   'soak/store/redis/unread-log',
   'delivery/replays',
 ]

@@ -5,7 +5,7 @@ import { projectFile } from './root.ts'
 
 /*
  * Gives most nodes of tests a key to sign tokens with. Making one takes 0.3 s of processor time, and a run of all tests
- * starts some 1,000 nodes. A node's first key is tested in `test/certs/signing-keys.test.ts`.
+ * starts some 1,000 nodes. A node's first key is tested in `test/soak/certs/signing-keys.test.ts`.
  */
 
 /** Number of keys. The nodes of a test file take different keys. */

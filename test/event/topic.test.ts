@@ -198,18 +198,14 @@ t.test('containment is exact: it agrees with trying every topic', async () => {
     .tuple(fc.array(level, { minLength: 0, maxLength: 4 }), fc.boolean())
     .map(([levels, tail]) => (tail ? [...levels, '#'] : levels).join('/'))
     .filter((text) => checkTopicFilter(text) === undefined)
-  // These topics show every difference between two filters. Some topics are longer than any filter, and no filter has
-  // the word `z`.
-  const topics = topicsOf(['a', 'b', '', '$s', 'z'], 6)
-  const known = new Map<string, string[]>()
-  const matched = (filter: string): string[] => {
-    const found = known.get(filter) ?? topics.filter((topic) => filterMatches(filter, topic))
-    known.set(filter, found)
-    return found
-  }
+  // These topics show every difference between two filters: no filter has the word `z`, and behind the four levels of a
+  // filter only `#` matches anything, however many levels there are.
+  const topics = topicsOf(['a', 'b', '', '$s', 'z'], 5)
   fc.assert(
     fc.property(filter, filter, (permitted, requested) => {
-      const expected = matched(requested).every((topic) => filterMatches(permitted, topic))
+      const expected = topics.every(
+        (topic) => !filterMatches(requested, topic) || filterMatches(permitted, topic),
+      )
       return filterContains(permitted, requested) === expected
     }),
     {

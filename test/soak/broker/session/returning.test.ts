@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import type { Message } from '../../../event/message.ts'
-import type { Store } from '../../../store/store.ts'
+import type { Message } from '../../../../event/message.ts'
+import type { Store } from '../../../../store/store.ts'
+import { many, message, openHub, returning } from '../../../broker/session/crashing-hub.ts'
 import {
   openBroker,
   type Peer,
@@ -11,10 +12,9 @@ import {
   subscribe,
   subscriber,
   texts,
-} from '../../conformance/peers.ts'
-import { until } from '../../nodes/fleet.ts'
-import type { PlainBroker } from '../../plain-broker.ts'
-import { many, message, openHub, returning } from './crashing-hub.ts'
+} from '../../../conformance/peers.ts'
+import { until } from '../../../nodes/fleet.ts'
+import type { PlainBroker } from '../../../plain-broker.ts'
 
 /* Returning sessions: cases that `test/broker/promises/` does not play. */
 
@@ -137,7 +137,10 @@ for (const [count, what] of [
     first.send({ cmd: 'disconnect' })
     await first.closed()
     const state = (n: number, expires: number): Message => ({
-      ...{ topic: 'radio/x/control', stream: 'x', payload: Buffer.from(`${n}`), qos: 1 },
+      topic: 'radio/x/control',
+      stream: 'x',
+      payload: Buffer.from(`${n}`),
+      qos: 1,
       retained: { slot: `${n % 10}`, time: n, expires },
       queue: { keep: 'every', time: n, expires },
     })

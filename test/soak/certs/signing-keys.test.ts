@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { jwtVerify, SignJWT } from 'jose'
 import t, { type Test } from 'tap'
-import { createSigningKeys, type SigningKeys } from '../../certs/signing-keys.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
-import type { Store } from '../../store/store.ts'
+import { createSigningKeys, type SigningKeys } from '../../../certs/signing-keys.ts'
+import { openEmbeddedStore } from '../../../store/embedded.ts'
+import type { Store } from '../../../store/store.ts'
 
 t.test('what is signed at any moment of a rotation can be verified', async (t) => {
   const embedded = await openEmbeddedStore(t.testdir())

@@ -9,19 +9,19 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import pino from 'pino'
 import type { Test } from 'tap'
 import t from 'tap'
-import { createAudit } from '../../../admin/audit.ts'
-import { createBackupCommands, offeredName } from '../../../admin/backup/backup-commands.ts'
-import { checkFile, linesOf } from '../../../admin/backup/export-file.ts'
-import { exported } from '../../../admin/backup/exporting.ts'
-import { importWaiting } from '../../../admin/backup/importing.ts'
-import { ensureDataDirectory } from '../../../config/expected.ts'
-import { createPerform } from '../../../operations/perform.ts'
-import { keyOf } from '../../../store/commit.ts'
-import { openEmbeddedStore } from '../../../store/embedded.ts'
-import type { Change, Dumpable, Store, StoredRecord } from '../../../store/store.ts'
-import { runHubctl } from '../../cli/run-hubctl.ts'
-import { commandOf } from '../../root.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
+import { createAudit } from '../../../../admin/audit.ts'
+import { createBackupCommands, offeredName } from '../../../../admin/backup/backup-commands.ts'
+import { checkFile, linesOf } from '../../../../admin/backup/export-file.ts'
+import { exported } from '../../../../admin/backup/exporting.ts'
+import { importWaiting } from '../../../../admin/backup/importing.ts'
+import { ensureDataDirectory } from '../../../../config/expected.ts'
+import { createPerform } from '../../../../operations/perform.ts'
+import { keyOf } from '../../../../store/commit.ts'
+import { openEmbeddedStore } from '../../../../store/embedded.ts'
+import type { Change, Dumpable, Store, StoredRecord } from '../../../../store/store.ts'
+import { runHubctl } from '../../../cli/run-hubctl.ts'
+import { commandOf } from '../../../root.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
 
 const records = Array.from({ length: 5_000 }, (_, nth) =>
   record(`topic/${nth}`, `{"id":"${nth}","createdAt":"2026-01-01T00:00:00Z"}`),
@@ -160,7 +160,11 @@ t.test('without its entry in the audit log nothing is exported or imported', asy
   await writeFile(offered, '')
   const audit = createAudit(join(dataDir, 'audit.log'), Date.now)
   const of = {
-    ...{ store, dataDir, audit, clock: Date.now, run: '1' },
+    store,
+    dataDir,
+    audit,
+    clock: Date.now,
+    run: '1',
     imported: undefined,
     restart: undefined,
   }

@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { lifetimes } from '../../bridge-https/users/tokens.ts'
-import type { Operation } from '../../operations/operation.ts'
-import { type OperationName, operationNames, operations } from '../../operations/operations.ts'
-import { connectPublisher } from '../clients.ts'
-import { institutions, playing, station } from '../events.ts'
-import { startRedis, withoutRedis } from '../redis-server.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
-import { startNetwork } from '../store/slow-network.ts'
-import { type Api, addUser, openApi } from './api.ts'
-import { object } from './description.ts'
-import { expiredToken } from './expired-token.ts'
+import { lifetimes } from '../../../bridge-https/users/tokens.ts'
+import type { Operation } from '../../../operations/operation.ts'
+import { type OperationName, operationNames, operations } from '../../../operations/operations.ts'
+import { type Api, addUser, openApi } from '../../bridge-https/api.ts'
+import { object } from '../../bridge-https/description.ts'
+import { expiredToken } from '../../bridge-https/expired-token.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { startNetwork } from '../../store/slow-network.ts'
 
 /*
  * Operators have the commands of `hubctl` over HTTPS, too (design.md §9).
@@ -43,7 +43,9 @@ t.test('no command without a valid token of an operator, and nobody else learns 
   const { userId } = await addUser(first, await openApi(t, first), own, { permissions: ['operate'] })
   await first.close()
   const expired = await expiredToken(join(first.home, 'data', 'store'), {
-    ...{ userId, issuer: env.HUB_PUBLIC_URL, ageMs: 2 * lifetimes.access * 1000 },
+    userId,
+    issuer: env.HUB_PUBLIC_URL,
+    ageMs: 2 * lifetimes.access * 1000,
   })
   const hub = await startTestHub(t, env, first.home)
   const api = await openApi(t, hub)
