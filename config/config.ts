@@ -85,8 +85,7 @@ function readFile(env: NodeJS.ProcessEnv, cwd: string): Source {
   if ('problems' in parsed) {
     return { layer: {}, problems: parsed.problems.map((problem) => `HUB_CONFIG: ${path}, ${problem}`) }
   }
-  fileLayer ??= layerSchema(rows)
-  return check(parsed.value, fileLayer, (place) => `${place} in ${path}`)
+  return check(parsed.value, rows, (place) => `${place} in ${path}`)
 }
 
 function readEnvironment(env: NodeJS.ProcessEnv): Source {
@@ -98,7 +97,7 @@ function readEnvironment(env: NodeJS.ProcessEnv): Source {
     if (found === undefined) layer[name] = value
     else layer[found[0]] = parseVariable(found[1].schema, value)
   }
-  return check(layer, environmentLayer, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
+  return check(layer, variables, (key) => (key.startsWith('HUB_') ? key : variableName(key)))
 }
 
 /** Converts a variable to the type of its setting, if possible. The schema refuses other texts. */
@@ -109,7 +108,16 @@ function parseVariable(schema: object, text: string): unknown {
   return text
 }
 
-function check(value: unknown, validate: ValidateFunction<Layer>, label: (place: string) => string): Source {
+/** Checks the settings of one source, which may have those of the rows `known`. */
+function check(
+  value: unknown,
+  known: readonly (readonly [string, Setting])[],
+  label: (place: string) => string,
+): Source {
+  const names = Object.keys(Object(value))
+  const given = known.filter(([name]) => names.includes(name))
+  // To compile the schemas of all settings takes a tenth of a start. An unknown name needs all, to say what was meant.
+  const validate = compile(given.length === names.length ? given : known)
   if (validate(value)) return { layer: value, problems: [] }
   // Remove equal lines. A value of the wrong type breaks the rules `type` and `enum`. Both give the same line.
   const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
@@ -165,13 +173,13 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // event/shape.ts gives the reasons
+  code: { optimize: false },
+  validateSchema: false,
+  meta: false, // event/shape.ts gives the reasons
   formats,
 })
 const rowOf = new Map(rows)
 const variables = rows.filter(([, row]) => !isFileOnly(row))
-const environmentLayer = layerSchema(variables)
-let fileLayer: ReturnType<typeof layerSchema> | undefined // compiled on first use: many nodes have no file
 
 /** The names of all environment variables that the hub reads. */
 export const variableNames: readonly string[] = [
@@ -179,7 +187,7 @@ export const variableNames: readonly string[] = [
   ...variables.map(([name]) => variableName(name)),
 ]
 
-function layerSchema(of: readonly (readonly [string, Setting])[]) {
+function compile(of: readonly (readonly [string, Setting])[]): ValidateFunction<Layer> {
   const properties = Object.fromEntries(of.map(([name, { schema }]) => [name, schema]))
   return ajv.compile<Layer>({ type: 'object', properties, additionalProperties: false })
 }
