@@ -140,21 +140,30 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     canaries: config.feedCanaries,
     isSample: isSampleFeed,
     fetchImpl: createFeedFetch(cas.feed),
-    ...{ store, nodes, log, clock, stopping: options.stopping },
+    store,
+    nodes,
+    log,
+    clock,
+    stopping: options.stopping,
   })
   open.feed = feed
   options.stopping?.throwIfAborted()
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const audit = createAudit(auditPath(config.dataDir), clock, { store, node: nodeName })
   const accounts = await openAccounts({
-    ...{ store, clock, knownInstitution, passwords: options.passwords ?? createPasswords() },
+    store,
+    clock,
+    knownInstitution,
+    passwords: options.passwords ?? createPasswords(),
     publicUrl: () => reached.publicUrl,
     serviceAccount: config.serviceAccount,
     keyLeadMs: limits.keyLeadMs,
     isPagePublic: config.publicPage,
   })
   const credentials = await createCredentials({
-    ...{ store, clock, knownInstitution },
+    store,
+    clock,
+    knownInstitution,
     isCurrent: accounts.isCurrent,
     noteDue(username) {
       const detail = { reason: 'the time set by its rotation has come' }
@@ -165,7 +174,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   })
   open.credentials = credentials
   const lastUses = await createLastSeen({
-    ...{ store, family: storeKeys.credentialUse, since: new Date(clock() - keptUsesMs).toISOString() },
+    store,
+    family: storeKeys.credentialUse,
+    since: new Date(clock() - keptUsesMs).toISOString(),
     onStoreFailure: (err) => log.error({ err }, 'last uses of credentials not stored'),
   })
   open.lastUses = lastUses
@@ -173,7 +184,10 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   lastUses.keep((username) => credentials.get(username) !== undefined)
   const calls = createCalls({ store, nodes })
   const access = {
-    ...{ publishes, mayPublish, maySubscribe, mayReceive },
+    publishes,
+    mayPublish,
+    maySubscribe,
+    mayReceive,
     authenticate(...login: Parameters<typeof credentials.authenticate>) {
       const principal = credentials.authenticate(...login)
       if (principal) lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
@@ -183,7 +197,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   }
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   const traffic = await createTraffic({
-    ...{ store, clock, nodes },
+    store,
+    clock,
+    nodes,
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
   })
   open.traffic = traffic
@@ -192,19 +208,17 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   const connections = await connectionsWithinOpenFiles(wanted, log)
   const repetitions = await createRepetitions({ store, clock })
   const deliveries = await createDeliveries({
-    ...{
-      config,
-      ca: cas.push,
-      store,
-      journal: fanout.journal,
-      nodes,
-      calls,
-      repetitions,
-      version,
-      clock,
-      log,
-      metrics,
-    },
+    config,
+    ca: cas.push,
+    store,
+    journal: fanout.journal,
+    nodes,
+    calls,
+    repetitions,
+    version,
+    clock,
+    log,
+    metrics,
     tokenFor: createServiceTokens(accounts.tokens.issueService, () => accounts.keys.current().kid, clock),
     track: lifecycle.trackOf('push'),
     tellContact: createContactMail({
@@ -222,7 +236,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     repetitions,
     feed: feed.state,
     former: feed.former,
-    ...{ store, fanout },
+    store,
+    fanout,
     work: deliveries.planner,
     payloadAt: async (position) => (await fanout.journal.get(position))?.payload,
     dialects: config.dialects,
@@ -232,7 +247,14 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     metrics,
   })
   const broker = await createBroker({
-    ...{ store, nodes, calls, access, fanout, clock, log, metrics },
+    store,
+    nodes,
+    calls,
+    access,
+    fanout,
+    clock,
+    log,
+    metrics,
     inbox: createInbox({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }),
     limits,
   })
@@ -248,9 +270,29 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   void credentials.revokeExpiredAtStart()
   await broker.start()
   return {
-    ...{ cas, config, log, clock, nodeName, metrics, trend, certificates, opened, checkStore, feed },
-    ...{ audit, credentials, calls, lastUses },
-    ...{ broker, accounts, connections, deliveries, topics, pipeline, lifecycle, paths },
+    cas,
+    config,
+    log,
+    clock,
+    nodeName,
+    metrics,
+    trend,
+    certificates,
+    opened,
+    checkStore,
+    feed,
+    audit,
+    credentials,
+    calls,
+    lastUses,
+    broker,
+    accounts,
+    connections,
+    deliveries,
+    topics,
+    pipeline,
+    lifecycle,
+    paths,
   }
 }
 
@@ -270,16 +312,19 @@ async function listen(
   }
   const mqttBounds = createConnectionBounds(bounds)
   const commands = createCommands({
-    ...{ ...parts, ...accounts, storeState, catchUp: opened.catchUp },
+    ...parts,
+    ...accounts,
+    storeState,
+    catchUp: opened.catchUp,
     config: () => maskedConfig({ ...config, ...parts.paths, ...reached }),
     importFromAedes: createAedesImport({
-      ...{ ...parts, credential: parts.credentials.get, maxFilters: config.maxSubscriptions },
-      ...{
-        feed: feed.current,
-        retained: broker.retained,
-        sessions: broker.importedSessions,
-        now: parts.clock,
-      },
+      ...parts,
+      credential: parts.credentials.get,
+      maxFilters: config.maxSubscriptions,
+      feed: feed.current,
+      retained: broker.retained,
+      sessions: broker.importedSessions,
+      now: parts.clock,
     }),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
@@ -295,22 +340,40 @@ async function listen(
   const httpsAt = { host: config.host, port: config.httpsPort }
   const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
-      ...{ certificates, pipeline, topics, ...accounts, lifecycle, version, log, metrics },
+      certificates,
+      pipeline,
+      topics,
+      ...accounts,
+      lifecycle,
+      version,
+      log,
+      metrics,
       ...httpsAt,
       history: broker.history,
-      ...{ credentials: parts.credentials, clock: parts.clock, store, webFiles },
-      ...{ stage: config.stage, project: config.project, isPagePublic: config.publicPage, firstOperator },
+      credentials: parts.credentials,
+      clock: parts.clock,
+      store,
+      webFiles,
+      stage: config.stage,
+      project: config.project,
+      isPagePublic: config.publicPage,
+      firstOperator,
       metricsToken: config.metricsToken,
-      ...{ operations, perform: shareAnswers(createPerform({ commands, log })) },
+      operations,
+      perform: shareAnswers(createPerform({ commands, log })),
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,
-      ...{ proxyFrom: config.proxyFrom, trustedProxies: config.trustedProxies },
+      proxyFrom: config.proxyFrom,
+      trustedProxies: config.trustedProxies,
       // No HSTS with a development certificate: browsers would refuse all servers on localhost without valid TLS.
       strictTransport: !isTrial,
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
-      ...{ publicUrl: () => reached.publicUrl, mqttPort: () => reached.mqttPort, accept: broker.accept },
-      ...{ maxPacket: config.maxPacket, maxConnectPacket: config.maxConnectPacket },
+      publicUrl: () => reached.publicUrl,
+      mqttPort: () => reached.mqttPort,
+      accept: broker.accept,
+      maxPacket: config.maxPacket,
+      maxConnectPacket: config.maxConnectPacket,
       feed: feed.current,
       logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
       resetMail: createResetMail({
@@ -318,7 +381,8 @@ async function listen(
         log,
         publicUrl: () => reached.publicUrl,
       }),
-      ...{ subscriptions: deliveries.subscriptions, deliveries },
+      subscriptions: deliveries.subscriptions,
+      deliveries,
       checkUrl: (url) =>
         checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: reached.publicUrl }),
       health: createHealth({ checkStore, state: storeState, feed }),
@@ -331,7 +395,10 @@ async function listen(
 
   const { dataDir } = config
   const backup = createBackupCommands({
-    ...{ ...opened, ...parts, dataDir, run: opened.nodes.self },
+    ...opened,
+    ...parts,
+    dataDir,
+    run: opened.nodes.self,
     restart: options.onImport,
   })
   const path = socketPathIn(dataDir)

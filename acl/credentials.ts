@@ -50,7 +50,14 @@ export async function createCredentials(parts: CredentialsParts) {
   // One change at a time: a rotation must not bring back a credential that a revocation just removed.
   const inLock = await createLock(store, 'credential')
   const revocations = createRevocations({
-    ...{ collection, isExpiredOrVoid, inLock, clock, ended, noteDue, onStoreFailure, retryMs },
+    collection,
+    isExpiredOrVoid,
+    inLock,
+    clock,
+    ended,
+    noteDue,
+    onStoreFailure,
+    retryMs,
   })
   const { schedule } = revocations
   const issuing = createIssuing({ collection, usernames, clock, knownInstitution, schedule })

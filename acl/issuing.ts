@@ -79,8 +79,16 @@ export function createIssuing(parts: {
       : usernames.next({ role, label, institutions, filters, classes }, now)
     const createdAt = new Date(now).toISOString()
     const stored = {
-      ...{ username, role, label, institutions, filters, classes, createdAt },
-      ...{ salt, hash, ...temporary },
+      username,
+      role,
+      label,
+      institutions,
+      filters,
+      classes,
+      createdAt,
+      salt,
+      hash,
+      ...temporary,
     }
     const credential = shown(stored)
     await first?.(credential)

@@ -89,7 +89,10 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
     const { who, action, target, detail } = entry
     const at = new Date(clock()).toISOString()
     const line = JSON.stringify({
-      ...{ at, who, action, target },
+      at,
+      who,
+      action,
+      target,
       detail: detail ?? null,
       ...(shared && { node: shared.node }),
     })

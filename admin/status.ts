@@ -124,7 +124,9 @@ export function createStoreCheck(parts: { store: Store; state: StoreState; now?:
     const replaced = state.replaced()
     const problem = state.unreachable() ?? (await asked(waitMs)) ?? (replaced && replacedProblem(replaced))
     return {
-      ...{ driver, ok: problem === undefined, problem: problem ?? null },
+      driver,
+      ok: problem === undefined,
+      problem: problem ?? null,
       isReplaced: replaced !== undefined,
     }
   }

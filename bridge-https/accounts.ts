@@ -22,7 +22,8 @@ export async function openAccounts(parts: {
 }) {
   const { store, clock, publicUrl, serviceAccount, keyLeadMs, isPagePublic } = parts
   const keys = await createSigningKeys({
-    ...{ store, clock },
+    store,
+    clock,
     keepMs: lifetimes.refresh * 1000,
     leadMs: keyLeadMs,
   })

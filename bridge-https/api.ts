@@ -140,7 +140,8 @@ export function serveRoutes(
           address: addressOf(request),
           at: Date.now(),
           started: performance.now(),
-          ...{ count, isStillUser: () => isStillUser(request) },
+          count,
+          isStillUser: () => isStillUser(request),
         }
         return send(reply, await answer(route, call, users.get(request)), unread)
       },

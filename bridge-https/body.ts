@@ -58,6 +58,8 @@ const ajv = new Ajv({
   verbose: true,
   ownProperties: true,
   strict: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see `ajvOptions` in event/shape.ts
+  code: { optimize: false },
+  validateSchema: false,
+  meta: false, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern, instant: (text: string) => parseInstant(text) !== undefined },
 })

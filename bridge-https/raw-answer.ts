@@ -34,7 +34,10 @@ export function createRawAnswer(requestAnswered: RequestLog) {
     ]
     socket.end(lines.join('\r\n'), () => socket.destroy())
     requestAnswered({
-      ...{ reqId, route: null, status, remoteAddress },
+      reqId,
+      route: null,
+      status,
+      remoteAddress,
       method: request?.method ?? null,
       url: request?.url ?? null,
       ...(reason !== undefined && { reason }),

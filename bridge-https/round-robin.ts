@@ -90,8 +90,14 @@ export function createRoundRobin(server: Server) {
       },
     })
     const connection: Connection = {
-      ...{ socket, parse, unparsed: empty, exchanges: [] },
-      ...{ isHandling: false, isWanted: true, isQueued: false, isLast: false },
+      socket,
+      parse,
+      unparsed: empty,
+      exchanges: [],
+      isHandling: false,
+      isWanted: true,
+      isQueued: false,
+      isLast: false,
       read: own.resume,
       leave() {
         connections.delete(socket)

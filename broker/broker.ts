@@ -105,26 +105,32 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const failures = createLoginLimit(limits.loginFailures, store)
   let isClosing = false
   const logIn = createLogIn({
-    ...{
-      access,
-      failures,
-      claims,
-      connectionEnd,
-      wills,
-      reading,
-      turns: fanout.turns,
-      running,
-      log,
-      metrics,
-    },
+    access,
+    failures,
+    claims,
+    connectionEnd,
+    wills,
+    reading,
+    turns: fanout.turns,
+    running,
+    log,
+    metrics,
     isClosing: () => isClosing,
   })
   const unfinished = createUnfinished(limits.publishRate)
   const eventsOf = createClientEvents({
-    ...{ publishing, subscribing, unfinished, acknowledge, retainedSending, log, metrics },
+    publishing,
+    subscribing,
+    unfinished,
+    acknowledge,
+    retainedSending,
+    log,
+    metrics,
   })
   const aedes = await openAedes({
-    ...{ clients, heartbeatIntervalMs, connectTimeoutMs: limits.connectTimeoutMs },
+    clients,
+    heartbeatIntervalMs,
+    connectTimeoutMs: limits.connectTimeoutMs,
     decisions: {
       logIn: logIn.admit,
       ready: logIn.ready,
@@ -231,7 +237,17 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const { mayReceive } = access
   const returning = createReturning({
-    ...{ store, journal, returnable, outgoing, progress, turns, mayReceive, rules, bounds, clock, metrics },
+    store,
+    journal,
+    returnable,
+    outgoing,
+    progress,
+    turns,
+    mayReceive,
+    rules,
+    bounds,
+    clock,
+    metrics,
   })
   const sequences = createSequences(clock, nodes)
   const here = createSessionsHere(routes, bridges, hubTime)
@@ -242,12 +258,28 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const claims = createClaims({ known, here, records, stored, returning, maxPerCredential })
   const grants = createGrants({ routes, here, journal, storeSession: stored.store })
   const imported = createImportedSessions({
-    ...{ store, journal, known, here, records, claims, rules, clock, maxClientId },
+    store,
+    journal,
+    known,
+    here,
+    records,
+    claims,
+    rules,
+    clock,
+    maxClientId,
   })
   progress.start(valueNow, outgoing.takeFinished)
 
   return {
-    ...{ hubTime, known, here, sessions, returning, claims, grants, rules, imported },
+    hubTime,
+    known,
+    here,
+    sessions,
+    returning,
+    claims,
+    grants,
+    rules,
+    imported,
     /** Call it when all connections are closed. */
     async close(): Promise<void> {
       stored.close()

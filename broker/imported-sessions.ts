@@ -65,8 +65,15 @@ export function createImportedSessions(parts: {
     async bring({ clientId, principal, filters }: ForeignSession): Promise<boolean> {
       if (isTaken(clientId)) return false
       const record: SessionRecord = records.offline({
-        ...{ clientId, clean: false, permission: permissionKey(principal), principal },
-        ...{ createdAt: clock(), version: 0, dropped: 0, upTo: 0, owed: [] },
+        clientId,
+        clean: false,
+        permission: permissionKey(principal),
+        principal,
+        createdAt: clock(),
+        version: 0,
+        dropped: 0,
+        upTo: 0,
+        owed: [],
         subscriptions: filters.map(([filter, qos]) => [filter, qos, startOf(filter)]),
       })
       try {

@@ -84,7 +84,10 @@ export function toSessionView(
     createdAt: new Date(createdAt).toISOString(),
     disconnectedAt: disconnectedAt === undefined ? null : new Date(disconnectedAt).toISOString(),
     expiresAt: expiresAt === undefined ? null : new Date(expiresAt).toISOString(),
-    ...{ subscriptions, queued, inFlight, dropped },
+    subscriptions,
+    queued,
+    inFlight,
+    dropped,
   }
 }
 

@@ -19,7 +19,10 @@ export async function issueCaCertificate(parts: Validity & { name: string; caKey
   const publicKey = await importPublicKey(caKey)
   const { keyCertSign, cRLSign } = x509.KeyUsageFlags
   return issue({
-    ...{ subject: name, issuer: name, ...validity, publicKey },
+    subject: name,
+    issuer: name,
+    ...validity,
+    publicKey,
     signingKey: await importSigningKey(caKey),
     extensions: [
       new x509.BasicConstraintsExtension(true, 0, true),
@@ -37,7 +40,10 @@ export async function issueServerCertificate(
   const publicKey = await importPublicKey(serverKey)
   const altNames = names.map((value) => ({ type: isIP(value) ? ('ip' as const) : ('dns' as const), value }))
   return issue({
-    ...{ subject: 'CN=localhost', issuer: new x509.X509Certificate(ca).subject, ...validity, publicKey },
+    subject: 'CN=localhost',
+    issuer: new x509.X509Certificate(ca).subject,
+    ...validity,
+    publicKey,
     signingKey: await importSigningKey(caKey),
     extensions: [
       new x509.BasicConstraintsExtension(false, undefined, true),

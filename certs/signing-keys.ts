@@ -148,7 +148,8 @@ export async function createSigningKeys(parts: {
     const isReplaced = end !== undefined && end <= clock()
     const isSigning = signingKey()?.kid === kid
     return {
-      ...{ kid, createdAt },
+      kid,
+      createdAt,
       signsFrom: new Date(startOf(key)).toISOString(),
       replacedAt: isReplaced && !isSigning ? new Date(end).toISOString() : null,
       state: isSigning ? 'signing' : isReplaced ? 'replaced' : 'waiting',

@@ -107,7 +107,8 @@ export function keepSubscribed(parts: SubscriptionParts) {
 
   function open(login: ReaderLogin): void {
     const client = mqtt.connect(parts.url, {
-      ...{ username: login.username, password: login.password },
+      username: login.username,
+      password: login.password,
       clientId: parts.clientId(),
       protocolVersion: 4,
       clean: true,

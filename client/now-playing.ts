@@ -89,7 +89,9 @@ export function upNext({ playing, next }: NowPlaying): Track | undefined {
 export function trackOf(event: Record<string, unknown>, time: number): Track {
   const length = typeof event.length === 'number' ? event.length * 1000 : 0
   return {
-    ...{ time, length, cover: coverOf(event.media) },
+    time,
+    length,
+    cover: coverOf(event.media),
     id: textOf(event.id),
     type: textOf(event.type),
     title: textOf(event.title),

@@ -78,12 +78,23 @@ export async function createDeliveries(parts: DeliveriesParts) {
   const { isOwn } = leases
   const steadyClock = createSteadyClock(clock)
   const queues = await createWorkQueues({
-    ...{ store, journal, nodes, isOwn, clock, steadyClock, limits, metrics },
+    store,
+    journal,
+    nodes,
+    isOwn,
+    clock,
+    steadyClock,
+    limits,
+    metrics,
   })
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
   const clients = createClients({
-    ...{ config, ca: parts.ca, maxKept: sockets.kept, version, tokenFor },
+    config,
+    ca: parts.ca,
+    maxKept: sockets.kept,
+    version,
+    tokenFor,
     driverEnded: (reason) => metrics.pluginDriverEnds.inc({ reason }),
   })
   const push = createPush({ subscriptions, post: clients.post, tokenFor, whyClosed, clock })
@@ -92,24 +103,50 @@ export async function createDeliveries(parts: DeliveriesParts) {
   const contacts = createContacts({ ...nodes, subscriptions, isOwn, send: tellContact, log })
 
   const runner = createRunner({
-    ...{ queues, leases, attempts, onGone, slots: sockets.slots, clock, log, metrics },
+    queues,
+    leases,
+    attempts,
+    onGone,
+    slots: sockets.slots,
+    clock,
+    log,
+    metrics,
     targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
     noted: (queue, outcome, isAside) => (isWebhook(queue) ? standings.noted(queue, outcome, isAside) : []),
     random: Math.random,
   })
   track.onRetired(runner.wakeAll)
   const stopWatching = watchStuckQueues({
-    ...{ stuckQueues: runner.stuckQueues, log, metrics },
+    stuckQueues: runner.stuckQueues,
+    log,
+    metrics,
     pickUp: (queue) => leases.refresh(queue).then(() => runner.retryNow(queue)),
   })
   const retry = createRetry({ store, runner })
   const earlierOf = createEarlierEvents(journal, limits.perQueue)
   const beginnings = createBeginnings({
-    ...{ store, journal, earlierOf, nodes, calls, subscriptions, queues, isOwn, whyClosed, log },
+    store,
+    journal,
+    earlierOf,
+    nodes,
+    calls,
+    subscriptions,
+    queues,
+    isOwn,
+    whyClosed,
+    log,
     onFilled: runner.retryNow,
   })
   const tests = createTestMessages({
-    ...{ store, find, push, attempts, standings, whyClosed, enable, retry, most: sockets.tests },
+    store,
+    find,
+    push,
+    attempts,
+    standings,
+    whyClosed,
+    enable,
+    retry,
+    most: sockets.tests,
   })
 
   return {
@@ -118,7 +155,14 @@ export async function createDeliveries(parts: DeliveriesParts) {
     subscriptions: {
       ...subscriptions,
       ...createSubscriptionQueues({
-        ...{ subscriptions, queues, attempts, standings, calls, beginnings, runner, log },
+        subscriptions,
+        queues,
+        attempts,
+        standings,
+        calls,
+        beginnings,
+        runner,
+        log,
       }),
       /** Whether the deliveries to a subscription succeed, in the words that its institution gets. */
       standing: standings.of,

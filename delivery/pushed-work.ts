@@ -23,7 +23,8 @@ export function createPushedWork(parts: {
     await decideWithRetries(async () => {
       const repetition = repetitions(fingerprint, () => messageId)
       const planned = queues.plan({
-        ...{ messageId, once: repetition.once },
+        messageId,
+        once: repetition.once,
         groups: [
           { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
         ],

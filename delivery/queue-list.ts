@@ -84,7 +84,9 @@ export function createQueueList(parts: {
         const isDown = driver?.state === 'down'
         const lastReason = isDown ? (driver.lastEnd?.reason ?? null) : standing.lastReason
         const shown = {
-          ...{ name, target, contact },
+          name,
+          target,
+          contact,
           state:
             restingState(name, target) ??
             (isDown ? ('driver down' as const) : isBehind(state, length) ? ('behind' as const) : state),

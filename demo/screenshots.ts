@@ -98,14 +98,14 @@ function anHour() {
     const wave = Math.sin(index / 60) + Math.sin(index / 7) / 4 + Math.sin(index * 12.9) / 3
     const published = Math.round(240 + 50 * wave)
     return {
-      ...{ at: new Date(Date.now() - (360 - index) * 10_000).toISOString(), seconds: 10 },
+      at: new Date(Date.now() - (360 - index) * 10_000).toISOString(),
+      seconds: 10,
       events: { published, blocked: index % 41 === 0 ? 4 : 0, invalid: index % 17 === 0 ? 9 : 1, failed: 0 },
-      ...{
-        deliveries: published * listeners,
-        connections: listeners - (index % 97 === 0 ? 1 : 0),
-        exceeded: 0,
-      },
-      ...{ p50: 3 + wave / 2, p99: 24 + 9 * wave + (index === 143 ? 90 : 0) },
+      deliveries: published * listeners,
+      connections: listeners - (index % 97 === 0 ? 1 : 0),
+      exceeded: 0,
+      p50: 3 + wave / 2,
+      p99: 24 + 9 * wave + (index === 143 ? 90 : 0),
     }
   })
   return { node: 'hub', everySeconds: 10, samples }

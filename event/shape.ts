@@ -246,13 +246,16 @@ const ajvOptions: Options = {
   // Inlined, the code of a service and of a contributor would be compiled for each list that holds them.
   inlineRefs: false,
   // `test/event/schema.test.ts` checks the schemas. To check them here would slow down each start by a tenth.
-  ...{ validateSchema: false, meta: false },
+  validateSchema: false,
+  meta: false,
 }
 
 const quickAjv = new Ajv(ajvOptions)
 const thoroughAjv = new Ajv({
   ...ajvOptions,
-  ...{ allErrors: true, verbose: true, messages: false },
+  allErrors: true,
+  verbose: true,
+  messages: false,
 })
 
 interface Checks<T = unknown> {

@@ -80,7 +80,9 @@ export function readEntry(position: number, value: Buffer): { entry: Entry; shar
   const { sharedWith, refused, ...rest } = header
   const end = payload.length - (refused?.kept ?? 0)
   const entry: Entry = {
-    ...{ ...rest, payload: payload.subarray(0, end), position },
+    ...rest,
+    payload: payload.subarray(0, end),
+    position,
     ...(refused && { refused: withHead(refused, payload.subarray(end)) }),
   }
   return { entry, ...(sharedWith !== undefined && { sharedWith }) }

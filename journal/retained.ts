@@ -193,7 +193,8 @@ function createRemoving(
   async function removeStill(over: readonly ValueKey[]): Promise<void> {
     const still = over.filter(values.isStill)
     const removed = still.map(({ topic, slot, position }) => ({
-      ...{ topic, slot },
+      topic,
+      slot,
       when: { value: digitsOf(position) },
     }))
     try {

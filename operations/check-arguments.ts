@@ -8,7 +8,9 @@ const ajv = new Ajv({
   strict: true,
   verbose: true,
   allowUnionTypes: true,
-  ...{ code: { optimize: false }, validateSchema: false, meta: false }, // see `ajvOptions` in event/shape.ts
+  code: { optimize: false },
+  validateSchema: false,
+  meta: false, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern },
 })
 

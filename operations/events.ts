@@ -369,7 +369,8 @@ async function toShown({ broker, deliveries, trace }: NodeParts, { report, messa
     refused: report?.refused ? excerpt(report.refused) : null,
     creator: report?.creator ?? null,
     topics: messages.map(({ topic, position, retained: kept }, nth) => ({
-      ...{ topic, position },
+      topic,
+      position,
       validUntil: kept?.expires === undefined ? null : new Date(kept.expires).toISOString(),
       ...shownOrNewer(retained.current(topic)?.position === position, newer[nth]),
     })),
@@ -380,7 +381,9 @@ async function toShown({ broker, deliveries, trace }: NodeParts, { report, messa
         ? []
         : // Uses the row of the event, because its messages may be removed already.
           await deliveries.ofEvent({
-            ...{ id, event: row.event ?? '', at: Date.parse(row.at) },
+            id,
+            event: row.event ?? '',
+            at: Date.parse(row.at),
             livestreamIds: row.services,
           }),
   }

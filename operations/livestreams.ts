@@ -57,7 +57,9 @@ export async function newestEvents({
     return {
       ...timesOf(value),
       livestream: {
-        ...{ id, externalId: former?.externalId ?? null, title: former?.title ?? null },
+        id,
+        externalId: former?.externalId ?? null,
+        title: former?.title ?? null,
         isListed: false,
       },
       institution: { id: owner, title: titles.get(owner) ?? former?.institution.title ?? null },

@@ -105,7 +105,13 @@ function described<P extends TProperties, R extends TSchema, S>(summary: string,
   const { args = {} as P, example = {}, result, singleAnswerArgs, isAboutThisNode = false } = row
   const { check, hubctl, console } = row
   return {
-    ...{ summary, result, singleAnswerArgs, isAboutThisNode, check, hubctl, console },
+    summary,
+    result,
+    singleAnswerArgs,
+    isAboutThisNode,
+    check,
+    hubctl,
+    console,
     resultExample: exampleOf(result) as Of<R>,
     args: Type.Object(args, { additionalProperties: false, examples: [example] }),
   }

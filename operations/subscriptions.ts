@@ -103,9 +103,16 @@ export const subscriptionOperations = {
       const { aside, dropped, failures, nextTry, lastReason } = queue
       return {
         ...toListed(node, subscription, queue),
-        ...{ from, createdBy, serviceAccount, ackDeadlineSeconds, aside, dropped },
+        from,
+        createdBy,
+        serviceAccount,
+        ackDeadlineSeconds,
+        aside,
+        dropped,
         since: subscriptions.standing(subscription).since,
-        ...{ failures, nextTry, lastReason },
+        failures,
+        nextTry,
+        lastReason,
         paused: pausedAt === undefined ? null : { at: pausedAt, by: pausedBy },
         disabled: disabledAt === undefined ? null : { at: disabledAt, by: 'hub', reason: 'answered 410' },
         attempts: attempts.slice(0, shownAttempts),

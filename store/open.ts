@@ -95,7 +95,10 @@ async function openShared(
   const whyUnreachable = () => problem ?? logProblem
   const open = () =>
     openRedisStore({
-      ...{ server, project, stage, replicas },
+      server,
+      project,
+      stage,
+      replicas,
       onConnection(state) {
         problem = state.up ? undefined : `Redis is not reachable (${state.reason})`
         if (state.up) log.info('Redis is back')

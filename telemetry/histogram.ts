@@ -13,7 +13,10 @@ export function createHistogram(
   const series = label ? label.values.map((value) => ({ [label.name]: value })) : [{}]
   const all = series.map((labels) => createSeries(name, labels, buckets))
   const exported = async () => ({
-    ...{ name, help, type: 'histogram', aggregator: 'sum' },
+    name,
+    help,
+    type: 'histogram',
+    aggregator: 'sum',
     values: all.flatMap((one) => one.values()),
   })
   // prom-client calls `getForPromString` when it writes the text for Prometheus.

@@ -80,7 +80,9 @@ export function exampleOf(
 ): Record<string, unknown> {
   const now = Date.now()
   return {
-    ...{ event: name, ...example, [timeField]: new Date(now).toISOString() },
+    event: name,
+    ...example,
+    [timeField]: new Date(now).toISOString(),
     ...(endField !== undefined && { [endField]: new Date(now + 60_000).toISOString() }),
     services: [serviceOf(livestream)],
     ...fields,

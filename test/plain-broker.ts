@@ -94,7 +94,15 @@ export async function startPlainBroker(
     }
   }
   const broker = await createBroker({
-    ...{ store, nodes, calls: createCalls({ store, nodes }), access, fanout, limits, clock, log, metrics },
+    store,
+    nodes,
+    calls: createCalls({ store, nodes }),
+    access,
+    fanout,
+    limits,
+    clock,
+    log,
+    metrics,
     ...(options.monotonic && { monotonic: options.monotonic }),
     inbox: {
       decide: (received) => ({ livestreams: 0, received }),

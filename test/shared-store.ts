@@ -205,7 +205,8 @@ export function createSharedSpace() {
         unanswered.add(reject)
         const answered = () => unanswered.delete(reject)
         waiting.push({
-          ...{ changes, membership },
+          changes,
+          membership,
           resolve: (first) => answered() && resolve(first),
           reject: (error) => answered() && reject(error),
         })

@@ -18,7 +18,9 @@ const item = {
   externalId: 'crid://own.example/1',
   title: 'One',
   publisher: {
-    ...{ id: 'urn:org:publisher:own', externalId: '1', title: 'Own' },
+    id: 'urn:org:publisher:own',
+    externalId: '1',
+    title: 'Own',
     institution: { id: 'urn:org:institution:own', title: 'Own Radio', acronym: 'OWN' },
   },
 }

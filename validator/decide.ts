@@ -108,7 +108,9 @@ export function decide(
     ...shape,
     outcome: 'published',
     livestreams: ownership.livestreams,
-    ...{ warnings, creator, isCompletedFromFeed },
+    warnings,
+    creator,
+    isCompletedFromFeed,
   }
 }
 

@@ -137,7 +137,9 @@ export function createLegacy(parts: LegacyParts) {
     const refused = event.services.filter((_, index) => isBlocked(verdicts[index]))
     log.info(
       {
-        ...{ outcome: 'blocked', event: kind.name, institutions: [request.institutionId] },
+        outcome: 'blocked',
+        event: kind.name,
+        institutions: [request.institutionId],
         services: refused.slice(0, 5).map(({ externalId }) => cut(externalId, 200)),
         error: blocked[0],
       },

@@ -183,8 +183,10 @@ function keptReport(
 function excerptOf({ payload, value, refusedServices = [] }: Source): Excerpt {
   const event = isRecord(value) ? value : {}
   return {
-    ...{ head: Buffer.from(payload.subarray(0, excerptBytes)), bytes: payload.length },
-    ...{ title: textOf(event.title), artist: textOf(event.artist) },
+    head: Buffer.from(payload.subarray(0, excerptBytes)),
+    bytes: payload.length,
+    title: textOf(event.title),
+    artist: textOf(event.artist),
     ...(refusedServices.length > 0 && { refusedServices: namedIn(refusedServices) }),
   }
 }

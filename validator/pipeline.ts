@@ -249,7 +249,11 @@ function complete(
   const warnings = warningsOf(event, circumstances, decision.warnings)
   return {
     report: describeOutcome('published', event, {
-      ...{ id, livestreams: livestreamIds, warnings, arrival, payload: received },
+      id,
+      livestreams: livestreamIds,
+      warnings,
+      arrival,
+      payload: received,
     }),
     messages: radioMessages(event, payload, decision, { institutionId, livestreamIds, now: arrival.at }),
     source: { payload: received, value: event, creator: decision.creator },

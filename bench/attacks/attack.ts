@@ -90,7 +90,9 @@ export function createAssault({ seconds, connections, addresses, pieces = 0 }: F
       const session = sessions.get(port)
       // `tls.connect` passes `localAddress` on, but its types lack it.
       const options: ConnectionOptions & { localAddress: string } = {
-        ...{ host: '127.0.0.1', port, servername: 'localhost' },
+        host: '127.0.0.1',
+        port,
+        servername: 'localhost',
         localAddress: `127.0.0.${1 + (worker % addresses)}`,
         // Checking the certificate would cost the attacker CPU time.
         rejectUnauthorized: false,

@@ -16,8 +16,10 @@ export async function prepareHistoryReads(target: Target): Promise<Attack> {
   let acknowledged = 0
   let isFull = () => {}
   const publisher = await openLightClient({
-    ...{ address: { port: target.mqttPort, ca: target.ca }, login: target.publisher },
-    ...{ clientId: 'history', clean: true },
+    address: { port: target.mqttPort, ca: target.ca },
+    login: target.publisher,
+    clientId: 'history',
+    clean: true,
     onPacket(bytes, start) {
       if (bytes[start] === 0x40 && ++acknowledged === kept) isFull()
     },

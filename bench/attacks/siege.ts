@@ -61,7 +61,10 @@ export async function besiege(
     const { cert, key, ca } = ground.certificate
     const bound = of.memory ? await boundMemory(of.memory) : undefined
     const env = {
-      ...{ HUB_TLS_CERT: cert, HUB_TLS_KEY: key, HUB_TLS_CA: ca, HUB_FEED: ground.feedPath },
+      HUB_TLS_CERT: cert,
+      HUB_TLS_KEY: key,
+      HUB_TLS_CA: ca,
+      HUB_FEED: ground.feedPath,
       ...(plan.pushes && { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: ca }),
       // `startNode` switches this limit off. An attacked node gets the default again.
       HUB_PUBLISH_RATE: '100',
@@ -80,7 +83,10 @@ export async function besiege(
     const publisher = (institution: string) =>
       addCredential(node, { role: 'publisher', institutions: [institution] })
     const target: Target = {
-      ...{ mqttPort: node.mqttPort, httpsPort: node.httpsPort, ca: ground.ca, server: { cert, key } },
+      mqttPort: node.mqttPort,
+      httpsPort: node.httpsPort,
+      ca: ground.ca,
+      server: { cert, key },
       livestreams: attacking.livestreams,
       feedPath: ground.feedPath,
       publisher: await publisher(attacking.id),

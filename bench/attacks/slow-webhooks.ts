@@ -28,8 +28,10 @@ export async function prepareSlowWebhooks(target: Target): Promise<Attack> {
   const servers = await Promise.all(Array.from({ length: endpoints }, () => startSlowServer(target.server)))
   let acknowledged = () => {}
   const publisher = await openLightClient({
-    ...{ address: { port: target.mqttPort, ca: target.ca }, login: target.publisher },
-    ...{ clientId: 'slow-webhooks', clean: true },
+    address: { port: target.mqttPort, ca: target.ca },
+    login: target.publisher,
+    clientId: 'slow-webhooks',
+    clean: true,
     onPacket(bytes, start) {
       if (bytes[start] === 0x40) acknowledged()
     },

@@ -27,7 +27,10 @@ let lastClient = 0
 export async function openClient(address: Address, of: Opening) {
   const client = await openSocket(address, of.acknowledges ?? true)
   client.send({
-    ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, keepalive: 0 },
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    keepalive: 0,
     clientId: of.clientId ?? `hazards-${process.pid}-${++lastClient}`,
     clean: of.clean ?? true,
     ...(of.login && { username: of.login.username, password: Buffer.from(of.login.password) }),

@@ -43,7 +43,11 @@ export async function publish(
   for (let start = 0; start < events.length; start += atOnce) {
     client.send(
       ...events.slice(start, start + atOnce).map(({ topic, payload }, index) => ({
-        ...{ cmd: 'publish' as const, qos: 1 as const, dup: false, retain: past, payload },
+        cmd: 'publish' as const,
+        qos: 1 as const,
+        dup: false,
+        retain: past,
+        payload,
         topic: past ? place.subject.entry(topic, place.institution) : `inbox/${place.institution}`,
         messageId: start + index + 1,
       })),

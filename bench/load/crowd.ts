@@ -191,7 +191,9 @@ async function enter(joining: Joining, member: Member | undefined) {
   if (!member) return
   member.owed = []
   member.client = await openLightClient({
-    ...{ address, login, clean },
+    address,
+    login,
+    clean,
     clientId: member.clientId,
     tlsSession: member.tlsSession,
     onPacket(bytes, start, body, end) {

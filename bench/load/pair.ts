@@ -71,7 +71,9 @@ export const commands = {
     const { address, livestream } = of
     const clientId = (name: string) => ({ clientId: `pair-${name}`, clean: true })
     const subscriber = await openLightClient({
-      ...{ address, login: of.subscriber, ...clientId('subscriber') },
+      address,
+      login: of.subscriber,
+      ...clientId('subscriber'),
       onPacket(bytes, start, body, end) {
         if ((bytes[start] ?? 0) >> 4 !== 3) return
         const journey = journeyOf(bytes.toString('latin1', body, end))
@@ -80,7 +82,9 @@ export const commands = {
     })
     subscriber.socket.write(subscribePacket(1, `radio/${livestream.id}/#`, 0))
     const publisher = await openLightClient({
-      ...{ address, login: of.publisher, ...clientId('publisher') },
+      address,
+      login: of.publisher,
+      ...clientId('publisher'),
       onPacket(bytes, start, body) {
         const journey = journeys[bytes.readUInt16BE(body) - 1]
         if (bytes[start] === 0x40 && journey) journey.acknowledged = true

@@ -144,7 +144,9 @@ async function open(
   const events = livestreams.map(createEvent)
   let packetId = 0
   const client = await openLightClient({
-    ...{ address, clientId, login },
+    address,
+    clientId,
+    login,
     clean: true,
     onPacket(bytes, start, body) {
       if (bytes[start] !== 0x40) return

@@ -14,8 +14,13 @@ export async function startRedis(ground: Ground): Promise<Redis | undefined> {
   const directory = join(ground.directory, `redis-${port}`)
   await mkdir(directory)
   const settings = {
-    ...{ port, bind: '127.0.0.1', dir: directory, save: '' },
-    ...{ appendonly: 'yes', appendfsync: 'always', 'maxmemory-policy': 'noeviction' },
+    port,
+    bind: '127.0.0.1',
+    dir: directory,
+    save: '',
+    appendonly: 'yes',
+    appendfsync: 'always',
+    'maxmemory-policy': 'noeviction',
   }
   const args = Object.entries(settings).flatMap(([name, value]) => [`--${name}`, String(value)])
   const server = await startServer('redis-server', args, port)

@@ -108,7 +108,9 @@ async function pace({ peer, publishers }: Act, options: Options) {
   })
   const after = await peer.usage()
   return {
-    ...{ p50, p99, acknowledged: (acknowledged / count) * 100 },
+    p50,
+    p99,
+    acknowledged: (acknowledged / count) * 100,
     pacedCpu: ((after.cpuMs - before.cpuMs) * 1000) / acknowledged,
     isOverwhelmed: acknowledged < count,
   }

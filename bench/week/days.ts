@@ -72,7 +72,10 @@ export async function live(
       const count = events - eventsBefore
       eventsBefore = events
       seen(name, {
-        ...{ events, messages: kept.messages, bytes: kept.bytes / 1e6, ...lengths },
+        events,
+        messages: kept.messages,
+        bytes: kept.bytes / 1e6,
+        ...lengths,
         disk: disk / 1e6,
         ...(place.memory && { redis: redis / 1e6 }),
         heap: heap / 1e6,

@@ -65,16 +65,30 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
   const leases = await createLeases({ store, nodes, calls })
   const queues = await createWorkQueues({
-    ...{ store, journal, nodes, isOwn: leases.isOwn, clock, steadyClock: clock, limits, metrics },
+    store,
+    journal,
+    nodes,
+    isOwn: leases.isOwn,
+    clock,
+    steadyClock: clock,
+    limits,
+    metrics,
   })
   const push = createPush({
-    ...{ subscriptions, post, clock },
+    subscriptions,
+    post,
+    clock,
     tokenFor: async () => '',
     whyClosed: () => undefined,
   })
   const standings = await createStandings({ store, clock, isKnown: () => true })
   const runner = createRunner({
-    ...{ queues, leases, clock, log, metrics, slots },
+    queues,
+    leases,
+    clock,
+    log,
+    metrics,
+    slots,
     attempts: createAttempts(store),
     targetOf: push.targetOf,
     noted: standings.noted,
@@ -82,18 +96,31 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     random: Math.random,
   })
   const pipeline = createPipeline({
-    ...{ repetitions, clock, log, metrics, topics: await createTopics(store) },
+    repetitions,
+    clock,
+    log,
+    metrics,
+    topics: await createTopics(store),
     payloadAt: async (position) => (await journal.get(position))?.payload,
     dialects: 'all',
     feed: feed.state,
     former: feed.former,
-    ...{ store, fanout },
+    store,
+    fanout,
     work: createPlanner({ subscriptions, targets: [], queues, whyClosed: () => undefined }),
     nextEventId: createEventIds(clock),
   })
   const { maxTopicLevels } = config
   const broker = await createBroker({
-    ...{ store, nodes, calls, access, fanout, clock, log, metrics, monotonic: clock },
+    store,
+    nodes,
+    calls,
+    access,
+    fanout,
+    clock,
+    log,
+    metrics,
+    monotonic: clock,
     inbox: createInbox({ pipeline, maxTopicLevels, log, metrics }),
     limits: limitsOf(config),
   })

@@ -105,7 +105,11 @@ export const commands = {
     const sum = (of: (length: (typeof lengths)[number]) => number) =>
       lengths.reduce((total, length) => total + of(length), 0)
     const seen = {
-      ...{ events, pushes, longestSweep, kept, heap: process.memoryUsage().heapUsed },
+      events,
+      pushes,
+      longestSweep,
+      kept,
+      heap: process.memoryUsage().heapUsed,
       waiting: sum(({ pending }) => pending),
       dropped: sum(({ dropped }) => dropped),
       deadLetters: sum(({ deadLetters }) => deadLetters),

@@ -56,7 +56,8 @@ export function descriptionRoutes(parts: {
       id: 'resetPage',
       summary: 'Page behind a password link',
       tag: 'Log-in',
-      ...{ track: 'publish', staysOnInBrownout: true },
+      track: 'publish',
+      staysOnInBrownout: true,
       answers: { 200: { description: 'Page', mediaType: 'text/html' } },
       handle: () => ({
         status: 200,
@@ -70,7 +71,8 @@ export function descriptionRoutes(parts: {
       id: 'resetScript',
       summary: 'Script of the page behind a password link',
       tag: 'Log-in',
-      ...{ track: 'publish', staysOnInBrownout: true },
+      track: 'publish',
+      staysOnInBrownout: true,
       answers: { 200: { description: 'Script', mediaType: 'text/javascript' } },
       handle: () => ({
         status: 200,

@@ -42,7 +42,11 @@ export async function createLastRequests(parts: {
         .filter((one) => one.track === track)
         .sort((a, b) => (a.lastAt < b.lastAt ? 1 : -1))
         .map(({ institutionId, email, userId, lastAt, route }) => ({
-          ...{ institutionId, email, userId, lastAt, route },
+          institutionId,
+          email,
+          userId,
+          lastAt,
+          route,
         })),
 
     close: lastSeen.close,

@@ -32,7 +32,9 @@ export function pageRoutes(parts: PageParts): Route[] {
     ...consolePaths.map(
       ({ path, id, params }): Route => ({
         ...base,
-        ...{ path, id, params },
+        path,
+        id,
+        params,
         summary: 'The operators’ console, for browsers',
         answers: {
           200: { description: 'Page', mediaType: 'text/html' },

@@ -64,7 +64,11 @@ export function subscriptionRoutes(parts: {
           const { id: topicId } = topics.stored.get(topic) ?? {}
           if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
           const created = await subscriptions.add({
-            ...{ topicId, url, contact, institutionId, createdBy: userId },
+            topicId,
+            url,
+            contact,
+            institutionId,
+            createdBy: userId,
             ...(begins !== undefined && { from: new Date(begins).toISOString() }),
           })
           if (!created) return refuse(400, [httpsError('subscription.limit', limits)])

@@ -38,14 +38,31 @@ export async function openFanOut(
   const sending = createSending({ outgoing, retained, maxInFlight, log, metrics })
   const turns = createReturnTurns()
   const catchingUp = createCatchingUp({
-    ...{ journal, returnable, outgoing, sending, turns, mayReceive, bounds, clock, metrics },
+    journal,
+    returnable,
+    outgoing,
+    sending,
+    turns,
+    mayReceive,
+    bounds,
+    clock,
+    metrics,
   })
   const { acknowledge } = createAcknowledging({ outgoing, sending, catchingUp, inFlightWindow })
   const handedOut = { upTo: journal.head() }
   const reading = createReading({ handedOut, sending, catchingUp, bounds, metrics })
   const bridges = createBridges({ retained, mayReceive, sent: () => distribution.sent('others') })
   const distribution = createDistribution({
-    ...{ journal, retained, returnable, reading, routes, bridges, handedOut, mayReceive, clock, metrics },
+    journal,
+    retained,
+    returnable,
+    reading,
+    routes,
+    bridges,
+    handedOut,
+    mayReceive,
+    clock,
+    metrics,
   })
   return { ...views, ...distribution, routes, outgoing, reading, turns, bridges, acknowledge, bounds }
 }

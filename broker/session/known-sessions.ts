@@ -104,8 +104,15 @@ export async function openKnownSessions(parts: {
     remove(clientId)
     const { username } = principal
     const session: KnownSession = {
-      ...{ clientId, clean, permission: permission(record.permission), username, createdAt, version },
-      ...{ node, disconnectedAt, offlineAt },
+      clientId,
+      clean,
+      permission: permission(record.permission),
+      username,
+      createdAt,
+      version,
+      node,
+      disconnectedAt,
+      offlineAt,
     }
     known.set(clientId, session)
     if (clean) return

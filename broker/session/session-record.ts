@@ -180,7 +180,8 @@ export function createRecords(parts: {
     const most = session.hasSentQos2 ? Infinity : maxOwed
     const lost = Math.max(0, owed.length - most)
     return {
-      ...{ upTo, owed: owed.slice(0, most).map(toStored) },
+      upTo,
+      owed: owed.slice(0, most).map(toStored),
       ...(lost > 0 && { lost }),
       ...(session.replay && { replay: session.replay.upTo }),
     }
@@ -190,7 +191,13 @@ export function createRecords(parts: {
     const { clientId, clean, permission, principal, createdAt, version, dropped } = session
     const { disconnectedAt, offlineAt } = session
     return {
-      ...{ clientId, clean, permission, principal, createdAt, version, dropped },
+      clientId,
+      clean,
+      permission,
+      principal,
+      createdAt,
+      version,
+      dropped,
       ...(offlineAt === undefined && { node: nodes.self }),
       ...(disconnectedAt !== undefined && { disconnectedAt }),
       ...(offlineAt !== undefined && { offlineAt }),

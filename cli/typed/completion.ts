@@ -50,7 +50,8 @@ function wordsOf(commands: readonly (Command | LocalCommand)[], everywhere: read
   for (const shell of Object.keys(shells)) add('completion', shell)
   return {
     next: [...next].map(([typed, words]) => ({
-      ...{ typed, words: [...words] },
+      typed,
+      words: [...words],
       isWhole: commands.some((command) => command.words === typed),
     })),
     valued: [

@@ -78,8 +78,10 @@ function howOf(program: Commander): GlobalOptions {
   return {
     socketPath: socket ?? defaultSocket(process.env),
     isSocketNamed: socket !== undefined,
-    ...{ url, caPath: ca },
-    ...{ watch: Boolean(watch), yes: Boolean(yes) },
+    url,
+    caPath: ca,
+    watch: Boolean(watch),
+    yes: Boolean(yes),
   }
 }
 

@@ -52,8 +52,13 @@ export interface DriverLimits {
 }
 
 export const driverLimits: DriverLimits = {
-  ...{ startMs: 30_000, missedLooks: 20, graceMs: 2_000, closeMs: 2_000 },
-  ...{ heapMb: 256, memoryMb: 512, maxPauseMs: 60_000 },
+  startMs: 30_000,
+  missedLooks: 20,
+  graceMs: 2_000,
+  closeMs: 2_000,
+  heapMb: 256,
+  memoryMb: 512,
+  maxPauseMs: 60_000,
 }
 
 const lookMs = 1_000
@@ -212,7 +217,9 @@ function startRun(
   const argv = [...optionsWith(limits.heapMb), program, String(process.pid)]
   // With a group of its own, those that the driver has started can be ended with it.
   const child = spawn(process.execPath, argv, {
-    ...{ env: startVariables(), detached: true, stdio: ['ignore', 'pipe', 'pipe', 'pipe'] },
+    env: startVariables(),
+    detached: true,
+    stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
   })
   const channel = channelOf(child)
   let messages = 0
@@ -247,7 +254,10 @@ function startRun(
   }, memoryLookMs)
 
   const run: Run = {
-    ...{ channel, isStarting: true, missed: 0, problem: null },
+    channel,
+    isStarting: true,
+    missed: 0,
+    problem: null,
     kill: () => killGroup(child),
     end(reason, why, stack) {
       cause ??= { reason, why, stack }

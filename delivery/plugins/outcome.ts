@@ -15,7 +15,9 @@ export function readOutcome(returned: unknown): Outcome {
     return failed('the driver returned something that is no outcome')
   }
   return {
-    ...{ result, status: code, reason: cut(String(reason ?? result), maxReason) },
+    result,
+    status: code,
+    reason: cut(String(reason ?? result), maxReason),
     ...(Number.isFinite(retryAfterMs) && { retryAfterMs }),
   }
 }

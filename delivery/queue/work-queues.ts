@@ -46,7 +46,11 @@ export async function createWorkQueues(parts: {
   const attempted = createAttemptedItems(shared)
   const deadLetters = createDeadLetters(shared)
   const trimming = createTrimming({
-    ...{ store, inMemory, steadyClock, limits, metrics },
+    store,
+    inMemory,
+    steadyClock,
+    limits,
+    metrics,
     giveUp: deadLetters.giveUp,
   })
   const tidy = locked(trimming.tidy)

@@ -40,7 +40,8 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       if (holder === nodes.self) return true
       if (isHeldElsewhere(holder)) return false
       const isTaken = await tryCommit({
-        ...{ put: keyOfQueue(queue), value: nodes.self },
+        put: keyOfQueue(queue),
+        value: nodes.self,
         when: holder === undefined ? 'absent' : { value: holder },
       })
       if (isTaken) holders.set(queue, nodes.self)

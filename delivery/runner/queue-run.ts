@@ -50,8 +50,15 @@ export const maxPauseMs = 3_600_000
 
 export function createQueueRun(): QueueRun {
   return {
-    ...{ running: false, isWoken: false, retryAsked: false, failures: 0, notBefore: 0, lastReason: null },
-    ...{ probing: false, probeOnArrival: false, triedAside: false },
+    running: false,
+    isWoken: false,
+    retryAsked: false,
+    failures: 0,
+    notBefore: 0,
+    lastReason: null,
+    probing: false,
+    probeOnArrival: false,
+    triedAside: false,
   }
 }
 

@@ -54,7 +54,10 @@ export function newSubscription(
   return {
     name: namePrefix + randomUUID(),
     ...request,
-    ...{ serviceAccount, ackDeadlineSeconds, retryPolicy: null, createdAt },
+    serviceAccount,
+    ackDeadlineSeconds,
+    retryPolicy: null,
+    createdAt,
     ...(request.from !== undefined && { isBeginning: true }),
   }
 }

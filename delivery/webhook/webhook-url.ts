@@ -88,13 +88,15 @@ function isPublicIPv4(address: IPv4): boolean {
 const embeddings: readonly { prefix: IPv6; bits: number; isPublic(bytes: number[]): boolean }[] = [
   {
     // NAT64: RFC 6052 §2.1
-    ...{ prefix: ipaddr.IPv6.parse('64:ff9b::'), bits: 96 },
+    prefix: ipaddr.IPv6.parse('64:ff9b::'),
+    bits: 96,
     isPublic: (bytes) => isPublicIPv4(ipv4At(bytes, 12, 13, 14, 15)),
   },
   {
     // NAT64 within a network: RFC 8215. Usual are the last 32 bits. What a translator reads with a shorter prefix
     // (RFC 6052 §2.2) must be public too, or no address of a host.
-    ...{ prefix: ipaddr.IPv6.parse('64:ff9b:1::'), bits: 48 },
+    prefix: ipaddr.IPv6.parse('64:ff9b:1::'),
+    bits: 48,
     isPublic: (bytes) =>
       isPublicIPv4(ipv4At(bytes, 12, 13, 14, 15)) &&
       [ipv4At(bytes, 6, 7, 9, 10), ipv4At(bytes, 7, 9, 10, 11), ipv4At(bytes, 9, 10, 11, 12)].every(
@@ -103,12 +105,14 @@ const embeddings: readonly { prefix: IPv6; bits: number; isPublic(bytes: number[
   },
   {
     // 6to4: RFC 3056 §2
-    ...{ prefix: ipaddr.IPv6.parse('2002::'), bits: 16 },
+    prefix: ipaddr.IPv6.parse('2002::'),
+    bits: 16,
     isPublic: (bytes) => isPublicIPv4(ipv4At(bytes, 2, 3, 4, 5)),
   },
   {
     // Teredo: RFC 4380 §4, its server, and its client with all bits inverted
-    ...{ prefix: ipaddr.IPv6.parse('2001::'), bits: 32 },
+    prefix: ipaddr.IPv6.parse('2001::'),
+    bits: 32,
     isPublic: (bytes) => {
       const inverted = bytes.map((byte) => byte ^ 0xff)
       return isPublicIPv4(ipv4At(bytes, 4, 5, 6, 7)) && isPublicIPv4(ipv4At(inverted, 12, 13, 14, 15))

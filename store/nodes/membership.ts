@@ -31,14 +31,24 @@ export async function createMembership(parts: {
   const changeListeners: (() => void)[] = []
   const returnListeners: (() => void)[] = []
   const own = createOwnSlot({
-    ...{ store, members, self, name, log, taken: changed },
+    store,
+    members,
+    self,
+    name,
+    log,
+    taken: changed,
     returned() {
       for (const listener of returnListeners) listener()
     },
   })
   store.onOthers(membersPrefix, heard)
   const signs = createSignsOfLife({
-    ...{ store, members, self, own, log, intervalMs: parts.heartbeatMs },
+    store,
+    members,
+    self,
+    own,
+    log,
+    intervalMs: parts.heartbeatMs,
     removed(nodes) {
       for (const node of nodes) tellGone(node)
       changed()

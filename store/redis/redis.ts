@@ -99,8 +99,16 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
         quietMs: blockMs + timeoutMs,
       })
       log = followLog({
-        ...{ connection: following, keys, node, position, listener, onGap, onOwn: committing.onOwn },
-        ...{ seen: () => seen, upSince: connection.upSince, onReading: options.onReading ?? (() => {}) },
+        connection: following,
+        keys,
+        node,
+        position,
+        listener,
+        onGap,
+        onOwn: committing.onOwn,
+        seen: () => seen,
+        upSince: connection.upSince,
+        onReading: options.onReading ?? (() => {}),
         onLost() {
           // Redis may have lost the entry `seen`. The reader must no longer look for this entry.
           seen = start

@@ -101,7 +101,9 @@ export async function addUser(
 ) {
   const { email = `user-${++users}@radio.example`, permissions = [] } = options
   const added = await hub.ask<{ userId: string; resetToken: string }>('users.add', {
-    ...{ email, institution, permissions },
+    email,
+    institution,
+    permissions,
   })
   await api.call('POST', '/auth/reset', { body: { token: added.resetToken, password } })
   const login = await api.call('POST', '/auth/login', { body: { email, password } })

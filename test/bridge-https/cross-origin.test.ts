@@ -61,7 +61,8 @@ t.test('a preflight is answered without a token, and only where pages may read',
       'access-control-request-headers': 'authorization,content-type',
     })
     t.match(answer, {
-      ...{ status: 204, text: '' },
+      status: 204,
+      text: '',
       headers: {
         'access-control-allow-origin': '*',
         'access-control-allow-methods': method,
@@ -80,12 +81,16 @@ t.test('a preflight is answered without a token, and only where pages may read',
 t.test('a page also reads that its client has too many requests under way behind a proxy', async (t) => {
   const home = t.testdir({ 'hub.json': JSON.stringify({ trustedProxies: ['127.0.0.1'] }) })
   const hub = await startTestHub(t, {
-    ...{ HUB_CONFIG: join(home, 'hub.json'), HUB_MAX_CONNECTIONS_PER_ADDRESS: '1' },
+    HUB_CONFIG: join(home, 'hub.json'),
+    HUB_MAX_CONNECTIONS_PER_ADDRESS: '1',
   })
   const api = await openApi(t, hub)
   const client = { 'x-forwarded-for': '192.0.2.7' }
   const held = request(`https://127.0.0.1:${hub.httpsPort}/auth/login`, {
-    ...{ method: 'POST', ca: readFileSync(hub.caPath), servername: 'localhost', agent: false },
+    method: 'POST',
+    ca: readFileSync(hub.caPath),
+    servername: 'localhost',
+    agent: false,
     headers: { ...client, 'content-type': 'application/json', 'content-length': 2, expect: '100-continue' },
   })
   held.on('error', () => undefined)

@@ -13,7 +13,9 @@ export async function expiredToken(
   const clock = () => Date.now() - ageMs
   const keys = await createSigningKeys({ store, clock, keepMs: 30 * 24 * 3600 * 1000, leadMs: 0 })
   const users = await createUsers({
-    ...{ store, clock, passwords: quickPasswords() },
+    store,
+    clock,
+    passwords: quickPasswords(),
     knownInstitution: () => true,
   })
   const user = users.current(userId, 1)

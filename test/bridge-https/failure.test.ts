@@ -73,7 +73,9 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
       rate: { take: () => 0, charge: () => undefined },
     }),
     ...pubsubRoutes({
-      ...{ subscriptions, tokens, publicUrl: () => 'https://hub.example' },
+      subscriptions,
+      tokens,
+      publicUrl: () => 'https://hub.example',
       deliveries: {
         deadLetters: () => [],
         replay: async () => 2,
@@ -102,10 +104,18 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
     },
   ]
   const listener = await listenHttps({
-    ...{ certificates, routes, lifecycle, tokens, log, host: '127.0.0.1', port: 0 },
+    certificates,
+    routes,
+    lifecycle,
+    tokens,
+    log,
+    host: '127.0.0.1',
+    port: 0,
     bounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
     mqttBounds: createConnectionBounds({ maxConnections: 10, maxConnectionsPerAddress: 0 }),
-    ...{ proxyProtocol: false, proxyFrom: [], trustedProxies: [] },
+    proxyProtocol: false,
+    proxyFrom: [],
+    trustedProxies: [],
     strictTransport: true,
     openapi: () => keep({}),
     accept: () => t.fail('no websocket'),

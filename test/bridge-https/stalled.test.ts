@@ -106,7 +106,9 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
   const bounds = createConnectionBounds({ maxConnections, maxConnectionsPerAddress: 0 })
   const routes: Route[] = [
     {
-      ...{ ...base, path: '/text', id: 'text' },
+      ...base,
+      path: '/text',
+      id: 'text',
       handle: () => ({ status: 200, body: shared.toString(), headers: { 'content-type': 'text/plain' } }),
     },
     // As JSON, a list with one text has four characters more than the text.
@@ -119,11 +121,18 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
     { ...base, path: '/shared', id: 'shared', handle: () => ({ status: 200, body: shared }) },
   ]
   const listener = await listenHttps({
-    ...{ certificates, log, host: '127.0.0.1', port: 0, routes },
+    certificates,
+    log,
+    host: '127.0.0.1',
+    port: 0,
+    routes,
     lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
     tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
-    ...{ bounds, mqttBounds: bounds },
-    ...{ proxyProtocol: false, proxyFrom: [], trustedProxies: [] },
+    bounds,
+    mqttBounds: bounds,
+    proxyProtocol: false,
+    proxyFrom: [],
+    trustedProxies: [],
     strictTransport: false,
     openapi: () => keep({}),
     accept: () => t.fail('no websocket'),

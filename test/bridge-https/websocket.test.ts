@@ -109,12 +109,23 @@ t.test('packets may be cut anywhere between frames, or share one', async (t) => 
   const feedback = `feedback/${own}`
   const packets = Buffer.concat([
     generate({
-      ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, keepalive: 0 },
-      ...{ clientId: 'cut', username: login.username, password: Buffer.from(login.password) },
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean: true,
+      keepalive: 0,
+      clientId: 'cut',
+      username: login.username,
+      password: Buffer.from(login.password),
     }),
     generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: feedback, qos: 1 }] }),
     generate({
-      ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 2, dup: false, retain: false },
+      cmd: 'publish',
+      topic: `inbox/${own}`,
+      qos: 1,
+      messageId: 2,
+      dup: false,
+      retain: false,
       payload: Buffer.from(JSON.stringify(playing(station()))),
     }),
   ])
@@ -142,14 +153,12 @@ t.test('packets may be cut anywhere between frames, or share one', async (t) => 
 t.test('text frames and huge messages end the connection', async (t) => {
   const hub = await startTestHub(t)
   const connect311 = generate({
-    ...{
-      cmd: 'connect',
-      protocolId: 'MQTT',
-      protocolVersion: 4,
-      clean: true,
-      keepalive: 0,
-      clientId: 'text',
-    },
+    cmd: 'connect',
+    protocolId: 'MQTT',
+    protocolVersion: 4,
+    clean: true,
+    keepalive: 0,
+    clientId: 'text',
   })
   for (const sent of ['hello', connect311.toString('latin1')]) {
     const text = await open(t, hub)

@@ -103,7 +103,10 @@ t.test('what could not be stored is not retained', async (t) => {
   const distribute = (topic: string, text: string, time: number) =>
     broker.broker.distribute([
       {
-        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        topic,
+        payload: Buffer.from(text),
+        qos: 1,
+        queue: { keep: 'every' },
         retained: { slot: '', time },
       },
     ])
@@ -166,7 +169,10 @@ t.test('nothing overtakes a large event that goes out in portions', async (t) =>
   const distribute = (text: string) =>
     broker.broker.distribute(
       topics.map((topic) => ({
-        ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+        topic,
+        payload: Buffer.from(text),
+        qos: 1,
+        queue: { keep: 'every' },
         retained: { slot: '', time: 1 },
       })),
     )
@@ -190,7 +196,10 @@ t.test('a topic that is cleared while something is published there shows what is
   const distribute = (text: string, size = 0) =>
     broker.broker.distribute([
       {
-        ...{ topic: 'a', payload: Buffer.from(text + '.'.repeat(size)), qos: 1, queue: { keep: 'every' } },
+        topic: 'a',
+        payload: Buffer.from(text + '.'.repeat(size)),
+        qos: 1,
+        queue: { keep: 'every' },
         retained: { slot: '', time: 1 },
       },
     ])

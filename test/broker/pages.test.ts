@@ -18,7 +18,10 @@ const login = { username: 'page', password: Buffer.from('page') }
 const many = 40
 
 const messageOf = (text: string, time = 1, topic = 'a'): Message => ({
-  ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+  topic,
+  payload: Buffer.from(text),
+  qos: 1,
+  queue: { keep: 'every' },
   retained: { slot: '', time },
 })
 

@@ -10,7 +10,10 @@ import { openBroker, type Peer, peer, publishes, subscribe, subscriber } from '.
 /* The broker does other work between the parts of a large delivery at QoS 0. */
 
 const messageOf = (text: string, time = 1, topic = 'a'): Message => ({
-  ...{ topic, payload: Buffer.from(text), qos: 1, queue: { keep: 'every' } },
+  topic,
+  payload: Buffer.from(text),
+  qos: 1,
+  queue: { keep: 'every' },
   retained: { slot: '', time },
 })
 

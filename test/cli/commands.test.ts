@@ -273,16 +273,34 @@ t.test(
 )
 
 const subscription: PushSubscription = {
-  ...{ name: 'known', topicId: 'urn:org:livestream:1', url: 'https://hooks.example/?token=secret' },
-  ...{ contact: 'a@b.example', institutionId: A, serviceAccount: 'a@b', ackDeadlineSeconds: 20 },
-  ...{ retryPolicy: null, createdAt: '2026-03-01T12:00:00.000Z', createdBy: 'u' },
+  name: 'known',
+  topicId: 'urn:org:livestream:1',
+  url: 'https://hooks.example/?token=secret',
+  contact: 'a@b.example',
+  institutionId: A,
+  serviceAccount: 'a@b',
+  ackDeadlineSeconds: 20,
+  retryPolicy: null,
+  createdAt: '2026-03-01T12:00:00.000Z',
+  createdBy: 'u',
 }
 
 const queue: ShownQueue = {
-  ...{ name: 'known', target: subscription.url, contact: subscription.contact, state: 'idle' },
-  ...{ disabledAt: null, pausedAt: null },
-  ...{ pending: 2, aside: 0, deadLetters: 0, oldest: null, dropped: 0 },
-  ...{ failures: 0, nextTry: null, lastReason: null, driver: null },
+  name: 'known',
+  target: subscription.url,
+  contact: subscription.contact,
+  state: 'idle',
+  disabledAt: null,
+  pausedAt: null,
+  pending: 2,
+  aside: 0,
+  deadLetters: 0,
+  oldest: null,
+  dropped: 0,
+  failures: 0,
+  nextTry: null,
+  lastReason: null,
+  driver: null,
 }
 
 /** An answer of which the test needs only a part. */
@@ -308,7 +326,11 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
   const audit = createAudit(join(dir, 'audit.log'), clock)
   const known = (name: string) => name === 'known'
   const node: NodeParts = {
-    ...{ audit, credentials, users, keys, lifecycle },
+    audit,
+    credentials,
+    users,
+    keys,
+    lifecycle,
     nodeName: 'node',
     lastUsed: () => undefined,
     status: () => shortened({}),

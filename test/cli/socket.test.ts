@@ -203,7 +203,11 @@ t.test(
     sending.on('error', () => undefined)
     const [response] = await once(sending, 'response')
     const large = rowOfMessage({
-      ...{ topic: 'a', qos: 1, queue: { keep: 'every' }, position: 1, at: 0 },
+      topic: 'a',
+      qos: 1,
+      queue: { keep: 'every' },
+      position: 1,
+      at: 0,
       payload: Buffer.from(JSON.stringify({ title: 'x'.repeat(500) })),
     })
     for (let nth = 0; nth < 20_000; nth++) {

@@ -16,7 +16,12 @@ t.test('a page loads at most 10 kB for the library beside mqtt', async (t) => {
 async function size(of: BuildOptions): Promise<number> {
   const { outputFiles } = await build({
     ...of,
-    ...{ bundle: true, minify: true, write: false, format: 'esm', platform: 'browser', logLevel: 'silent' },
+    bundle: true,
+    minify: true,
+    write: false,
+    format: 'esm',
+    platform: 'browser',
+    logLevel: 'silent',
   })
   return gzipSync(outputFiles?.[0]?.contents ?? '').byteLength
 }

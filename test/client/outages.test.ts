@@ -65,8 +65,13 @@ t.test('a hub that never answers SUBSCRIBE is left, told of, and tried again', a
   await new Promise<void>((resolve) => {
     const connection = keepConnected(
       {
-        ...{ url: broker.url, ca: readFileSync(broker.ca, 'utf8'), clientId: 'studio', clean: true },
-        ...{ filter: 'feedback/urn', outlastsRefusals: false, answerMs: 200 },
+        url: broker.url,
+        ca: readFileSync(broker.ca, 'utf8'),
+        clientId: 'studio',
+        clean: true,
+        filter: 'feedback/urn',
+        outlastsRefusals: false,
+        answerMs: 200,
       },
       {
         ready: () => resolve(),
@@ -88,8 +93,12 @@ t.test('a subscriber leaves a hub that never answers SUBSCRIBE, and tries again'
   const told: string[] = []
   await new Promise<void>((resolve) => {
     const subscription = keepSubscribed({
-      ...{ url: broker.url, options: { ca: readFileSync(broker.ca, 'utf8'), connectTimeout: 200 } },
-      ...{ filters: ['radio/#'], clientId: () => 'studio', received() {}, denied() {} },
+      url: broker.url,
+      options: { ca: readFileSync(broker.ca, 'utf8'), connectTimeout: 200 },
+      filters: ['radio/#'],
+      clientId: () => 'studio',
+      received() {},
+      denied() {},
       logIn: async () => ({ username: 'u', password: 'p' }),
       loginRefused: () => false,
       changed(state, _reason, cause) {
@@ -363,14 +372,22 @@ t.test('after close of a subscriber nothing arrives, also of what the hub had se
     for (let number = 0; number < 100; number++) {
       const payload = JSON.stringify(control(station()))
       send({
-        ...{ cmd: 'publish', topic: `radio/${number}/control`, payload },
-        ...{ qos: 0, dup: false, retain: true },
+        cmd: 'publish',
+        topic: `radio/${number}/control`,
+        payload,
+        qos: 0,
+        dup: false,
+        retain: true,
       })
     }
   })
   const { url, ca } = broker
   const subscriber = connectSubscriber({
-    ...{ url, ca, username: 'u', password: 'p', filters: ['radio/#'] },
+    url,
+    ca,
+    username: 'u',
+    password: 'p',
+    filters: ['radio/#'],
     onProblem() {},
   })
   let heard = 0
@@ -390,7 +407,11 @@ t.test('a subscriber goes on when its onProblem fails, and that is seen', async 
   const thrown = thrownApart(t)
   const { url, ca } = broker
   const subscriber = connectSubscriber({
-    ...{ url, ca, username: 'u', password: 'p', filters: ['radio/#'] },
+    url,
+    ca,
+    username: 'u',
+    password: 'p',
+    filters: ['radio/#'],
     onProblem() {
       throw new Error('of onProblem')
     },

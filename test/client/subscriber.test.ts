@@ -116,7 +116,9 @@ t.test('a wrong password is the end, and so is a credential that was revoked', a
   const hub = await startTestHub(t)
   const wrong = await open(t, hub, { ...(await hub.subscriber('radio/#')), password: 'wrong' })
   await t.rejects(wrong.subscriber[Symbol.asyncIterator]().next(), {
-    ...{ name: 'ClientError', code: 'login.refused', message: /CONNACK 5|CONNACK 4/ },
+    name: 'ClientError',
+    code: 'login.refused',
+    message: /CONNACK 5|CONNACK 4/,
   })
   const login = await hub.subscriber('radio/#')
   const { subscriber } = await open(t, hub, login)
@@ -151,7 +153,10 @@ t.test('CONNACK 3 is tried again, each time after a longer pause', async (t) => 
   const problems: ClientError[] = []
   const subscriber = connectSubscriber({
     url: `mqtts://localhost:${(server.address() as AddressInfo).port}`,
-    ...{ ca: `${home}/ca.pem`, username: 'u', password: 'p', filters: ['radio/#'] },
+    ca: `${home}/ca.pem`,
+    username: 'u',
+    password: 'p',
+    filters: ['radio/#'],
     onProblem: (problem) => problems.push(problem),
   })
   t.teardown(subscriber.close)
@@ -170,7 +175,8 @@ t.test('without a user name it reads with the credential that a public page give
   const problems: ClientError[] = []
   const subscriber = connectSubscriber({
     url: `https://localhost:${hub.httpsPort}`,
-    ...{ ca: readFileSync(hub.caPath, 'utf8'), filters: [`radio/${id}/#`] },
+    ca: readFileSync(hub.caPath, 'utf8'),
+    filters: [`radio/${id}/#`],
     onProblem: (problem) => problems.push(problem),
   })
   t.teardown(subscriber.close)
@@ -190,11 +196,13 @@ t.test('a node without a public page says that it needs a log-in', async (t) => 
   const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' })
   const subscriber = connectSubscriber({
     url: `wss://localhost:${hub.httpsPort}/mqtt`,
-    ...{ ca: hub.caPath, filters: ['radio/#'] },
+    ca: hub.caPath,
+    filters: ['radio/#'],
     onProblem: () => {},
   })
   await t.rejects(subscriber[Symbol.asyncIterator]().next(), {
-    ...{ code: 'login.refused', message: /gives strangers no credential \(HTTP 401\)/ },
+    code: 'login.refused',
+    message: /gives strangers no credential \(HTTP 401\)/,
   })
 })
 
@@ -238,7 +246,9 @@ async function open(t: Test, hub: TestHub, options: Partial<SubscriberOptions> =
   const login = options.username === undefined ? await hub.subscriber('radio/#') : {}
   const subscriber = connectSubscriber({
     url: `mqtts://localhost:${hub.mqttPort}`,
-    ...{ ca: hub.caPath, filters: ['radio/#'], onProblem: (problem) => problems.push(problem) },
+    ca: hub.caPath,
+    filters: ['radio/#'],
+    onProblem: (problem) => problems.push(problem),
     ...login,
     ...options,
   })

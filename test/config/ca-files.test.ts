@@ -37,8 +37,12 @@ t.test('servers behind a private CA, which is replaced', async (t) => {
   }
   const log = pino({ hooks: { streamWrite } })
   const config = configOf(directory, {
-    ...{ publicUrl: 'https://hub.example', redisUrl: 'rediss://r', redis: { ca: path } },
-    ...{ pushCa: path, feedCa: path, smtp: { host: 'localhost', from: 'hub@hub.example', ca: path } },
+    publicUrl: 'https://hub.example',
+    redisUrl: 'rediss://r',
+    redis: { ca: path },
+    pushCa: path,
+    feedCa: path,
+    smtp: { host: 'localhost', from: 'hub@hub.example', ca: path },
   })
   const cas = await openCaFiles(config, log, 10)
   t.teardown(() => cas.close())

@@ -51,7 +51,9 @@ onStore(
       ({ name, contact }) => [name, contact],
     )
     t.same(Object.fromEntries(contacts), {
-      ...{ [good]: 'a@b.example', [broken]: 'a@b.example', 'plugins.dts': null },
+      [good]: 'a@b.example',
+      [broken]: 'a@b.example',
+      'plugins.dts': null,
     })
     t.equal((await states(later.id))[broken], 'waiting', 'behind the one that is tried again')
     const behind = async (asked: string | null) =>

@@ -23,8 +23,11 @@ async function openWebhook() {
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: () => true })
   const added = await subscriptions.add({
-    ...{ topicId: 'urn:org:permanent-livestream:1', institutionId, createdBy: 'u' },
-    ...{ url: 'https://hooks.example/', contact: 'a@b.example' },
+    topicId: 'urn:org:permanent-livestream:1',
+    institutionId,
+    createdBy: 'u',
+    url: 'https://hooks.example/',
+    contact: 'a@b.example',
   })
   if (!added) throw new Error('not added')
   const { name } = added
@@ -36,8 +39,14 @@ async function openWebhook() {
   const retry = (queue: string) => void retried.push(queue)
   const noOthers = { askOthers: async () => [] }
   const webhooks = createSubscriptionQueues({
-    ...{ subscriptions, queues, attempts, standings, log: pino({ level: 'silent' }) },
-    ...{ calls: noOthers, beginnings: { look: () => undefined }, runner: { retryNow: retry } },
+    subscriptions,
+    queues,
+    attempts,
+    standings,
+    log: pino({ level: 'silent' }),
+    calls: noOthers,
+    beginnings: { look: () => undefined },
+    runner: { retryNow: retry },
   })
   return { ...one, subscriptions, attempts, standings, webhooks, added, name, retried, retry }
 }
@@ -65,7 +74,10 @@ t.test('a replay that fails half-way does not leave the queue standing still', a
   const { memory, queues, name, journal, retry, retried, subscriptions } = await openWebhook()
   await subscriptions.disable(name)
   const replays = createReplays({
-    ...{ find: subscriptions.find, enable: subscriptions.enable, queues, retry },
+    find: subscriptions.find,
+    enable: subscriptions.enable,
+    queues,
+    retry,
     earlierOf: async () => messagesAt(1),
     push: { whyNotSent: () => undefined },
   })
@@ -88,7 +100,12 @@ t.test('an acknowledged test and the enabling of its webhook are one commit', as
   const { memory, name, attempts, standings, subscriptions, retry } = await openWebhook()
   await subscriptions.disable(name)
   const tests = createTestMessages({
-    ...{ store: memory.store, find: subscriptions.find, attempts, standings, retry, most: 1 },
+    store: memory.store,
+    find: subscriptions.find,
+    attempts,
+    standings,
+    retry,
+    most: 1,
     push: { test: async () => ({ ...attempt('test', null), status: 200 }) },
     whyClosed: () => undefined,
     enable: (queue, alongside) => subscriptions.enable(queue, () => alongside),

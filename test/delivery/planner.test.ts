@@ -19,7 +19,9 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
     const subscriptions = await createPushSubscriptions({ store, serviceAccount: 'a@b', clock: Date.now })
     let planned: readonly WorkGroup[] = []
     const { plan, pluginTargets } = createPlanner({
-      ...{ subscriptions, targets, whyClosed: () => whyClosed() || undefined },
+      subscriptions,
+      targets,
+      whyClosed: () => whyClosed() || undefined,
       queues: {
         plan({ groups }) {
           planned = groups
@@ -29,7 +31,9 @@ async function openNodes(t: Test, targets: readonly PluginTarget[] = [], whyClos
     })
     store.start()
     return {
-      ...{ store, subscriptions, pluginTargets },
+      store,
+      subscriptions,
+      pluginTargets,
 
       /** The planned items of an event, in order, each as `<nth> <scope> <queue>`. */
       owed(event: object, livestreamIds = [livestream.id], isRepeatedWhole = false): string[] {

@@ -96,7 +96,8 @@ t.test('errors are listed up to 64 KiB, then one counts the rest', async (t) => 
   const items = many.items()
   const rest = 61 - (items.length - 1)
   t.strictSame(items.at(-1), {
-    ...{ path: '.', errorCode: 'service.unknown' },
+    path: '.',
+    errorCode: 'service.unknown',
     message: `Not listed: at least ${rest} more errors`,
   })
   t.ok(items.length > 5 && JSON.stringify(items.slice(0, -1)).length <= 64 * 1024)

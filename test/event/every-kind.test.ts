@@ -25,8 +25,10 @@ t.test('over MQTT to those who listen, to late ones, to those who return, and to
   await away.client.subscribeAsync('radio/#', { qos: 1 })
   await away.client.endAsync()
   const library = connectSubscriber({
-    ...{ url: `mqtts://localhost:${hub.mqttPort}`, ca: readFileSync(hub.caPath, 'utf8') },
-    ...{ ...login, filters: ['radio/#'] },
+    url: `mqtts://localhost:${hub.mqttPort}`,
+    ca: readFileSync(hub.caPath, 'utf8'),
+    ...login,
+    filters: ['radio/#'],
   })
   t.teardown(library.close)
   const told = library[Symbol.asyncIterator]()

@@ -5,11 +5,17 @@ import { openBroker } from '../conformance/peers.ts'
 
 const institutionId = 'urn:org:institution:1'
 const report: Message = {
-  ...{ topic: `feedback/${institutionId}`, qos: 1, queue: { keep: 'every' }, isReport: true },
+  topic: `feedback/${institutionId}`,
+  qos: 1,
+  queue: { keep: 'every' },
+  isReport: true,
   payload: Buffer.from(JSON.stringify({ id: '1', outcome: 'published', services: ['one'], errors: [] })),
 }
 const event = (bytes: number): Message => ({
-  ...{ topic: 'radio/one/track', stream: 'one', qos: 1, queue: { keep: 'latest' } },
+  topic: 'radio/one/track',
+  stream: 'one',
+  qos: 1,
+  queue: { keep: 'latest' },
   payload: Buffer.from(JSON.stringify({ id: '1', title: 'x'.repeat(bytes) })),
 })
 
@@ -51,7 +57,8 @@ t.test('a page ends where its reports and their events are too many bytes', asyn
   const first = await broker.history.list({ institutionIds: [institutionId], limit: 1_000 })
   t.ok(first.events.length >= 80 && first.events.length < count, `${first.events.length} of ${count}`)
   const { events, next } = await broker.history.list({
-    ...{ institutionIds: [institutionId], limit: 1_000 },
+    institutionIds: [institutionId],
+    limit: 1_000,
     before: first.next ?? undefined,
   })
   t.equal(first.events.length + events.length, count)
@@ -66,7 +73,8 @@ t.test('the list of a livestream reads only those reports of its institution tha
   for (let nth = 0; nth < count; nth++) await broker.distribute([event(10), large])
   await broker.distribute([{ ...report, payload: Buffer.from(JSON.stringify(refusal)), hasErrors: true }])
   const { events, next } = await broker.history.list({
-    ...{ livestream: { id: 'one', owner: institutionId }, limit: 1_000 },
+    livestream: { id: 'one', owner: institutionId },
+    limit: 1_000,
   })
   t.match(events, [{ outcome: 'blocked' }, { outcome: 'published', title: 'xxxxxxxxxx' }])
   t.equal(events.length, count + 1)

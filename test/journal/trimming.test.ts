@@ -299,7 +299,8 @@ t.test('after a crash a session gets again what is kept', async (t) => {
   const start = async () => {
     const store = space.openFollowed(t)
     const broker = await openBroker(t, {
-      ...{ node: { store, nodes: createOnlyNode('test') }, limits },
+      node: { store, nodes: createOnlyNode('test') },
+      limits,
     })
     store.start()
     return { ...broker, store }

@@ -176,13 +176,11 @@ async function startGuarded(t: Test) {
         return certificates.onChange(listener)
       },
     },
-    ...{
-      turnsPerHandshake: 2,
-      proxyProtocol: false,
-      proxyFrom: [],
-      log: pino({ level: 'silent' }),
-      metrics: createMetrics(),
-    },
+    turnsPerHandshake: 2,
+    proxyProtocol: false,
+    proxyFrom: [],
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
     bounds: createConnectionBounds({ maxConnections: 100, maxConnectionsPerAddress: 0 }),
   })
   const accepted: Socket[] = []

@@ -40,7 +40,10 @@ t.test(
     const { username } = credential
     await settled(b.store)
     t.strictSame(b.credentials.authenticate(username, password), {
-      ...{ role: 'publisher', username, institutions: [institution], classes: [] },
+      role: 'publisher',
+      username,
+      institutions: [institution],
+      classes: [],
     })
     t.strictSame(b.credentials.get(username), credential)
     t.equal(await b.credentials.revoke(username), true)

@@ -26,7 +26,12 @@ async function openNode(
     nameOf: (node: string) => node,
   }
   const feed = await createFeedSource({
-    ...{ source, store, nodes, log, clock: Date.now, intervalMs: 1_000_000_000 },
+    source,
+    store,
+    nodes,
+    log,
+    clock: Date.now,
+    intervalMs: 1_000_000_000,
     ...(fetchImpl && { fetchImpl }),
   })
   t.teardown(feed.close)

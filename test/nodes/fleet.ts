@@ -46,7 +46,9 @@ export async function startFleet(
     const url = (await options.through?.(index, redis.port)) ?? redis.url
     const aheadMs = options.ahead?.(index) ?? 0
     const env = {
-      ...{ HUB_REDIS_URL: url, HUB_PUBLIC_URL: 'https://hub.example', ...options.env },
+      HUB_REDIS_URL: url,
+      HUB_PUBLIC_URL: 'https://hub.example',
+      ...options.env,
       ...(aheadMs !== 0 && { NODE_OPTIONS: `--import=${clockAhead(aheadMs)}` }),
     }
     const directory = join(home, String(index))

@@ -20,7 +20,9 @@ async function openNode(t: Test, space: SharedSpace, clock: () => number, first:
   store.start()
   t.teardown(traffic.close)
   return {
-    ...{ store, traffic, lifecycle },
+    store,
+    traffic,
+    lifecycle,
     takeSlot(next: number): void {
       slot = next
     },

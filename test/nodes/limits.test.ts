@@ -81,7 +81,10 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
   const open = async () => {
     const store = space.openFollowed(t)
     const users = await createUsers({
-      ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
+      store,
+      passwords: quickPasswords(),
+      clock: Date.now,
+      knownInstitution: () => true,
     })
     const logIn = createLogIn({ store, users, failures: 4 })
     const heard = ['login-address', 'login-account-network'].map((limit) => hear(store, limit, 6))
@@ -107,7 +110,10 @@ t.test('mails of reset links add up', async (t) => {
   const open = async () => {
     const store = space.openFollowed(t)
     const users = await createUsers({
-      ...{ store, passwords: quickPasswords(), clock: Date.now, knownInstitution: () => true },
+      store,
+      passwords: quickPasswords(),
+      clock: Date.now,
+      knownInstitution: () => true,
     })
     const logIn = createLogIn({ store, users, failures: 100 })
     const isTold = hear(store, 'reset-mail', 3)

@@ -19,8 +19,14 @@ async function openNode(t: Test, space: SharedSpace, slot: number) {
   }
   const journal = await openJournal(store)
   const queues = await createWorkQueues({
-    ...{ store, journal, nodes, isOwn: () => slot === 0, clock: Date.now, steadyClock: Date.now },
-    ...{ limits: { ...workLimits, perQueue: 1_000 }, metrics: createMetrics() },
+    store,
+    journal,
+    nodes,
+    isOwn: () => slot === 0,
+    clock: Date.now,
+    steadyClock: Date.now,
+    limits: { ...workLimits, perQueue: 1_000 },
+    metrics: createMetrics(),
   })
   store.start()
   return {

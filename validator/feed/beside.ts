@@ -61,7 +61,9 @@ async function run(task: Task, closing: AbortSignal | undefined): Promise<unknow
 
 function startThread(): Worker {
   const worker = new Worker(entry(), {
-    ...{ eval: isSource, execArgv: [], env: SHARE_ENV },
+    eval: isSource,
+    execArgv: [],
+    env: SHARE_ENV,
     resourceLimits: { maxOldGenerationSizeMb: bounds.heapMb },
   })
   // The task under way hears of it too.

@@ -71,7 +71,9 @@ export function examine(of: Examination): { good: GoodFeed } | Refused {
   const former = nextFormer(unpackAll(of.former), before, next, of.now)
   return {
     good: {
-      ...{ about, packed, former: pack(former) },
+      about,
+      packed,
+      former: pack(former),
       stored: { feed: stored(livestreams, about), former: stored(former) },
     },
   }

@@ -49,7 +49,12 @@ export const commands: readonly Command[] = operationNames.map((name) => {
     ([argument]) => !Object.hasOwn(singleAnswerArgs, argument),
   )
   return {
-    ...{ name, summary, effect, args: { ...args, properties: Object.fromEntries(chosen) }, result, console },
+    name,
+    summary,
+    effect,
+    args: { ...args, properties: Object.fromEntries(chosen) },
+    result,
+    console,
     columns: console?.columns ?? (isList(result) ? hubctl?.columns?.map(columnOf) : undefined),
     empty: console?.empty ?? hubctl?.nothing ?? 'None.',
   }

@@ -65,7 +65,11 @@ export const qos2Lost: Hazard = {
     for (const [index, event] of events.entries()) {
       const { payload } = event
       const packet = {
-        ...{ cmd: 'publish' as const, qos: 2 as const, retain: false, payload, messageId: 7 },
+        cmd: 'publish' as const,
+        qos: 2 as const,
+        retain: false,
+        payload,
+        messageId: 7,
         topic: subject.entry(topic, institution),
       }
       const who = { login: await subject.publisher(institution), clientId: `twice-${index}`, clean: false }

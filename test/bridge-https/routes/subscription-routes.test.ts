@@ -78,21 +78,24 @@ function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Part
       .find((route) => route.id === id)
       ?.handle(
         {
-          ...{
-            params: {},
-            query: {},
-            address: '127.0.0.1',
-            at: Date.now(),
-            started: 0,
-            count: () => undefined,
-          },
+          params: {},
+          query: {},
+          address: '127.0.0.1',
+          at: Date.now(),
+          started: 0,
+          count: () => undefined,
           body: { type: 'PUBSUB', url: 'https://hooks.example/', contact: 'a@b.example', topic: topic.id },
           header: () => undefined,
           isStillUser,
         },
         {
-          ...{ userId, email: 'a@b.example', emailVerified: true, institutionId },
-          ...{ permissions: ['subscribe'], createdAt: '', generation: 0 },
+          userId,
+          email: 'a@b.example',
+          emailVerified: true,
+          institutionId,
+          permissions: ['subscribe'],
+          createdAt: '',
+          generation: 0,
         },
       )
   return {

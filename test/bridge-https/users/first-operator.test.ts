@@ -156,7 +156,10 @@ async function start(
   t.teardown(close)
   const api = openClient(t, { httpsPort: hub.httpsPort, caPath: hub.caPath ?? join(certsDir, 'ca.pem') })
   return {
-    ...{ home, api, close, token: hub.firstOperatorToken ?? '' },
+    home,
+    api,
+    close,
+    token: hub.firstOperatorToken ?? '',
     use: (body: unknown) => api('POST', path, { body, headers: { 'x-hub-page': '1' } }),
     audited: async (token: string) => (await api('POST', '/operate/audit', { token, body: {} })).json.result,
   }

@@ -15,7 +15,10 @@ const control = 'radio/x/control'
 /** A control state. `time`: its event time, milliseconds since the epoch. */
 function state(payload: string, time: number, expires: number): Message {
   return {
-    ...{ topic: control, stream: 'x', payload: Buffer.from(payload), qos: 1 },
+    topic: control,
+    stream: 'x',
+    payload: Buffer.from(payload),
+    qos: 1,
     retained: { slot: payload, time, expires },
     queue: { keep: 'every', time, expires },
   }

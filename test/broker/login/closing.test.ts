@@ -18,8 +18,13 @@ t.test('a client without CONNACK leaves neither a session nor a will', async (t)
     const client = await rawClient(t, broker.port)
     const isHeld = store.hold(touches(slow))
     client.send({
-      ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4 },
-      ...{ clientId: `late-${slow}`, clean: false, keepalive: 0, will },
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clientId: `late-${slow}`,
+      clean: false,
+      keepalive: 0,
+      will,
     })
     await isHeld
     const closed = broker.close()

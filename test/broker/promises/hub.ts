@@ -101,7 +101,11 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     const parts = { name: `node-${index}`, idFile: join(directory, `node-${index}`), log }
     const nodes = shared ? await createMembership({ ...parts, store: shared }) : createOnlyNode('test')
     const plain = await startPlainBroker({
-      ...{ directory, clock, node: { store, nodes }, logLevel: 'silent', rulesOf },
+      directory,
+      clock,
+      node: { store, nodes },
+      logLevel: 'silent',
+      rulesOf,
       limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000, ...bounds },
     })
     shared?.startFollowing((reason) => Promise.reject(reason))
@@ -160,7 +164,12 @@ function createPublisher(socket: ReturnType<typeof createWire>[0], clientId: str
         const { topic, qos } = event
         const messageId = packetId
         send({
-          ...{ cmd: 'publish', topic, qos, messageId, retain: false, dup: false },
+          cmd: 'publish',
+          topic,
+          qos,
+          messageId,
+          retain: false,
+          dup: false,
           payload: JSON.stringify(payload),
         })
         return new Promise<void>((resolve) => {

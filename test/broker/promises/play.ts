@@ -554,10 +554,25 @@ export async function play(sequence: Sequence, except?: RegExp): Promise<string[
 
 function emptySession(name: string, listener: Listener): Session {
   return {
-    ...{ name, listener, exists: false, isConnected: false, isStored: true, node: 0 },
-    ...{ filters: new Map(), connection: 0, cameAt: 0, leftAt: 0, copies: [], brought: new Map() },
-    ...{ released: new Set(), inFlight: new Map(), order: [], raced: new Set() },
-    ...{ isAfterCrash: false, isBehind: false, dropped: { min: 0, max: 0 } },
+    name,
+    listener,
+    exists: false,
+    isConnected: false,
+    isStored: true,
+    node: 0,
+    filters: new Map(),
+    connection: 0,
+    cameAt: 0,
+    leftAt: 0,
+    copies: [],
+    brought: new Map(),
+    released: new Set(),
+    inFlight: new Map(),
+    order: [],
+    raced: new Set(),
+    isAfterCrash: false,
+    isBehind: false,
+    dropped: { min: 0, max: 0 },
   }
 }
 

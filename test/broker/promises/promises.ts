@@ -135,7 +135,8 @@ export function whenLeft(standing: Standing): Standing {
   if (standing.is === 'must') {
     if (standing.before) return standing.before
     return {
-      ...{ is: 'waits', choice: 'newest, perhaps all' },
+      is: 'waits',
+      choice: 'newest, perhaps all',
       ...(standing.isUnsent && { isUnsent: true }),
       ...(standing.isAgain && { isAgain: true }),
     }

@@ -90,8 +90,12 @@ const anything = fc.oneof(
 )
 
 const ample: Bounds = {
-  ...{ windowBytes: 64 * 1024 * 1024, history: 100, queueLimit: 1_000 },
-  ...{ maxOwed: 1_000, inFlightWindow: 100, maxInFlight: 1_000 },
+  windowBytes: 64 * 1024 * 1024,
+  history: 100,
+  queueLimit: 1_000,
+  maxOwed: 1_000,
+  inFlightWindow: 100,
+  maxInFlight: 1_000,
 }
 
 /** Limits so low that a few messages reach them. */

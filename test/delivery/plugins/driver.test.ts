@@ -10,7 +10,13 @@ import type { Outcome } from '../../../delivery/target.ts'
  */
 
 const item: WorkItem = {
-  ...{ sequence: 1, messageId: 'm1', position: 1, enqueuedAt: 0, tries: 2, refusals: 0, attempts: [] },
+  sequence: 1,
+  messageId: 'm1',
+  position: 1,
+  enqueuedAt: 0,
+  tries: 2,
+  refusals: 0,
+  attempts: [],
   details: { plugin: { type: 'dts' }, institutionId: 'urn:org:institution:1' },
 }
 

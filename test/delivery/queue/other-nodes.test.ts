@@ -32,7 +32,9 @@ async function openTwo() {
   const open = (slot: number) => openQueues({ memory: { ...memory, store: storeOf(slot) }, slot })
   const [one, two] = [await open(1), await open(2)]
   return {
-    ...{ memory, one, two },
+    memory,
+    one,
+    two,
     /** Runs `change` once, before the next commit of either node. */
     before(change: (changes: readonly Change[]) => Promise<void>): void {
       meanwhile = change

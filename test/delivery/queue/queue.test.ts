@@ -3,8 +3,14 @@ import { beyondLimit, emptyQueue, lengthOf, smallest, takeFrom } from '../../../
 import type { WorkItem } from '../../../delivery/queue/work-item.ts'
 
 const item = (sequence: number): WorkItem => ({
-  ...{ sequence, messageId: String(sequence), details: {}, position: sequence, enqueuedAt: sequence },
-  ...{ tries: 0, refusals: 0, attempts: [] },
+  sequence,
+  messageId: String(sequence),
+  details: {},
+  position: sequence,
+  enqueuedAt: sequence,
+  tries: 0,
+  refusals: 0,
+  attempts: [],
 })
 const items = (...sequences: number[]) => sequences.map(item)
 const sequences = (list: readonly WorkItem[]) => list.map(({ sequence }) => sequence)

@@ -12,7 +12,11 @@ function watch(stuckQueues: () => string[], pickUp: (queue: string) => Promise<v
   const lines: Record<string, unknown>[] = []
   const metrics = createMetrics()
   const stop = watchStuckQueues({
-    ...{ stuckQueues, pickUp, metrics, lookMs: 5, patienceMs: 20 },
+    stuckQueues,
+    pickUp,
+    metrics,
+    lookMs: 5,
+    patienceMs: 20,
     log: pino({}, { write: (line: string) => void lines.push(JSON.parse(line)) }),
   })
   return { stop, lines, metrics }

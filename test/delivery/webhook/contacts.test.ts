@@ -13,7 +13,9 @@ async function open(memory = createMemoryStore()) {
   const told: string[] = []
   const nodes = (self: string, living: string[], send = async (name: string) => void told.push(name)) =>
     createContacts({
-      ...{ subscriptions, self, log: pino({ level: 'silent' }) },
+      subscriptions,
+      self,
+      log: pino({ level: 'silent' }),
       isLiving: (node) => living.includes(node),
       onChange: () => undefined,
       isOwn: () => true,
@@ -25,8 +27,11 @@ async function open(memory = createMemoryStore()) {
 async function openWithDisabled(teller: string) {
   const one = await open()
   const added = await one.subscriptions.add({
-    ...{ topicId: 'urn:org:permanent-livestream:1', institutionId: 'urn:org:institution:1', createdBy: 'u' },
-    ...{ url: 'https://hooks.example/', contact: 'a@b.example' },
+    topicId: 'urn:org:permanent-livestream:1',
+    institutionId: 'urn:org:institution:1',
+    createdBy: 'u',
+    url: 'https://hooks.example/',
+    contact: 'a@b.example',
   })
   const name = added?.name ?? ''
   await one.subscriptions.disable(name, teller)
@@ -121,14 +126,16 @@ t.test('an address gets three mails an hour, however many subscriptions name it'
     const store = space.openFollowed(t)
     store.start()
     return createContactMail({
-      ...{ store, publicUrl: () => 'https://hub.example' },
+      store,
+      publicUrl: () => 'https://hub.example',
       server: { host: '127.0.0.1', port: server.port, secure: false, from: 'hub@hub.example' },
       log: pino({}, { write: (line: string) => lines.push(JSON.parse(line)) }),
     })
   }
   const [a, b] = [open(), open()]
   const disabled = (number: number, contact: string) => ({
-    ...{ name: `de.org.hub.subscription.${number}`, contact },
+    name: `de.org.hub.subscription.${number}`,
+    contact,
     topicId: `urn:org:permanent-livestream:${number}`,
     url: 'https://hooks.example/',
   })

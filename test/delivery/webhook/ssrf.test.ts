@@ -135,7 +135,10 @@ function openWebhooks(t: Test, resolving: (name: string) => Promise<readonly str
   t.teardown(webhooks.close)
   return (url: string) =>
     webhooks.post({
-      ...{ url, body: Buffer.from('{}'), token: 't', deadlineMs: 2_000 },
+      url,
+      body: Buffer.from('{}'),
+      token: 't',
+      deadlineMs: 2_000,
       signal: new AbortController().signal,
     })
 }

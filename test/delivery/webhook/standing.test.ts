@@ -8,9 +8,16 @@ const minute = 60_000
 const name = 'de.org.hub.subscription.1'
 const createdAt = '2026-06-01T11:00:00.000Z'
 const subscription = {
-  ...{ name, createdAt, topicId: 'urn:org:permanent-livestream:1', url: 'https://hooks.example/' },
-  ...{ contact: 'a@b.example', institutionId: 'urn:org:institution:1', serviceAccount: 'a@b' },
-  ...{ ackDeadlineSeconds: 20, retryPolicy: null, createdBy: 'u' },
+  name,
+  createdAt,
+  topicId: 'urn:org:permanent-livestream:1',
+  url: 'https://hooks.example/',
+  contact: 'a@b.example',
+  institutionId: 'urn:org:institution:1',
+  serviceAccount: 'a@b',
+  ackDeadlineSeconds: 20,
+  retryPolicy: null,
+  createdBy: 'u',
 }
 const answers = {
   ok: { result: 'acknowledged', status: 200, reason: null },

@@ -17,7 +17,11 @@ async function open(memory = createMemoryStore()) {
 async function openWithOne() {
   const one = await open()
   const added = await one.subscriptions.add({
-    ...{ topicId, institutionId, url: 'https://hooks.example/', contact: 'a@b.example', createdBy: 'u' },
+    topicId,
+    institutionId,
+    url: 'https://hooks.example/',
+    contact: 'a@b.example',
+    createdBy: 'u',
   })
   if (!added) throw new Error('not added')
   return { ...one, name: added.name }
@@ -122,14 +126,12 @@ t.test(
     const { memory, subscriptions, name } = await openWithOne()
     const add = (of: { topicId?: string; institutionId?: string } = {}) =>
       subscriptions.add({
-        ...{
-          topicId,
-          institutionId,
-          url: 'https://hooks.example/',
-          contact: 'a@b.example',
-          createdBy: 'u',
-          ...of,
-        },
+        topicId,
+        institutionId,
+        url: 'https://hooks.example/',
+        contact: 'a@b.example',
+        createdBy: 'u',
+        ...of,
       })
     for (let count = 1; count < 50; count++) t.ok(await add(), String(count))
     t.equal(await add(), undefined)

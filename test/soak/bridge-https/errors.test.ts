@@ -127,7 +127,9 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
         '',
       ]) {
         const { status, json } = await api.call('POST', path, {
-          ...{ token, body: '{}', headers: { 'content-type': type } },
+          token,
+          body: '{}',
+          headers: { 'content-type': type },
         })
         t.equal(status, 400, `${path} ${type}`)
         t.match(json, {
@@ -141,7 +143,8 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
       t.match(bare.json, { errors: [{ errorCode: 'request.type' }] })
     }
     const charset = await api.call('POST', '/auth/refresh', {
-      ...{ body: '{"refreshToken":"x"}', headers: { 'content-type': 'Application/JSON; charset=utf-8' } },
+      body: '{"refreshToken":"x"}',
+      headers: { 'content-type': 'Application/JSON; charset=utf-8' },
     })
     t.equal(charset.status, 403, 'parameters and case of the type do not matter')
   })
@@ -167,7 +170,9 @@ t.test('every row of the table of errors (service.md §7)', async (t) => {
     for (const encoding of ['gzip', 'deflate', 'br', 'identity, gzip']) {
       const body = gzipSync(JSON.stringify(playing(station())))
       const { status, json } = await api.call('POST', events, {
-        ...{ token, body, headers: { 'content-encoding': encoding } },
+        token,
+        body,
+        headers: { 'content-encoding': encoding },
       })
       t.equal(status, 400, encoding)
       t.match(json, { errors: [{ path: '.headers.content-encoding', errorCode: 'request.encoding' }] })

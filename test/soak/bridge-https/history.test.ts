@@ -58,7 +58,8 @@ onStore('embedded', 'an institution asks what became of its events', async (t, s
 
   const { token } = await addUser(hub, api, own)
   const answer = await api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
-    ...{ token, body: playing(station(0, 1), { title: 'Two' }) },
+    token,
+    body: playing(station(0, 1), { title: 'Two' }),
   })
   const { id } = Object(answer.json.event)
   t.match(

@@ -20,16 +20,15 @@ const request = {
 
 /** A message that the hub gave up. */
 const letter = {
-  ...{
-    sequence: 1,
-    messageId: '1',
-    details: {},
-    enqueuedAt: Date.now(),
-    tries: 1,
-    refusals: 0,
-    attempts: [],
-  },
-  ...{ givenUpAt: new Date().toISOString(), reason: 'answered 500' },
+  sequence: 1,
+  messageId: '1',
+  details: {},
+  enqueuedAt: Date.now(),
+  tries: 1,
+  refusals: 0,
+  attempts: [],
+  givenUpAt: new Date().toISOString(),
+  reason: 'answered 500',
 }
 
 async function start(t: Test, env: Record<string, string> = {}) {

@@ -91,7 +91,9 @@ t.test('a token that has expired is a 403, one that has not opens the door', asy
       const clock = () => Date.now() - ago
       const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000, leadMs: 0 })
       const users = await createUsers({
-        ...{ store, clock, passwords: quickPasswords() },
+        store,
+        clock,
+        passwords: quickPasswords(),
         knownInstitution: () => true,
       })
       const user = users.current(userId, 1)
@@ -208,7 +210,9 @@ t.test('a password that is changed right after it was checked gives no tokens th
   const clock = Date.now
   const keys = await createSigningKeys({ store, clock, keepMs: lifetimes.refresh * 1000, leadMs: 0 })
   const users = await createUsers({
-    ...{ store, clock, passwords: quickPasswords() },
+    store,
+    clock,
+    passwords: quickPasswords(),
     knownInstitution: () => true,
   })
   const issuer = () => 'https://hub.example'

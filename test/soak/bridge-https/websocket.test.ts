@@ -23,8 +23,14 @@ t.test('messages that nobody reads are bounded in bytes, over all WebSockets', a
       await new Promise((resolve) => client.once('open', resolve))
       client.send(
         generate({
-          ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean: true, keepalive: 0 },
-          ...{ clientId: `studio ${index}`, username, password: Buffer.from(password) },
+          cmd: 'connect',
+          protocolId: 'MQTT',
+          protocolVersion: 4,
+          clean: true,
+          keepalive: 0,
+          clientId: `studio ${index}`,
+          username,
+          password: Buffer.from(password),
         }),
       )
       await new Promise((resolve) => client.once('message', resolve))

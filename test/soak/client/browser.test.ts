@@ -60,7 +60,8 @@ t.test('a page publishes over wss, and gets the report of its event', { skip }, 
   const { page } = await browser.open(t, hub, '/docs/')
   const options = {
     ...(await hub.publisher([own])),
-    ...{ url: `wss://localhost:${hub.httpsPort}/mqtt`, institution: own },
+    url: `wss://localhost:${hub.httpsPort}/mqtt`,
+    institution: own,
   }
   const script = `
     import { connectPublisher, EventRefused } from 'now-playing-hub-client'
@@ -85,7 +86,11 @@ async function servePage(
   const home = await temporaryDirectory(t)
   await writeFile(join(home, 'app.js'), script)
   await build({
-    ...{ absWorkingDir: home, entryPoints: ['app.js'], outfile: 'page.js', bundle: true, format: 'esm' },
+    absWorkingDir: home,
+    entryPoints: ['app.js'],
+    outfile: 'page.js',
+    bundle: true,
+    format: 'esm',
     alias: { 'now-playing-hub-client': projectFile('client/browser.ts') },
   })
   const server = createServer(async ({ url }, response) => {

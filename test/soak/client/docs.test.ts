@@ -81,8 +81,13 @@ t.test('the short programs for publishers say what became of an event', async (t
   ] as const) {
     await writeFile(join(folder, file), JSON.stringify(event))
     const env = {
-      ...{ PATH: process.env.PATH ?? '', PYTHONPATH: projectFile('client/python'), CA: hub.caPath },
-      ...{ INSTITUTION: own, PUB_USER: login.username, PUB_PASSWORD: secret, PYTHONDONTWRITEBYTECODE: '1' },
+      PATH: process.env.PATH ?? '',
+      PYTHONPATH: projectFile('client/python'),
+      CA: hub.caPath,
+      INSTITUTION: own,
+      PUB_USER: login.username,
+      PUB_PASSWORD: secret,
+      PYTHONDONTWRITEBYTECODE: '1',
     }
     for (const program of programs) {
       const run = startProgram(t, [...program, file], { cwd: folder, env })

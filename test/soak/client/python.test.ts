@@ -120,9 +120,15 @@ for (const { python, version } of pythons) {
     const reader = await hub.subscriber(`radio/${station().id}/#`)
     const block = (having: string) => codeBlock(readPage('clients/python.md'), 'python', having)
     const settings = {
-      ...{ HOST: 'localhost', PORT: String(hub.mqttPort), CA: hub.caPath, INSTITUTION: own },
-      ...{ LIVESTREAM: station().id, PUB_USER: login.username, PUB_PASSWORD: login.password },
-      ...{ SUB_USER: reader.username, SUB_PASSWORD: reader.password },
+      HOST: 'localhost',
+      PORT: String(hub.mqttPort),
+      CA: hub.caPath,
+      INSTITUTION: own,
+      LIVESTREAM: station().id,
+      PUB_USER: login.username,
+      PUB_PASSWORD: login.password,
+      SUB_USER: reader.username,
+      SUB_PASSWORD: reader.password,
     }
     const listener = await startPython(t, python, block('connect_subscriber('), settings)
     const text = block('connect_publisher(')
@@ -394,7 +400,9 @@ reader.close()
 `,
       {
         ...settingsOf(hub, login),
-        ...{ SUB_USER: reader.username, SUB_PASSWORD: reader.password, GRANTED: `radio/${station().id}/#` },
+        SUB_USER: reader.username,
+        SUB_PASSWORD: reader.password,
+        GRANTED: `radio/${station().id}/#`,
       },
     )
     t.equal(await program.ended, 0)
@@ -419,11 +427,12 @@ for (const { python, version } of pythons.slice(-1)) {
     })
     const login = { username: 'u', password: 'p' }
     const { url, ca } = broker
-    const openHere = () => connectPublisher({ ...{ url, ca, outbox, institution: own }, ...login })
+    const openHere = () => connectPublisher({ url, ca, outbox, institution: own, ...login })
     const startPublisher = (text: string) =>
       startPython(t, python, publishing + text, {
         ...settingsOf({ mqttPort: 0, caPath: ca }, login, control(station(), { name: 'of Python' })),
-        ...{ URL: url, OUTBOX: outbox },
+        URL: url,
+        OUTBOX: outbox,
       })
 
     const first = openHere()
@@ -506,8 +515,11 @@ for (const { python, version } of pythons.slice(-1)) {
       python,
       codeBlock(readPage('clients/python.md'), 'python', 'verify_push('),
       {
-        ...{ HUB: `https://localhost:${hub.httpsPort}`, HOOK_PORT: String(hookPort), CA: hub.caPath },
-        ...{ CERT: tls.cert, KEY: tls.key },
+        HUB: `https://localhost:${hub.httpsPort}`,
+        HOOK_PORT: String(hookPort),
+        CA: hub.caPath,
+        CERT: tls.cert,
+        KEY: tls.key,
       },
       home,
     )
@@ -552,7 +564,7 @@ with hub.connect_subscriber(url=env["PAGE"], ca=env["CA"], filters=["radio/+/tra
 `,
       {
         ...settingsOf(hub, await hub.publisher([own])),
-        ...{ PAGE: `https://localhost:${hub.httpsPort}` },
+        PAGE: `https://localhost:${hub.httpsPort}`,
       },
     )
     t.equal(await program.ended, 0)
@@ -582,12 +594,11 @@ except hub.ClientError as error:
     print(error.code)
 `,
       {
-        ...{
-          URL: `https://localhost:${hub.httpsPort}`,
-          CA: hub.caPath,
-          EVENT: JSON.stringify(playing(station())),
-        },
-        ...{ EMAIL: user.email, SECRET: password },
+        URL: `https://localhost:${hub.httpsPort}`,
+        CA: hub.caPath,
+        EVENT: JSON.stringify(playing(station())),
+        EMAIL: user.email,
+        SECRET: password,
       },
     )
     t.equal(await program.ended, 0)

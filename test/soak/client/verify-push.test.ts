@@ -27,7 +27,9 @@ t.test('pushes of a hub are verified, also when its key is replaced at once', as
   t.equal(created.status, 201)
   const subscriptions = (await api.call('GET', '/subscriptions', { token })).json as never
   const options = {
-    ...{ hub: `https://localhost:${hub.httpsPort}`, url, subscriptions },
+    hub: `https://localhost:${hub.httpsPort}`,
+    url,
+    subscriptions,
     ca: readFileSync(hub.caPath, 'utf8'),
   }
   const verified: Push[] = []

@@ -77,7 +77,8 @@ t.test('the test that docs/clients/javascript.md shows passes as it stands there
   await writeFile(join(folder, 'publish.test.mjs'), documented)
   const env = { PATH: process.env.PATH ?? '' }
   const test = startProgram(t, [process.execPath, '--test', '--test-reporter=tap', 'publish.test.mjs'], {
-    ...{ cwd: folder, env },
+    cwd: folder,
+    env,
   })
   t.equal(await test.ended, 0, test.lines.join('\n'))
   t.ok(test.lines.includes('# pass 1'))

@@ -167,8 +167,12 @@ t.test('the HTTP proxies of the page pass on pages, addresses and WebSockets', {
     t.equal(await guess(second), 401, `${name}: another client`)
 
     const client = await connectAsync(`wss://127.0.0.1:${port}/mqtt`, {
-      ...{ username: login.username, password: login.password, clientId: `ws-${name}`, protocolVersion: 4 },
-      ...{ reconnectPeriod: 0, wsOptions: { ca, localAddress: second, headers: { host } } },
+      username: login.username,
+      password: login.password,
+      clientId: `ws-${name}`,
+      protocolVersion: 4,
+      reconnectPeriod: 0,
+      wsOptions: { ca, localAddress: second, headers: { host } },
     })
     t.teardown(() => client.endAsync(true))
     t.match(await client.subscribeAsync('radio/#', { qos: 1 }), [{ qos: 1 }], name)
@@ -194,13 +198,14 @@ t.test('the TCP proxies of the page lead to the MQTT port', { skip }, async (t) 
     const { port } = await startProxy(t, proxy, hub)
     const login = await hub.subscriber('radio/#')
     const client = await connectAsync(`${scheme}://127.0.0.1:${port}`, {
-      ...{ username: login.username, password: login.password, clientId: 'a', protocolVersion: 4 },
-      ...{
-        reconnectPeriod: 0,
-        ca: readFileSync(hub.caPath),
-        servername: 'localhost',
-        localAddress: '127.0.0.9',
-      },
+      username: login.username,
+      password: login.password,
+      clientId: 'a',
+      protocolVersion: 4,
+      reconnectPeriod: 0,
+      ca: readFileSync(hub.caPath),
+      servername: 'localhost',
+      localAddress: '127.0.0.9',
     } as Parameters<typeof connectAsync>[1])
     t.teardown(() => client.endAsync(true))
     t.match(await client.subscribeAsync('radio/#', { qos: 1 }), [{ qos: 1 }], proxy.program)
@@ -306,8 +311,14 @@ async function openIdle(t: Test, hub: TestHub, url: string, options: { keepalive
   const { username, password } = await hub.subscriber('radio/#')
   const ca = readFileSync(hub.caPath)
   const client = await connectAsync(url, {
-    ...{ username, password, protocolVersion: 4, reconnectPeriod: 0, ...options },
-    ...{ ca, servername: 'localhost', wsOptions: { ca, headers: { host } } },
+    username,
+    password,
+    protocolVersion: 4,
+    reconnectPeriod: 0,
+    ...options,
+    ca,
+    servername: 'localhost',
+    wsOptions: { ca, headers: { host } },
   } as Parameters<typeof connectAsync>[1])
   t.teardown(() => client.endAsync(true))
   await client.subscribeAsync(playingTopic(station()), { qos: 1 })

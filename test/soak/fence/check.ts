@@ -263,7 +263,10 @@ async function retainedProblems(
     nodes.map(async (node) => {
       const values = new Map<string, string>()
       const client = await enter(node, {
-        ...{ login, clientId: `stranger-${node.index}`, clean: true, timeoutMs: patienceMs },
+        login,
+        clientId: `stranger-${node.index}`,
+        clean: true,
+        timeoutMs: patienceMs,
         onMessage: ({ topic, payload, retain }) => retain && values.set(topic, payload.toString()),
       })
       await client.subscribe('radio/#')

@@ -67,8 +67,14 @@ export async function enter(
     onSent()
     const { username, password } = login
     send({
-      ...{ cmd: 'connect', protocolId: 'MQTT', protocolVersion: 4, clean, clientId, keepalive: 0 },
-      ...{ username, password: Buffer.from(password) },
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 4,
+      clean,
+      clientId,
+      keepalive: 0,
+      username,
+      password: Buffer.from(password),
     })
   })
   const connack: IConnackPacket = await answer

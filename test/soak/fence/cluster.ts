@@ -64,8 +64,11 @@ export async function startCluster<B extends Backend>(
     const { way, env: reach } = await backend.reach(directory)
     const [mqttPort, httpsPort] = [await freePort(), await freePort()]
     const variables = {
-      ...{ HUB_PUBLIC_URL: 'https://hub.example', HUB_PUBLISH_RATE: '0', HUB_LOGIN_FAILURES: '0' },
-      ...{ HUB_MQTT_PORT: String(mqttPort), HUB_HTTPS_PORT: String(httpsPort) },
+      HUB_PUBLIC_URL: 'https://hub.example',
+      HUB_PUBLISH_RATE: '0',
+      HUB_LOGIN_FAILURES: '0',
+      HUB_MQTT_PORT: String(mqttPort),
+      HUB_HTTPS_PORT: String(httpsPort),
       ...reach,
       ...env,
     }

@@ -26,7 +26,10 @@ for (let seed = first; seed < first + count; seed++) {
     async (t) => {
       const backend = isReplicated ? await startSentinelBackend(t) : await startBackend(t)
       const { faults, findings, trails, summary } = await check(t, {
-        ...{ seed: String(seed), seconds, backend, settings },
+        seed: String(seed),
+        seconds,
+        backend,
+        settings,
         isWanted: ({ kind }) => kinds?.includes(kind) ?? true,
       })
       t.comment(`seed ${seed}: ${summary}`)

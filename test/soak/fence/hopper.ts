@@ -108,7 +108,11 @@ export function createHopper(parts: {
     if (client) left.push(client)
     client = undefined
     const entered = await enter(node, {
-      ...{ login, clientId, clean: false, timeoutMs: random.between(2_500, 8_000), onMessage: receiver() },
+      login,
+      clientId,
+      clean: false,
+      timeoutMs: random.between(2_500, 8_000),
+      onMessage: receiver(),
       onSent: () => {
         step(`asks node ${node.index} for its session`)
         if (before === 'absent') presence = 'unknown'
@@ -132,7 +136,10 @@ export function createHopper(parts: {
 
   async function endSession(node: ClusterNode): Promise<void> {
     const entered = await enter(node, {
-      ...{ login, clientId, clean: true, onMessage: receiver() },
+      login,
+      clientId,
+      clean: true,
+      onMessage: receiver(),
       onSent: () => {
         const now = performance.now()
         record.endedAt.push(now)

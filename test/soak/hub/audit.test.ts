@@ -137,7 +137,9 @@ onEachStore('a scheduled revocation that cannot be noted is logged, and noted la
   const again = await startTestHub(t, store, home)
   await again.until(async () => (await again.ask<object[]>('credentials.list')).length === 1)
   t.match((await again.ask<AuditEntry[]>('audit')).at(-1), {
-    ...{ who: 'hub', action: 'credentials.revoke', target: username },
+    who: 'hub',
+    action: 'credentials.revoke',
+    target: username,
     detail: { reason: 'the time set by its rotation has come' },
   })
 })

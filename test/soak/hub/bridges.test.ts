@@ -85,8 +85,11 @@ t.test('the notifications of a bridge are dropped, and nobody is told', async (t
     const topic = '$SYS/broker/connection/house.radio/state'
     const client = await rawClient(t, hub.mqttPort, await readFile(hub.caPath))
     const { returnCode } = await client.connect({
-      ...{ clientId: `house-${login.username}`, clean: false, bridgeMode: true },
-      ...{ username: login.username, password: Buffer.from(login.password) },
+      clientId: `house-${login.username}`,
+      clean: false,
+      bridgeMode: true,
+      username: login.username,
+      password: Buffer.from(login.password),
       will: { topic, payload: Buffer.from('0'), qos: 1, retain: true },
     })
     t.equal(returnCode, 0)
@@ -107,8 +110,11 @@ onStore('redis', 'a bridge on one node is told of what an operator clears on ano
   const writer = await here.publisher([institution])
   const client = await rawClient(t, here.mqttPort, await readFile(here.caPath))
   await client.connect({
-    ...{ clientId: 'house', clean: true, bridgeMode: true },
-    ...{ username: login.username, password: Buffer.from(login.password) },
+    clientId: 'house',
+    clean: true,
+    bridgeMode: true,
+    username: login.username,
+    password: Buffer.from(login.password),
   })
   subscribe(client, 1, { 'radio/#': 0 })
   await client.next('suback')

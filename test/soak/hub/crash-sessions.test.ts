@@ -252,7 +252,9 @@ function createVisitor(parts: {
         const asked = performance.now()
         const connection = visits.length
         client = await enter(door, {
-          ...{ login, clientId, clean: false },
+          login,
+          clientId,
+          clean: false,
           onMessage: ({ payload, retain, dup }) => {
             const marker = markerOf(payload)
             const flags = { isRetained: retain, isDuplicate: dup }

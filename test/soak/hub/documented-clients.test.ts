@@ -40,16 +40,25 @@ interface Program {
 
 const inJavaScriptAndPython = (javascriptPage: string, pythonPage: string): Program[] => [
   {
-    ...{ page: javascriptPage, language: 'js', having: 'mqtt.connect({', file: 'program.mjs' },
+    page: javascriptPage,
+    language: 'js',
+    having: 'mqtt.connect({',
+    file: 'program.mjs',
     command: () => [process.execPath, 'program.mjs'],
   },
   ...pythons.map(({ python }) => ({
-    ...{ page: pythonPage, language: 'python', having: 'mqtt.Client(', file: 'program.py' },
+    page: pythonPage,
+    language: 'python',
+    having: 'mqtt.Client(',
+    file: 'program.py',
     command: () => [python, 'program.py'],
   })),
 ]
 const inGo: Program = {
-  ...{ page: 'clients/go.md', language: 'go', having: 'package main', file: 'publish.go' },
+  page: 'clients/go.md',
+  language: 'go',
+  having: 'package main',
+  file: 'publish.go',
   command(cwd) {
     const env = { ...process.env, GO111MODULE: 'off', GOPATH: goPath }
     execFileSync('go', ['build', '-o', 'publish', 'publish.go'], { cwd, env })
@@ -57,7 +66,10 @@ const inGo: Program = {
   },
 }
 const inJava: Program = {
-  ...{ page: 'clients/java.md', language: 'java', having: 'class Publish', file: 'Publish.java' },
+  page: 'clients/java.md',
+  language: 'java',
+  having: 'class Publish',
+  file: 'Publish.java',
   command(cwd) {
     execFileSync('javac', ['-cp', `${jars}/*`, 'Publish.java'], { cwd })
     return ['java', '-cp', `${jars}/*:${cwd}`, 'Publish']
@@ -66,14 +78,18 @@ const inJava: Program = {
 const inShell = { page: 'clients/shell.md', language: 'bash' }
 /** It prints no report, because `mosquitto_pub` gets none. */
 const shellPublisher: Program = {
-  ...{ ...inShell, having: 'publish.sh FILE', file: 'publish.sh' },
+  ...inShell,
+  having: 'publish.sh FILE',
+  file: 'publish.sh',
   command(cwd) {
     writeFileSync(join(cwd, 'event.json'), JSON.stringify(playing(station(), { title: 'From a shell' })))
     return ['bash', 'publish.sh', 'event.json']
   },
 }
 const shellListener: Program = {
-  ...{ ...inShell, having: 'listen.sh FILTER', file: 'listen.sh' },
+  ...inShell,
+  having: 'listen.sh FILTER',
+  file: 'listen.sh',
   command: () => ['bash', 'listen.sh', `radio/${station().id}/#`],
 }
 const publishing = [
@@ -230,15 +246,17 @@ async function start(t: Test, { page, language, having, file, command }: Program
   // Programs that run side by side have client ids of their own.
   await writeFile(join(cwd, file), text.replace(/studio-\d/, `studio-${Math.random()}`))
   const env = {
-    ...{
-      PATH: process.env.PATH ?? '',
-      LANG: 'C.UTF-8',
-      HOST: 'localhost',
-      PORT: String(door.port),
-      CA: door.ca,
-    },
-    ...{ INSTITUTION: own, LIVESTREAM: station().id, PUB_USER: login.username, PUB_PASSWORD: login.password },
-    ...{ SUB_USER: login.username, SUB_PASSWORD: login.password },
+    PATH: process.env.PATH ?? '',
+    LANG: 'C.UTF-8',
+    HOST: 'localhost',
+    PORT: String(door.port),
+    CA: door.ca,
+    INSTITUTION: own,
+    LIVESTREAM: station().id,
+    PUB_USER: login.username,
+    PUB_PASSWORD: login.password,
+    SUB_USER: login.username,
+    SUB_PASSWORD: login.password,
   }
   return startProgram(t, command(cwd), { cwd, env })
 }

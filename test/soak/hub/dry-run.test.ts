@@ -17,26 +17,33 @@ onEachStore('over MQTT', async (t, store) => {
   await app.client.subscribeAsync('radio/#', { qos: 1 })
   const event = playing(livestream, { services: [serviceOf(livestream), serviceOf(second)] })
   const good = {
-    ...{ dryRun: true, outcome: 'published', id: null, errors: [] },
+    dryRun: true,
+    outcome: 'published',
+    id: null,
+    errors: [],
     statuses: { published: 2, blocked: 0, failed: 0 },
     services: [livestream.id, second.id],
   }
   for (const qos of [0, 1, 2] as const)
     t.match(await studio.publish(event, { topic, qos }), good, `QoS ${qos}`)
   t.match(await studio.publish(playing(station(1)), { topic }), {
-    ...{ dryRun: true, outcome: 'blocked', id: null },
+    dryRun: true,
+    outcome: 'blocked',
+    id: null,
     errors: [{ errorCode: 'service.institution.mismatch' }],
   })
   t.match(await studio.publish('{}', { topic }), { dryRun: true, outcome: 'invalid', id: null })
   t.match(await studio.publish(event, { topic: `inbox/${foreign}/check` }), {
-    ...{ outcome: 'blocked', dryRun: undefined },
+    outcome: 'blocked',
+    dryRun: undefined,
     errors: [{ errorCode: 'topic.denied' }],
   })
   const tracks = await connectPublisher(t, hub, await hub.publisher([own], ['track']), own)
   const seen = tracks.received.all.length
   await tracks.client.publishAsync(topic, JSON.stringify(control(livestream)), { qos: 1 })
   t.match((await tracks.received.until(({ json }) => json.dryRun === true, seen)).json, {
-    ...{ outcome: 'blocked', errors: [{ errorCode: 'event.class' }] },
+    outcome: 'blocked',
+    errors: [{ errorCode: 'event.class' }],
   })
 
   t.same(await hub.ask('retained.list'), [])
@@ -83,7 +90,9 @@ onEachStore('over HTTPS', async (t, store) => {
       {
         status: 201,
         json: {
-          ...{ statuses: { published: 1, blocked: 0, failed: 0 }, errors: undefined, dryRun: true },
+          statuses: { published: 1, blocked: 0, failed: 0 },
+          errors: undefined,
+          dryRun: true,
           warnings: [{ path: '.body.services.0', errorCode: 'topic.created', message: /would make it/ }],
           event: {
             id: null,
@@ -99,12 +108,14 @@ onEachStore('over HTTPS', async (t, store) => {
   t.match(await post('?dryRun=true'), {
     status: 201,
     json: {
-      ...{ dryRun: true, statuses: { published: 1, blocked: 0, failed: 0 } },
+      dryRun: true,
+      statuses: { published: 1, blocked: 0, failed: 0 },
       event: { id: null, services: [{ topic: { status: 'MESSAGE_SENT', messageId: null } }] },
     },
   })
   t.match(await post('?dryRun=true', playing(station(1))), {
-    ...{ status: 201, json: { dryRun: true, statuses: { blocked: 1 } } },
+    status: 201,
+    json: { dryRun: true, statuses: { blocked: 1 } },
   })
   t.match(await post('?dryRun=true', {}), { status: 400 })
   for (const wrong of ['?dryRun', '?dryRun=yes', '?dryRun=true&dryRun=false']) {

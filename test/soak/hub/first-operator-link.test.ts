@@ -43,12 +43,17 @@ t.test('a terminal shows the link, and no file has it', async (t) => {
   const home = await temporaryDirectory(t)
   const command = `exec ${process.execPath} ${await compiledServer()}`
   const env = {
-    ...{ PATH: process.env.PATH, SHELL: '/bin/sh', HUB_DATA_DIR: join(home, 'data') },
-    ...{ HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' },
+    PATH: process.env.PATH,
+    SHELL: '/bin/sh',
+    HUB_DATA_DIR: join(home, 'data'),
+    HUB_MQTT_PORT: '0',
+    HUB_HTTPS_PORT: '0',
   }
   const stdio: ['ignore', 'pipe', 'inherit'] = ['ignore', 'pipe', 'inherit']
   const terminal = spawn('script', ['--quiet', '--return', '--command', command, '/dev/null'], {
-    ...{ cwd: home, env, stdio },
+    cwd: home,
+    env,
+    stdio,
   })
   t.teardown(() => terminal.kill('SIGTERM'))
   let shown = ''

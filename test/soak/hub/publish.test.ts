@@ -158,7 +158,10 @@ onEachStore('what is denied is told to the institution that it was for', async (
   const hub = await startTestHub(t, store)
   const [ours, theirs] = [institution, station(1, 0).institution.id]
   const both: Issued = await hub.ask('credentials.add', {
-    ...{ role: 'publisher', label: 'both', institutions: [ours, theirs], classes: ['control'] },
+    role: 'publisher',
+    label: 'both',
+    institutions: [ours, theirs],
+    classes: ['control'],
   })
   const studio = await connectPublisher(t, hub, both, ours)
   const reader = await connectPublisher(t, hub, await hub.publisher([theirs]), theirs)

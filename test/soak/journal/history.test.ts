@@ -278,7 +278,8 @@ onStore('embedded', 'an event is found among hundreds of the same seconds', asyn
   const unknown = BigInt(events.at(-1)?.id ?? '') + 7n
   await t.rejects(hub.ask('events.show', { id: `${unknown}` }), /there is no event/, 'all were looked at')
   t.match(await api.call('GET', `/events/${unknown}`, { token }), {
-    ...{ status: 404, json: { message: 'Event not found: too many around its time' } },
+    status: 404,
+    json: { message: 'Event not found: too many around its time' },
   })
 })
 
@@ -321,7 +322,9 @@ onEachStore('what was published in part is in the list of each livestream', asyn
   const { json } = await api.call('POST', `/events/${name}`, { token, body })
   t.match(json.statuses, { published: 1, failed: 1, blocked: 1 })
   const expected = {
-    ...{ title: 'In part', outcome: 'published', services: [livestream.id] },
+    title: 'In part',
+    outcome: 'published',
+    services: [livestream.id],
     refusedServices: [fresh.id, refused.externalId],
   }
   for (const { id } of [fresh, refused]) {
@@ -404,8 +407,11 @@ onStore('embedded', 'what is left of an event is shown when the rest is kept no 
   const again = await startTestHub(t, pushing(receiver), home)
   t.match(await show(again, ids[0]), { topics: [], report: Object, deliveries: first.deliveries })
   t.match(await show(again, ids[1]), {
-    ...{ title: 'Without report', report: null, services: both.map(({ id }) => id) },
-    ...{ topics: second.topics, deliveries: second.deliveries },
+    title: 'Without report',
+    report: null,
+    services: both.map(({ id }) => id),
+    topics: second.topics,
+    deliveries: second.deliveries,
   })
   for (const { position } of second.topics)
     t.match(await show(again, String(position)), { topics: second.topics }, 'by either of its positions')
@@ -441,12 +447,12 @@ onStore('embedded', 'events of 3.0.0-beta.1, which name no institution, are list
   const time = Date.now() - 1000
   const former = playing(livestream, { title: 'Former', id: '20261121120000-1-abc' })
   const message: Message = {
-    ...{
-      topic: playingTopic(livestream),
-      stream: livestream.id,
-      payload: Buffer.from(JSON.stringify(former)),
-    },
-    ...{ qos: 1, retained: { slot: '', time }, queue: { keep: 'latest', time } },
+    topic: playingTopic(livestream),
+    stream: livestream.id,
+    payload: Buffer.from(JSON.stringify(former)),
+    qos: 1,
+    retained: { slot: '', time },
+    queue: { keep: 'latest', time },
   }
   await store.commit([formatChange(), ...appendChanges([message], time)])
   await store.close()

@@ -59,7 +59,8 @@ onEachStore('an event that came late is shown with the newer one that was there'
 
   const asked = async (node: TestHub) => {
     t.match((await topicsOf(node, late))[0], {
-      ...{ topic: playingTopic(livestream), retained: false },
+      topic: playingTopic(livestream),
+      retained: false,
       newer: { id: shown, title: 'Shown', eventTime: start, position: Number },
     })
     t.same(await newerThan(node, later), ['Shown'])

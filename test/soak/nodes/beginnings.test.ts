@@ -109,7 +109,12 @@ t.test(
     // Until `release`, everything must be quick: a node that is held for too long counts as gone.
     network.hold()
     late.send({
-      ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, retain: false, dup: false },
+      cmd: 'publish',
+      topic: `inbox/${own}`,
+      qos: 1,
+      messageId: 1,
+      retain: false,
+      dup: false,
       payload: JSON.stringify(forAll('late')),
     })
     await late.settled()

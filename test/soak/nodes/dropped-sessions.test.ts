@@ -31,7 +31,12 @@ t.test('a message queued for a session that is gone goes with it', { skip: witho
   await studio.connect({ username, password: Buffer.from(password), clientId: 'studio' })
   hold()
   studio.send({
-    ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, retain: false, dup: false },
+    cmd: 'publish',
+    topic: `inbox/${own}`,
+    qos: 1,
+    messageId: 1,
+    retain: false,
+    dup: false,
     payload: JSON.stringify(control(station(0, 0), { name: 'for the one before' })),
   })
   await studio.settled()

@@ -157,7 +157,9 @@ async function startWaiting(t: Test) {
       const directory = join(home, name)
       await mkdir(directory, { recursive: true })
       return spawnHub(t, directory, {
-        ...{ HUB_REDIS_URL: redis.url, HUB_PUBLIC_URL: 'https://hub.example', ...settings },
+        HUB_REDIS_URL: redis.url,
+        HUB_PUBLIC_URL: 'https://hub.example',
+        ...settings,
       })
     },
     /** Resolves when a node waits for its feed. */

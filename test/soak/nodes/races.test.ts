@@ -25,7 +25,12 @@ async function raw(t: Test, node: FleetNode, { username, password }: Issued, fie
 let lastId = 0
 function publishOf(index: number, name: string): IPublishPacket {
   return {
-    ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: ++lastId, retain: false, dup: false },
+    cmd: 'publish',
+    topic: `inbox/${own}`,
+    qos: 1,
+    messageId: ++lastId,
+    retain: false,
+    dup: false,
     payload: JSON.stringify(control(station(0, index), { name })),
   }
 }

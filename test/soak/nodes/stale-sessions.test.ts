@@ -206,7 +206,10 @@ function createListener(login: Issued, clientId: string) {
 
   async function visit(node: ClusterNode, { clean = false } = {}): Promise<Client> {
     client = await enter(node, {
-      ...{ login, clientId, clean, timeoutMs: 20_000 },
+      login,
+      clientId,
+      clean,
+      timeoutMs: 20_000,
       onMessage: ({ payload }) => seen.add(JSON.parse(payload.toString()).marker),
     })
     return client

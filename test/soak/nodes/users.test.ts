@@ -19,7 +19,9 @@ async function openNodes(t: Test) {
     const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
     const keys = await createSigningKeys({ store, clock, keepMs: 3_600_000, leadMs })
     const tokens = createTokens({
-      ...{ users, keys, clock },
+      users,
+      keys,
+      clock,
       issuer: () => 'https://hub.example',
       serviceAccount: 'a@b',
     })

@@ -112,7 +112,8 @@ t.test(
     const { token, email } = await addUser(before, api, own)
     const publish = (title: string) =>
       api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
-        ...{ token, body: { ...playing(station()), title } },
+        token,
+        body: { ...playing(station()), title },
       })
     await publish('makes the topic')
     const body = { type: 'PUBSUB', method: 'PUSH', url: receiver.url(), contact, topic: station().id }

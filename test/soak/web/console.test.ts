@@ -319,14 +319,16 @@ t.test('of thousands of rows some are in the page, and the filter finds the othe
   const hub = await startTestHub(t)
   const { page } = await openConsole(t, hub, browser, '/console/webhooks')
   const clients = Array.from({ length: 5_000 }, (_, nth) => ({
-    ...{
-      clientId: `client-${nth}`,
-      node: 'vm',
-      username: 'sub-x-1',
-      address: '192.0.2.1',
-      subscriptions: [],
-    },
-    ...{ connectedAt: new Date().toISOString(), clean: true, keepAlive: 60, inFlight: 0, pendingBytes: 0 },
+    clientId: `client-${nth}`,
+    node: 'vm',
+    username: 'sub-x-1',
+    address: '192.0.2.1',
+    subscriptions: [],
+    connectedAt: new Date().toISOString(),
+    clean: true,
+    keepAlive: 60,
+    inFlight: 0,
+    pendingBytes: 0,
   }))
   await page.route('**/operate/clients.list', (route) => route.fulfill({ json: { result: clients } }))
   await page.getByRole('link', { name: 'Clients', exact: true }).click()

@@ -58,6 +58,8 @@ t.test('a page of another origin reads the names, and follows over WebSocket', {
     etag: /^"[\w-]+"$/,
     refused: [401, 'Missing authentication'],
     username: /^sub-/,
-    ...{ opened: true, withCookies: true, others: [true, true] },
+    opened: true,
+    withCookies: true,
+    others: [true, true],
   })
 })

@@ -43,7 +43,11 @@ async function openNode(
   )
   const idFile = options.idFile ?? join(t.testdir(), name)
   const nodes = await createMembership({
-    ...{ store: { ...store, commit, enter }, name, idFile, log, heartbeatMs: options.heartbeatMs ?? never },
+    store: { ...store, commit, enter },
+    name,
+    idFile,
+    log,
+    heartbeatMs: options.heartbeatMs ?? never,
   })
   const events: string[] = []
   nodes.onGone((node) => events.push(`gone ${node}`))

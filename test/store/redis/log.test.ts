@@ -19,9 +19,14 @@ t.test('a gap is reported also if Redis does not answer at first', async (t) => 
         },
         close: () => undefined,
       } as never,
-      ...{ keys: keysOf('hub:test'), node: 'a', position: '0-0', seen: () => '0-0' },
+      keys: keysOf('hub:test'),
+      node: 'a',
+      position: '0-0',
+      seen: () => '0-0',
       listener: () => undefined,
-      ...{ onLost: () => undefined, onReading: () => undefined, upSince: () => 0 },
+      onLost: () => undefined,
+      onReading: () => undefined,
+      upSince: () => 0,
       onGap(reason) {
         gaps.push(reason)
         resolve()

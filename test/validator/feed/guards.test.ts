@@ -247,7 +247,12 @@ t.test('diff says what would change, and changes nothing', async (t) => {
   write(textOf([{ ...first, publisher }, renamed, { ...third, title: 'New' }, ...rest, ...many]))
   const { id } = item(1)
   t.match(await source.diff(), {
-    ...{ source: path, loadedFrom: path, itemsBefore: 10, items: 157, reason: 'growth', problem: /--force/ },
+    source: path,
+    loadedFrom: path,
+    itemsBefore: 10,
+    items: 157,
+    reason: 'growth',
+    problem: /--force/,
     differences: {
       added: { count: 150, items: { length: 100 } },
       removed: {
@@ -302,7 +307,9 @@ async function startOnFile(
   const store = await openStore(t)
   await prepare(store, path)
   return {
-    ...{ source: await start(t, path, store, options), path, store },
+    source: await start(t, path, store, options),
+    path,
+    store,
     write: (text: string | Buffer) => writeFileSync(path, text),
     again: (source = path) => start(t, source, store, options),
   }

@@ -174,7 +174,9 @@ export function Tick({ typed, name, label, hint }: FieldParts) {
 /** What an element needs to hold a text. */
 function textOf({ typed, name, isRequired = false }: FieldParts) {
   return {
-    ...{ name, value: typed.value[name] ?? '', required: isRequired },
+    name,
+    value: typed.value[name] ?? '',
+    required: isRequired,
     onInput: ({ currentTarget }: { currentTarget: { value: string } }) =>
       set(typed, name, currentTarget.value),
   }

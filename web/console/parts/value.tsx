@@ -8,17 +8,26 @@ import { Badge, Contact, None, type Tone, When } from './shown.tsx'
 import { isInstant } from './template.ts'
 
 const tones: Readonly<Record<string, Tone>> = {
-  ...{
-    live: 'good',
-    signing: 'good',
-    idle: 'good',
-    delivering: 'good',
-    delivered: 'good',
-    published: 'good',
-  },
-  ...{ operate: 'warn', deprecated: 'warn', paused: 'warn', 'no target': 'warn', blocked: 'warn' },
-  ...{ behind: 'bad', retrying: 'bad', disabled: 'bad', 'driver down': 'bad', 'dead letter': 'bad' },
-  ...{ invalid: 'bad', failed: 'bad', loss: 'bad', change: 'warn' },
+  live: 'good',
+  signing: 'good',
+  idle: 'good',
+  delivering: 'good',
+  delivered: 'good',
+  published: 'good',
+  operate: 'warn',
+  deprecated: 'warn',
+  paused: 'warn',
+  'no target': 'warn',
+  blocked: 'warn',
+  behind: 'bad',
+  retrying: 'bad',
+  disabled: 'bad',
+  'driver down': 'bad',
+  'dead letter': 'bad',
+  invalid: 'bad',
+  failed: 'bad',
+  loss: 'bad',
+  change: 'warn',
 }
 
 /** Fields whose texts are for machines. */

@@ -23,7 +23,8 @@ export function DryRun() {
         label="Check"
         typed={typed}
         args={({ institution = '', payload = '', class: cls = '' }) => ({
-          ...{ institution: institution.trim(), payload: base64(payload) },
+          institution: institution.trim(),
+          payload: base64(payload),
           ...(cls !== '' && { class: cls }),
         })}
         done={(result) => {

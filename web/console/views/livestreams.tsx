@@ -101,7 +101,10 @@ function unlisted({ livestream, institution }: NewestEvent): Livestream {
   const { id, externalId, title } = livestream
   const owner = institution.id ?? ''
   return {
-    ...{ id, externalId: externalId ?? '', title: title ?? shortId(id), type: '' },
+    id,
+    externalId: externalId ?? '',
+    title: title ?? shortId(id),
+    type: '',
     publisher: { id: '', externalId: '', title: '' },
     institution: { id: owner, title: institution.title ?? (owner && institutionName(owner)), acronym: '' },
   }

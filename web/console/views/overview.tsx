@@ -207,7 +207,9 @@ function Charts({ samples }: { samples: readonly TrendSample[] }) {
         summary={`At most ${rate(Math.max(...events))}/s in the last ${span}.`}
         times={times}
         series={outcomes.map(([outcome, name, color]) => ({
-          ...{ name, color, isFilled: outcome === 'published' },
+          name,
+          color,
+          isFilled: outcome === 'published',
           values: ratesOf(({ events }) => events[outcome] ?? 0),
         }))}
         words={rate}

@@ -24,7 +24,12 @@ t.test('packets that nobody finishes take bounded room, and others go on', async
   const publisher = await join('publisher')
   const payload = Buffer.from(JSON.stringify(playing(station(), { title: 'x'.repeat(100_000) })))
   publisher.send({
-    ...{ cmd: 'publish', topic: `inbox/${own}`, qos: 1, messageId: 1, dup: false, retain: false },
+    cmd: 'publish',
+    topic: `inbox/${own}`,
+    qos: 1,
+    messageId: 1,
+    dup: false,
+    retain: false,
     payload,
   })
   t.equal((await publisher.next('puback')).messageId, 1, 'a large event gets through')

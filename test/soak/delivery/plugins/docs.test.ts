@@ -91,7 +91,9 @@ t.test('an item as the webhook driver posts it', async (t) => {
   const [pushed] = receiver.received
   const example = JSON.parse(codeBlock(page, 'json', '"action"'))
   t.match(pushed?.body, {
-    ...{ action: example.action, plugin: example.plugin, institutionId: own },
+    action: example.action,
+    plugin: example.plugin,
+    institutionId: own,
     event: { id: report.id, event: example.event.event, type: example.event.type },
   })
   t.same(Object.keys(pushed?.body ?? {}), Object.keys(example))
@@ -135,7 +137,9 @@ async function startPlatform(t: Test) {
   })
   const { port } = server.address() as AddressInfo
   return {
-    ...{ url: `http://127.0.0.1:${port}/entries`, answers, received },
+    url: `http://127.0.0.1:${port}/entries`,
+    answers,
+    received,
     until: (count: number) =>
       new Promise<void>((resolve) => {
         const check = () => {

@@ -15,8 +15,14 @@ const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
 
 const item = {
-  ...{ sequence: 1, messageId: '17', details: { plugin: { type: 'x' }, institutionId: 'i' }, position: 1 },
-  ...{ enqueuedAt: 1, tries: 2, refusals: 0, attempts: [] },
+  sequence: 1,
+  messageId: '17',
+  details: { plugin: { type: 'x' }, institutionId: 'i' },
+  position: 1,
+  enqueuedAt: 1,
+  tries: 2,
+  refusals: 0,
+  attempts: [],
 }
 
 /** A driver that somebody else wrote: its functions may return anything. */
@@ -28,13 +34,16 @@ interface Foreign {
 async function open(foreign: Foreign, deadlineMs = 5_000) {
   const lines: string[] = []
   const plugins = createPlugins({
-    ...{ targets: [{ type: 'x' }], deadlineMs },
+    targets: [{ type: 'x' }],
+    deadlineMs,
     driverOf: () => foreign as PluginDriver,
     log: pino({ level: 'debug' }, { write: (line: string) => lines.push(line) }),
   })
   const stopping = new AbortController()
   return {
-    ...{ lines, plugins, stopping },
+    lines,
+    plugins,
+    stopping,
     async deliver() {
       const outcome = plugins.targetOf('plugins.x')?.deliver(item, Buffer.from('{"a":1}'), stopping.signal)
       if (!outcome) throw new Error('no target')

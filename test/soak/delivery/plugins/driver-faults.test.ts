@@ -271,7 +271,10 @@ interface Shown {
 async function operate(t: Test, hub: Awaited<ReturnType<typeof spawnHub>>, took: string) {
   const ask = <Result>(command: string, args = {}) => askNode<Result>(hub.adminSocket, command, args)
   const issued = await ask<Issued>('credentials.add', {
-    ...{ role: 'publisher', label: 'test', institutions: [own], classes: [] },
+    role: 'publisher',
+    label: 'test',
+    institutions: [own],
+    classes: [],
   })
   const publisher = await connectPublisher(t, hub, issued, own)
   return {

@@ -25,7 +25,9 @@ async function start(t: Test, file: string, more: Partial<DriverLimits> = {}) {
     lines.push(JSON.parse(line))
   }
   const driver = createDriverProcess({
-    ...{ file: path, target: { type: 'x', field: 'of its own' }, limits: { ...limits, ...more } },
+    file: path,
+    target: { type: 'x', field: 'of its own' },
+    limits: { ...limits, ...more },
     log: pino({ level: 'debug' }, { write }).child({ plugin: 'x' }),
     ended: (reason) => ends.push(reason),
   })
@@ -184,7 +186,11 @@ t.test('a driver gets its target, has no environment, and its errors are told', 
   t.match(
     lines.find(({ msg }) => msg === 'made'),
     {
-      ...{ level: 40, part: 'a', env: {}, send: 'undefined', err: { message: 'of mine' } },
+      level: 40,
+      part: 'a',
+      env: {},
+      send: 'undefined',
+      err: { message: 'of mine' },
       target: { type: 'x', field: 'of its own' },
     },
   )
@@ -227,8 +233,15 @@ t.test('a line of a driver keeps the level, the time and the name that the hub g
   for (const name of ['level', 'time', 'pid', 'hostname', 'plugin'])
     t.equal(line.split(`"${name}":`).length, 2, `${name} is there once`)
   t.match(JSON.parse(line), {
-    ...{ level: 40, pid: process.pid, plugin: 'x', title: 'Ebbe', 'driver.level': 'loud' },
-    ...{ 'driver.time': 1, 'driver.pid': 2, 'driver.hostname': 'else', 'driver.plugin': 'other' },
+    level: 40,
+    pid: process.pid,
+    plugin: 'x',
+    title: 'Ebbe',
+    'driver.level': 'loud',
+    'driver.time': 1,
+    'driver.pid': 2,
+    'driver.hostname': 'else',
+    'driver.plugin': 'other',
   })
 })
 

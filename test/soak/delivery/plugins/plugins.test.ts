@@ -140,8 +140,10 @@ t.test('POST /pubsub takes items that the hub has signed for it, once', async (t
   const signedFor = (path: string) =>
     String(target.received.find((one) => one.path === path)?.headers.authorization).replace('Bearer ', '')
   const item = {
-    ...{ action: 'plugins.manual.event', event: { title: 'Pushed' } },
-    ...{ plugin: { type: 'manual', id: '7' }, institutionId: own },
+    action: 'plugins.manual.event',
+    event: { title: 'Pushed' },
+    plugin: { type: 'manual', id: '7' },
+    institutionId: own,
   }
   const send = async (token: string | undefined, work: object, messageId = '17') => {
     const data = Buffer.from(JSON.stringify(work)).toString('base64')

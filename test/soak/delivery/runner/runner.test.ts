@@ -44,7 +44,11 @@ async function startRunner(
   const leases = await createLeases({ store: memory.store, nodes, calls })
   let behind = 0
   const runner = createRunner({
-    ...{ queues, leases, attempts, log: pino({ level: 'silent' }), metrics: createMetrics() },
+    queues,
+    leases,
+    attempts,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'
       if (closed.has(queue)) return { closed: 'retired' }
@@ -433,7 +437,9 @@ t.test('the queues of two nodes that go in the same moment go on here', async (t
   const living = ['first', 'second', 'here']
   let changed = () => {}
   const nodes: Nodes = {
-    ...{ ...createOnlyNode('here'), self: 'here', isShared: true },
+    ...createOnlyNode('here'),
+    self: 'here',
+    isShared: true,
     isLiving: (node) => living.includes(node),
     living: () => living,
     onChange: (listener) => {

@@ -32,7 +32,9 @@ async function start(t: Test, store: StoreSettings = {}, settings: Record<string
   const topic = station().id
 
   return {
-    ...{ home, receiver, call },
+    home,
+    receiver,
+    call,
     publish: (title: string, fields: object = {}) => studio.publish(playing(station(), { title, ...fields })),
     async subscribe(path: string, more: object = {}): Promise<string> {
       const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic, url: receiver.url(path) }

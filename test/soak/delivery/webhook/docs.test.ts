@@ -191,7 +191,8 @@ t.test('the example of a push is one', async (t) => {
   const { data, attributes, messageId, publishTime } = example.message
   const body = pushBody({
     data: Buffer.from(data, 'base64'),
-    ...{ attributes, messageId },
+    attributes,
+    messageId,
     publishedAt: Date.parse(publishTime),
     subscription: example.subscription,
   })
@@ -264,9 +265,13 @@ async function startReceiverOf(
   const program = startProgram(t, command, {
     cwd: home,
     env: {
-      ...{ HUB: `https://localhost:${hub.httpsPort}`, HOOK_PORT: '0' },
-      ...{ CERT: 'receiver-certs/server.pem', KEY: 'receiver-certs/server-key.pem' },
-      ...{ NODE_EXTRA_CA_CERTS: hub.caPath, SSL_CERT_FILE: hub.caPath, PYTHONUTF8: '1' },
+      HUB: `https://localhost:${hub.httpsPort}`,
+      HOOK_PORT: '0',
+      CERT: 'receiver-certs/server.pem',
+      KEY: 'receiver-certs/server-key.pem',
+      NODE_EXTRA_CA_CERTS: hub.caPath,
+      SSL_CERT_FILE: hub.caPath,
+      PYTHONUTF8: '1',
     },
   })
   const [, port] = await program.line(/^listening on port (\d+)$/)

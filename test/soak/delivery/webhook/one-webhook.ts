@@ -18,7 +18,9 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   const mail = await startMailServer(t)
   const smtp = { host: '127.0.0.1', port: mail.port, from: 'hub@hub.example' }
   const env = {
-    ...{ ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { smtp }) },
+    ...store,
+    ...pushing(receiver),
+    HUB_CONFIG: await writeConfig(t, { smtp }),
     HUB_PUBLIC_URL: 'https://hub.example', // keeps tokens valid over a restart, which changes the port
   }
   const open = async () => {
@@ -32,7 +34,8 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   await publish('makes the topic')
   const url = receiver.url('/hook?token=secret')
   const { json } = await api.call('POST', '/subscriptions', {
-    ...{ token, body: { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id } },
+    token,
+    body: { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id },
   })
   const name = String(json.name)
   const shown = async () => (await api.call('GET', `/subscriptions/${name}`, { token })).json
@@ -42,7 +45,14 @@ export async function startWithWebhook(t: Test, store: StoreSettings) {
   }
 
   return {
-    ...{ home, receiver, mail, token, publish, name, json, shown },
+    home,
+    receiver,
+    mail,
+    token,
+    publish,
+    name,
+    json,
+    shown,
     call: (method: string, path: string, body?: object) => api.call(method, path, { token, body }),
     until: async (holds: (subscription: Record<string, unknown>) => boolean) =>
       hub.until(async () => holds(await shown())),

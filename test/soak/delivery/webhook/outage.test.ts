@@ -31,7 +31,9 @@ onEachStore('every event of an outage arrives, in order, and not as a flood', as
   const env = { ...store, ...pushing(first), HUB_PUBLISH_RATE: '0' }
   let hub = await spawnHub(t, home, env)
   const publisher = await ask<Issued>(hub, 'credentials.add', {
-    ...{ role: 'publisher', label: 'studio', institutions: [own] },
+    role: 'publisher',
+    label: 'studio',
+    institutions: [own],
   })
   const publishing = startPublishing(t, publisher)
   await publishing.connect(hub)
@@ -134,7 +136,9 @@ async function subscribeAll(t: Test, hub: Hub, url: string): Promise<void> {
   const api = await openApi(t, hub)
   const email = 'studio@radio.example'
   const { resetToken: token } = await ask<{ resetToken: string }>(hub, 'users.add', {
-    ...{ email, institution: own, permissions: [] },
+    email,
+    institution: own,
+    permissions: [],
   })
   await api.call('POST', '/auth/reset', { body: { token, password } })
   const login = await api.call('POST', '/auth/login', { body: { email, password } })

@@ -195,7 +195,9 @@ onEachStore('an operator removes a subscription with all it holds', async (t, st
   t.same(receiver.received, [])
   const entry = (await audited(one)).at(-1)
   t.match(entry, {
-    ...{ who: 'tester', action: 'subscriptions.remove', target: name },
+    who: 'tester',
+    action: 'subscriptions.remove',
+    target: name,
     detail: { institutionId: institutions[0], host: /^localhost/, contact: 'a@b.example', pending: 1 },
   })
   t.notMatch(JSON.stringify(entry), 'secret')
@@ -227,9 +229,16 @@ onEachStore('operators list and show the subscriptions of all institutions', asy
   await ask('subscriptions.pause', { name })
   const [row] = await ask<Record<string, unknown>[]>('subscriptions.list')
   t.same(row, {
-    ...{ name, institutionId: institutions[0], livestream: { id, title } },
-    ...{ url: json.url, contact: 'a@b.example', state: 'paused', pending: 1, oldest: row?.oldest },
-    ...{ deadLetters: 0, createdAt: json.since },
+    name,
+    institutionId: institutions[0],
+    livestream: { id, title },
+    url: json.url,
+    contact: 'a@b.example',
+    state: 'paused',
+    pending: 1,
+    oldest: row?.oldest,
+    deadLetters: 0,
+    createdAt: json.since,
   })
   t.match(row, { oldest: /^2/ })
   for (const [asked, count] of [
@@ -253,7 +262,9 @@ onEachStore('operators list and show the subscriptions of all institutions', asy
   })
   t.match(await ask('subscriptions.show', { name }), {
     ...row,
-    ...{ serviceAccount: json.serviceAccount, ackDeadlineSeconds: 20, createdBy: String },
+    serviceAccount: json.serviceAccount,
+    ackDeadlineSeconds: 20,
+    createdBy: String,
     attempts: [{ status: 503, reason: 'answered 503' }],
   })
 })

@@ -26,7 +26,9 @@ async function start(t: Test, store: StoreSettings) {
   const receiver = await startReceiver(t, home)
   const plugins = [{ type: 'dts', autoEnable: true, url: receiver.url('/plugin') }]
   const env = {
-    ...{ ...store, ...pushing(receiver), HUB_CONFIG: await writeConfig(t, { plugins }) },
+    ...store,
+    ...pushing(receiver),
+    HUB_CONFIG: await writeConfig(t, { plugins }),
     HUB_PUBLIC_URL: 'https://hub.example',
   }
   let hub = await startTestHub(t, env, home)
@@ -37,12 +39,16 @@ async function start(t: Test, store: StoreSettings) {
   await publish('makes the topic')
   const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: station().id }
   const { json } = await api.call('POST', '/subscriptions', {
-    ...{ token, body: { ...body, url: receiver.url('/hook') } },
+    token,
+    body: { ...body, url: receiver.url('/hook') },
   })
   const name = String(json.name)
   const ofPath = (path: string) => receiver.received.filter((pushed) => pushed.path === path)
   return {
-    ...{ receiver, publish, name, token },
+    receiver,
+    publish,
+    name,
+    token,
     hooked: () => ofPath('/hook').map(({ event }) => event.title),
     worked: () => ofPath('/plugin').map(({ body }) => Object(body).event.title),
     call: (method: string, path: string, sent?: object) => api.call(method, path, { token, body: sent }),

@@ -24,8 +24,11 @@ const python = ['python3', '/usr/bin/python3'].find((program) =>
   works(program, ['-c', 'import cryptography, jwt']),
 )
 const go = {
-  ...{ PATH: process.env.PATH ?? '', HOME: process.env.HOME ?? '/tmp' },
-  ...{ GO111MODULE: 'off', GOPATH: '/usr/share/gocode', GOFLAGS: '-mod=mod' },
+  PATH: process.env.PATH ?? '',
+  HOME: process.env.HOME ?? '/tmp',
+  GO111MODULE: 'off',
+  GOPATH: '/usr/share/gocode',
+  GOFLAGS: '-mod=mod',
 }
 const hasGo = works('go', ['list', 'github.com/coreos/go-oidc'], go)
 
@@ -36,13 +39,15 @@ const receivers: { name: string; command: string[]; skip: string | boolean }[] =
     skip: false,
   })),
   {
-    ...{ name: 'pyjwt', command: [python ?? '', 'pyjwt.py'] },
+    name: 'pyjwt',
+    command: [python ?? '', 'pyjwt.py'],
     skip: python
       ? false
       : 'NOT TESTED: there is no Python with jwt (apt-get install python3-jwt python3-cryptography)',
   },
   {
-    ...{ name: 'go-oidc', command: ['./go-oidc'] },
+    name: 'go-oidc',
+    command: ['./go-oidc'],
     skip: hasGo
       ? false
       : 'NOT TESTED: there is no go-oidc (apt-get install golang-go golang-github-coreos-go-oidc-dev)',
@@ -58,7 +63,8 @@ t.test('no receiver refuses an event because of a rotation', async (t) => {
   await cp(folder, home, { recursive: true })
   await symlink(projectFile('node_modules'), join(home, 'node_modules'))
   const hub = await spawnHub(t, home, {
-    ...{ HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: tls.ca ?? '' },
+    HUB_PUSH_ALLOW_PRIVATE: 'true',
+    HUB_PUSH_CA: tls.ca ?? '',
     NODE_OPTIONS: clockOf(hubClock),
   })
   const ask = <Result>(command: string, args: Record<string, unknown> = {}) =>
@@ -100,15 +106,15 @@ t.test('no receiver refuses an event because of a rotation', async (t) => {
     const program = startProgram(t, command, {
       cwd: home,
       env: {
-        ...{
-          HUB: `https://localhost:${hub.httpsPort}`,
-          CERT: tls.cert,
-          KEY: tls.key,
-          CLOCK: clock,
-          PORT: `${port}`,
-        },
+        HUB: `https://localhost:${hub.httpsPort}`,
+        CERT: tls.cert,
+        KEY: tls.key,
+        CLOCK: clock,
+        PORT: `${port}`,
         NODE_OPTIONS: clockOf(clock),
-        ...{ NODE_EXTRA_CA_CERTS: hub.caPath, SSL_CERT_FILE: hub.caPath, PYTHONUTF8: '1' },
+        NODE_EXTRA_CA_CERTS: hub.caPath,
+        SSL_CERT_FILE: hub.caPath,
+        PYTHONUTF8: '1',
       },
     })
     await program.line(/^listening$/)

@@ -237,7 +237,9 @@ t.test(
     subscribe('http.client.request.start', watch)
     t.teardown(() => unsubscribe('http.client.request.start', watch))
     const outcome = await webhooks.post({
-      ...{ url: `https://localhost:${port}/`, token: 't', deadlineMs: 5_000 },
+      url: `https://localhost:${port}/`,
+      token: 't',
+      deadlineMs: 5_000,
       body: Buffer.alloc(20_000_000, 'x'),
       signal: new AbortController().signal,
     })

@@ -180,7 +180,8 @@ async function startSplit(
     async found(): Promise<Map<string, string>> {
       const store = await openRedisStore({
         server: { url: next.url },
-        ...{ project: 'hub', stage: 'test' },
+        project: 'hub',
+        stage: 'test',
       })
       return entries(store, 'n/').finally(() => store.close())
     },
