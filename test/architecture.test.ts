@@ -49,7 +49,7 @@ const folders: Record<string, string[]> = {
   'delivery/runner': ['store', 'telemetry', 'listener', 'delivery'],
   'delivery/queue': ['store', 'telemetry', 'journal', 'delivery'],
   'delivery/webhook': ['event', 'store', 'telemetry', 'config', 'listener', 'delivery'],
-  'delivery/plugins': ['event', 'telemetry', 'delivery'],
+  'delivery/plugins': ['event', 'store', 'telemetry', 'delivery'],
   'bridge-https': belowBridge,
   'bridge-https/routes': [...belowBridge, 'bridge-https'],
   'bridge-https/description': [...belowBridge, 'bridge-https'],

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { Duplex } from 'node:stream'
 import { fileURLToPath } from 'node:url'
+import { startDeadline } from '../../store/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { DriverEnd } from '../../telemetry/metrics.ts'
 import { backOff } from '../runner/back-off.ts'
@@ -290,9 +291,9 @@ function startRun(
         const why =
           signal === null ? `its process ended with exit code ${code}` : `its process was ended by ${signal}`
         // The channel and the output have the reason, and may end later. What the driver has started can keep them open.
-        const late = setTimeout(() => over(why), restMs)
+        const inTime = startDeadline(restMs, () => over(why))
         child.once('close', () => {
-          clearTimeout(late)
+          inTime()
           over(why)
         })
       })
