@@ -6,8 +6,8 @@ import type { Printer } from './print.ts'
 import { typedArguments } from './typed/arguments.ts'
 
 /**
- * A command for each operation, in the order of the help (design.md §4). What is typed and printed follows from the row
- * of the operation, unless `byHand` has something else.
+ * All commands that a node carries out, in the order of the help (design.md §4). The row of an operation says what is
+ * typed and printed. An entry of `byHand` replaces parts of that.
  */
 export const commands: readonly Command[] = operationNames.map((name) => commandOf(name) as Command)
 

@@ -15,9 +15,9 @@ const looksPerTurn = 1_000
 const burst = 50
 
 /**
- * Keeps the retained messages of bridges true (docs/decisions, "To a bridge, RETAIN says what is retained"). A
- * bridge hands on RETAIN as it came. So live messages have RETAIN 1 if they became the retained value, and a value that
- * changes without a message is sent: the value that takes its place, or an empty message.
+ * Tells bridges what is retained: docs/decisions, "To a bridge, RETAIN says what is retained". A bridge hands RETAIN on
+ * as it came. A live message therefore has RETAIN 1 if it became the retained value. When a value changes without a
+ * message, the bridge is sent the new value, or an empty message if there is none.
  */
 export function createBridges(parts: {
   retained: RetainedMessages

@@ -13,7 +13,7 @@ import { sizeText } from '../print.ts'
 import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
-/** The answer: the file, and what is in it. */
+/** What a node answers to `export`. */
 interface Exported {
   file: string
   records: number

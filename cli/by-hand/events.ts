@@ -79,7 +79,6 @@ const deliveryColumns = [
   ['URL', 'target'],
 ] as const
 const errorColumns = ['path', ['CODE', 'errorCode'], 'message'] as const
-/** What is probably wrong with a published event. */
 const warningColumns = ['path', ['WARNING', 'errorCode'], 'message'] as const
 
 function printEvent(result: ShownEvent, printer: Printer): string {

@@ -9,7 +9,7 @@ export function parseDuration(text: string): number | undefined {
   return seconds > 0 ? seconds : undefined
 }
 
-/** The seconds that an option means. Throws a `usage` error for what is no duration. */
+/** Converts the value of an option, such as `24h`, to seconds. Throws a `usage` error if it is no duration. */
 export function durationOf(option: string, typed: string): number {
   const seconds = parseDuration(typed)
   if (seconds !== undefined) return seconds

@@ -19,8 +19,8 @@ interface Typed {
 }
 
 /**
- * How the arguments of an operation are typed, from its row: `typed` of the row, or else a required argument is a word,
- * and another one an option. `args` reads what was typed. Throws a `usage` error if that cannot be read.
+ * Says how people type the arguments of an operation. The row says it in `typed`. Otherwise a required argument is a
+ * word, and an optional one is an option. `args` reads what was typed, and throws a `usage` error if it cannot.
  */
 export function typedArguments(operation: OperationName) {
   const all = argumentsOf(operations[operation])
@@ -42,7 +42,7 @@ export function typedArguments(operation: OperationName) {
   }
 }
 
-/** What is to be sent for a typed command. Throws a `usage` error if that is wrong. */
+/** Makes the arguments to send to the node. Throws a `usage` error if the operation would refuse them. */
 export async function readArguments(command: Command, input: Input): Promise<Record<string, unknown>> {
   const { operation } = command
   const args = await command.args(input)
@@ -88,7 +88,7 @@ function usualForm(
   return [`--${word} <${word}>`, isFilter ? `only those with ${description}` : description]
 }
 
-/** What is sent for a typed text, by the name of the value in the help. Other texts are sent as they were typed. */
+/** Converts typed texts, by the name of the value in the help (`<time>`). Texts with other names stay as they are. */
 const readers: Record<string, (option: string, typed: string) => unknown> = {
   time: passedInstantOf,
   place: (option, typed) => (/^[0-9]{1,16}$/.test(typed) ? Number(typed) : instantOf(option, typed)),
@@ -132,7 +132,7 @@ function valueName(flags: string): string {
   return /[<[](.+)[>\]]/.exec(flags)?.[1] ?? ''
 }
 
-/** The name of what is typed, as `Input` has it: `revokeAfter` of `--revoke-after <duration>`. */
+/** The name under which `Input` has a value: `revokeAfter` for `--revoke-after <duration>`. */
 function nameOf(flags: string): string {
   const name = isOption(flags) ? flags.slice(2).replace(/ .*/, '') : valueName(flags)
   return name.replace(/-(.)/g, (_, letter: string) => letter.toUpperCase())

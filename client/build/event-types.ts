@@ -29,7 +29,7 @@ export function eventTypes(): string {
   return types + kinds()
 }
 
-/** The kinds of events, as a program tells them apart. */
+/** Writes `EventOfKind`, and the table `eventKinds`. */
 function kinds(): string {
   const types = kindsOfClients().map(({ kind, schema }) => `  ${kind}: ${schema}`)
   const rows = kindsOfClients().map(({ name, schema: _, ...row }) => {

@@ -37,7 +37,7 @@ function pythonTypes(): string {
     .replace(/\n+$/, '\n\n\n')
 }
 
-/** The kinds of events, as a program tells them apart, and what is shown of the tracks among them. */
+/** Writes the table of kinds, and the fields of tracks in what is playing now. */
 function kinds(): string {
   const rows = kindsOfClients()
   const ofTracks = rows.filter((row) => row.class === 'track').map(({ kind }) => kind)
