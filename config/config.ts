@@ -187,7 +187,15 @@ export const variableNames: readonly string[] = [
   ...variables.map(([name]) => variableName(name)),
 ]
 
+/** The checks made so far, by the names of their settings: tests start many hubs in one process. */
+const compiled = new Map<string, ValidateFunction<Layer>>()
+
 function compile(of: readonly (readonly [string, Setting])[]): ValidateFunction<Layer> {
+  const names = of.map(([name]) => name).join()
+  const made = compiled.get(names)
+  if (made) return made
   const properties = Object.fromEntries(of.map(([name, { schema }]) => [name, schema]))
-  return ajv.compile<Layer>({ type: 'object', properties, additionalProperties: false })
+  const validate = ajv.compile<Layer>({ type: 'object', properties, additionalProperties: false })
+  compiled.set(names, validate)
+  return validate
 }
