@@ -275,8 +275,12 @@ interface Thorough {
   lists: ReadonlyMap<string, Checks>
 }
 
+/** One for each class: its kinds share a schema. */
 const validators = Object.fromEntries(
-  eventKinds.map(({ class: cls, schema }) => [cls, compileEvent(schema)]),
+  [...new Map(eventKinds.map(({ class: cls, schema }) => [cls, schema]))].map(([cls, schema]) => [
+    cls,
+    compileEvent(schema),
+  ]),
 ) as Record<EventClass, Validator>
 
 function compileEvent(schema: TObject): Validator {

@@ -10,8 +10,16 @@ import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringO
 
 /** The states of a queue. Those of a push subscription are among them. */
 export const queueStates = [
-  ...(['idle', 'beginning', 'delivering', 'behind', 'retrying'] as const),
-  ...(['paused', 'disabled', 'closed', 'no target', 'driver down'] as const),
+  'idle',
+  'beginning',
+  'delivering',
+  'behind',
+  'retrying',
+  'paused',
+  'disabled',
+  'closed',
+  'no target',
+  'driver down',
 ] as const
 
 const driver = Type.Object({
