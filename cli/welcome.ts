@@ -112,7 +112,7 @@ function httpsLines(livestream: Livestream, hubctl: string, baseUrl: string, caP
   return [
     '',
     '# Or over HTTPS, as broadcasters did before MQTT (docs/https.md, docs/migration.md): a user, and its token',
-    `api() { curl -sS -w '\\n' --cacert ${caPath} -H 'content-type: application/json' "$@"; }`,
+    `api() { curl -sS --fail-with-body -w '\\n' --cacert ${caPath} -H 'content-type: application/json' "$@"; }`,
     `ADDED=$(${hubctl} users add --email "studio-$(date +%s)@radio.example" --institution ${institution.id} --json)`,
     `api ${baseUrl}/auth/reset -d "{\\"token\\":\\"$(node -p "($ADDED).resetToken")\\",${password}}"`,
     `LOGIN=$(api ${baseUrl}/auth/login -d "{\\"email\\":\\"$(node -p "($ADDED).email")\\",${password}}")`,

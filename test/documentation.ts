@@ -29,6 +29,7 @@ export function startProgram(
   const [program = '', ...args] = command
   const child: ChildProcess = spawn(program, args, options)
   const lines: string[] = []
+  const complaints: string[] = []
   const waiting = new Set<() => void>()
   const check = () => {
     for (const look of waiting) look()
@@ -37,6 +38,7 @@ export function startProgram(
     if (!stream) continue
     createInterface(stream).on('line', (line) => {
       lines.push(line)
+      if (stream === child.stderr) complaints.push(line)
       check()
     })
   }
@@ -48,6 +50,8 @@ export function startProgram(
 
   return {
     lines,
+    /** The lines of these that stand on stderr. */
+    complaints,
     /** Ends it like kill -9. */
     kill: () => child.kill('SIGKILL'),
     /** Resolves with the exit code when the program has ended. */

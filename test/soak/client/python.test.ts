@@ -138,7 +138,7 @@ for (const { python, version } of pythons) {
     await listener.line(/^Mira Hollund - Nach dem Sturm$/)
     const wrong = await startPython(t, python, text.replace('"length": 233', '"length": "233"'), settings)
     t.equal(await wrong.ended, 1)
-    t.match(wrong.lines, [/^invalid \.length /])
+    t.match(wrong.complaints, [/^invalid \.length /])
     const refused = await startPython(t, python, text, { ...settings, PUB_PASSWORD: 'wrong' })
     t.equal(await refused.ended, 1)
     t.ok(refused.lines.some((line) => line.startsWith('login.refused: ')))
