@@ -76,6 +76,8 @@ export async function startReceiver(t: Test, home: string, options: { port?: num
   return {
     port,
     ca: tls.ca,
+    cert: tls.cert,
+    key: tls.key,
     url: (path = '/hook') => `https://localhost:${port}${path}`,
     /** All pushes that arrived, acknowledged or not. */
     received,

@@ -1,9 +1,7 @@
 import { execFileSync } from 'node:child_process'
-import { appendFileSync, readFileSync, statSync, writeFileSync } from 'node:fs'
-import { request } from 'node:https'
+import { appendFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { errorCodes } from '../../../client/errors.ts'
 import { connectPublisher } from '../../../client/node.ts'
 import { pushRefusals } from '../../../client/verify-push.ts'
@@ -11,7 +9,6 @@ import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { control, institutions, playing, station } from '../../events.ts'
-import { freePort } from '../../free-port.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../start-hub.ts'
@@ -501,51 +498,6 @@ last.close()
   })
 }
 
-// Debian's has PyJWT and cryptography.
-for (const { python, version } of pythons.slice(-1)) {
-  t.test(`the receiver of the page verifies real pushes (paho ${version})`, async (t) => {
-    const home = await temporaryDirectory(t)
-    const tls = await ensureDevelopmentCertificates(join(home, 'receiver-certs'), [])
-    const hookPort = await freePort()
-    const hub = await startTestHub(t, { HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: tls.ca ?? '' })
-    const api = await openApi(t, hub)
-    const { token } = await addUser(hub, api, own)
-    const receiver = await startPython(
-      t,
-      python,
-      codeBlock(readPage('clients/python.md'), 'python', 'verify_push('),
-      {
-        HUB: `https://localhost:${hub.httpsPort}`,
-        HOOK_PORT: String(hookPort),
-        CA: hub.caPath,
-        CERT: tls.cert,
-        KEY: tls.key,
-      },
-      home,
-    )
-    await receiver.line(/^listening$/)
-    const publish = (title: string) =>
-      api.call('POST', '/events/de.org.hub.v1.radio.track.playing', {
-        token,
-        body: playing(station(), { title }),
-      })
-    await publish('makes the topic')
-    const url = `https://localhost:${hookPort}/`
-    const body = { type: 'PUBSUB', method: 'PUSH', url, contact: 'a@b.example', topic: station().id }
-    t.equal((await api.call('POST', '/subscriptions', { token, body })).status, 201)
-    const listed = (await api.call('GET', '/subscriptions', { token })).text
-    writeFileSync(join(home, 'subscriptions.json'), listed)
-    await publish('Salt on the Window')
-    await receiver.line(/^Salt on the Window$/)
-    const pushed = JSON.stringify({
-      message: { data: 'e30=', messageId: '1', publishTime: '2026-03-01T12:00:00Z' },
-      subscription: 'other',
-    })
-    t.equal(await statusOf(url, tls.ca, pushed), 503)
-    await receiver.line(/^subscription\.unknown /)
-  })
-}
-
 for (const { python, version } of pythons) {
   const start = (t: Test, text: string, settings: Settings) =>
     startPython(t, python, publishing + text, settings)
@@ -621,15 +573,4 @@ function settingsOf(
     HUB_PASSWORD: password,
     EVENT: JSON.stringify(event),
   }
-}
-
-/** The status with which a receiver answers a stranger's POST. */
-function statusOf(url: string, caPath: string | undefined, body: string): Promise<number | undefined> {
-  return new Promise((resolve, reject) => {
-    const ca = caPath === undefined ? undefined : readFileSync(caPath)
-    const headers = { authorization: 'Bearer x.y.z' }
-    request(url, { method: 'POST', ca, headers }, (answer) => resolve(answer.resume().statusCode))
-      .on('error', reject)
-      .end(body)
-  })
 }

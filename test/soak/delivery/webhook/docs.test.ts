@@ -32,7 +32,12 @@ const skip =
     : false
 
 const receivers = [
-  { language: 'js', command: [process.execPath, 'receiver.mjs'], having: 'createServer', skip: false },
+  {
+    language: 'js',
+    command: [process.execPath, 'receiver.mjs'],
+    having: 'jwtVerify(token, keys',
+    skip: false,
+  },
   { language: 'python', command: [python ?? '', 'receiver.py'], having: 'serve_forever', skip },
 ] as const
 
