@@ -27,10 +27,14 @@ export function profiling(program: string): string[] {
 
 let lastId = 0
 
-/** Starts a program of the bench in a new process. */
-export async function startChild<Asked extends Commands>(program: string, v8Options: readonly string[] = []) {
+/** Starts a program of the bench in a new process. `command`: words to put in front of its command. */
+export async function startChild<Asked extends Commands>(
+  program: string,
+  { v8Options = [], command = [] }: { v8Options?: readonly string[]; command?: readonly string[] } = {},
+) {
   const options = [...v8Options, ...loader, ...profiling(basename(program, '.ts'))]
-  const child = spawn(process.execPath, [...options, pathOf(program)], {
+  const [first = '', ...words] = [...command, process.execPath, ...options, pathOf(program)]
+  const child = spawn(first, words, {
     stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
     // JSON, the default, would turn Infinity into null.
     serialization: 'advanced',

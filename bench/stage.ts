@@ -5,7 +5,7 @@ import type { commands as publishers } from './load/publishers.ts'
 import { type Ground, prepareGround } from './peers/ground.ts'
 import { startHubPeer } from './peers/hub.ts'
 import { startMosquitto, startNats } from './peers/installed.ts'
-import { startAedesOnRedis, startBareSockets, startPlainAedes } from './peers/ours.ts'
+import { startAedesOnRedis, startBareSockets, startFloor, startPlainAedes } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
 import { startHubOnRedis } from './peers/redis.ts'
 
@@ -17,7 +17,9 @@ export const systems = {
   nats: startNats,
   aedes: startPlainAedes,
   'aedes-redis': startAedesOnRedis,
-  bare: startBareSockets,
+  bare: (ground) => startBareSockets(ground, 0),
+  'bare-qos1': (ground) => startBareSockets(ground, 1),
+  floor: (ground) => startFloor(ground),
 } satisfies Record<string, StartPeer>
 
 export type System = keyof typeof systems

@@ -32,6 +32,7 @@ const programs = [
   'bench/load/publishers.ts',
   'bench/peers/aedes-redis-process.ts',
   'bench/peers/bare-sockets-process.ts',
+  'bench/peers/floor-process.ts',
   'bench/peers/plain-aedes-process.ts',
   'bench/peers/validating-client.ts',
 ]

@@ -142,8 +142,10 @@ export const commands = {
       await enter(joining, member)
       return performance.now() - start
     })
+    const ms = performance.now() - start
     const resumed = members.filter(({ client }) => client?.resumed).length
-    return { ms: performance.now() - start, p50: percentile(each.sort(ascending), 0.5), resumed }
+    each.sort(ascending)
+    return { ms, p50: percentile(each, 0.5), p99: percentile(each, 0.99), resumed }
   },
 
   /** Counts messages from now on. `fresh`: leaves out messages published before, such as retained values. */

@@ -64,7 +64,10 @@ async function besideValidator(
     address: { port, ca: ground.ca },
     subscriber: undefined,
     publishers: anyPublishers(ground),
-    usage: server.usage,
+    async usage(of) {
+      const [broker, beside] = await Promise.all([server.usage(), validator.usage(of)])
+      return { cpuMs: broker.cpuMs + beside.cpuMs, bytes: broker.bytes + beside.bytes }
+    },
     pids: [server.pid, validator.pid],
     async stop() {
       await validator.stop()

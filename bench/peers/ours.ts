@@ -1,6 +1,9 @@
+import { join } from 'node:path'
 import { startChild } from '../child.ts'
+import { v8Options } from '../node.ts'
 import type { commands as aedesOnRedis } from './aedes-redis-process.ts'
 import type { commands as bareSockets } from './bare-sockets-process.ts'
+import type { commands as floor } from './floor-process.ts'
 import type { Ground } from './ground.ts'
 import { anyPublishers, type Peer } from './peer.ts'
 import type { commands as plainAedes } from './plain-aedes-process.ts'
@@ -38,13 +41,23 @@ export async function startAedesOnRedis(ground: Ground): Promise<Peer | undefine
   }
 }
 
-/** Starts the bare sockets: no broker on this platform can be faster. */
-export async function startBareSockets(ground: Ground): Promise<Peer> {
+/** Starts bare sockets: no broker on this platform can deliver with less work. */
+export async function startBareSockets(ground: Ground, maxQos: 0 | 1): Promise<Peer> {
   const child = await startChild<typeof bareSockets>('peers/bare-sockets-process.ts')
-  const { cert, key } = ground.certificate
-  const [institution] = ground.institutions
-  const topic = `radio/${institution?.livestreams[0]?.id}/track/playing`
-  return peerOf('bare sockets', ground, await child.ask('start', { cert, key, topic }), child)
+  const port = await child.ask('start', { ...lightStart(ground), maxQos })
+  const peer = peerOf(maxQos === 0 ? 'bare sockets' : 'bare sockets, QoS 1', ground, port, child)
+  return { ...peer, pubacks: () => child.ask('pubacks', {}) }
+}
+
+/** Starts the floor: no hub on this platform can take, check, store and deliver events with less work. */
+export async function startFloor(ground: Ground, command: readonly string[] = []): Promise<Peer> {
+  const child = await startChild<typeof floor>('peers/floor-process.ts', { v8Options, command })
+  const directory = join(ground.directory, `floor-${child.pid}`)
+  return peerOf('floor', ground, await child.ask('start', { ...lightStart(ground), directory }), child)
+}
+
+function lightStart({ certificate: { cert, key }, institutions: [institution] }: Ground) {
+  return { cert, key, topic: `radio/${institution?.livestreams[0]?.id}/track/playing` }
 }
 
 function peerOf(

@@ -12,7 +12,7 @@ export interface Peer {
   subscriber: Login | undefined
   /** The logins of publishers, each with the livestreams that it may publish for. */
   publishers: { login: Login | undefined; livestreams: Livestream[] }[]
-  /** Usage of the delivering process, not of a separate validator. `collected`: first collects garbage, if possible. */
+  /** Usage of the system, with that of a separate validator. `collected`: first collects garbage, if possible. */
   usage(of?: { collected: boolean }): Promise<Usage>
   /** Ids of the processes of the system. */
   pids: readonly number[]
@@ -20,6 +20,8 @@ export interface Peer {
   addCredential?: () => Promise<unknown>
   /** How many persistent sessions the subscribers have. */
   sessions?: () => Promise<number>
+  /** How many PUBACKs of subscribers the system has read. */
+  pubacks?: () => Promise<number>
   /** The Redis of the system, if it stores data in one. */
   redis?: Redis
   /** Starts one more node of this system on the same Redis. */
@@ -55,6 +57,8 @@ export type PeerName =
   | 'plain Aedes'
   | 'Aedes on Redis'
   | 'bare sockets'
+  | 'bare sockets, QoS 1'
+  | 'floor'
 
 /** Starts a peer. Resolves with undefined if it is not installed here. */
 export type StartPeer = (ground: Ground) => Promise<Peer | undefined>

@@ -8,7 +8,7 @@ export const ingest: Scenario = {
     'acknowledgements come, 100 events on their way over all of them. The acknowledgement of the hub means: decided ' +
     'and on disk, its own or that of Redis (`appendfsync always`); that of Aedes on Redis: retained and queued on such a ' +
     'Redis, because its validation waits for that, while what is published past the validation is acknowledged before; ' +
-    'that of the others: received.',
+    'that of the floor: checked by the schema and on disk; that of the others: received.',
   options: { events: [10_000], runs: [3], publishers: [1, 10, 100], inflight: [100] },
   figures: {
     rate: 'events delivered per second',
@@ -17,14 +17,14 @@ export const ingest: Scenario = {
     cpu: 'CPU per event, µs',
     lost: 'lost',
   },
-  compared: ['rate', 'p99'],
+  compared: ['rate', 'p50', 'p99', 'cpu'],
 
   async measure(options, asked, say) {
     const count = single(options, 'events')
     const inFlight = single(options, 'inflight')
     const samples: Sample[] = []
     await onStage(
-      chosen(asked, ['hub', 'redis', 'mosquitto', 'nats', 'aedes', 'aedes-redis']),
+      chosen(asked, ['hub', 'redis', 'mosquitto', 'nats', 'aedes', 'aedes-redis', 'floor']),
       {},
       async (acts) => {
         for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })

@@ -51,7 +51,7 @@ export async function live(
   { env, feedPath, webhooks, dead, okUrl, deadUrl, parts }: Week,
   seen: (name: string, figures: Record<string, number>) => void,
 ): Promise<void> {
-  const life = await startChild<typeof commands>('week/life.ts', v8Options)
+  const life = await startChild<typeof commands>('week/life.ts', { v8Options })
   try {
     const at = Date.now() - parts.reduce((sum, { ms }) => sum + ms, 0)
     await life.ask('open', { env, feedPath, at, deadUrl })

@@ -1,0 +1,102 @@
+import t, { type Test } from 'tap'
+import { openLightClient } from '../../bench/load/light-client.ts'
+import { publishPacket, subscribePacket } from '../../bench/load/packets.ts'
+import { prepareGround } from '../../bench/peers/ground.ts'
+import { startBareSockets, startFloor } from '../../bench/peers/ours.ts'
+import type { Peer, StartPeer } from '../../bench/peers/peer.ts'
+import { onSlowDisk } from '../../bench/slow-disk.ts'
+import { playing } from '../events.ts'
+
+const syncMs = 400
+
+t.test('the floor sends PUBACK after the sync, and to subscribers before', async (t) => {
+  const { publisher, subscriber, event } = await onPeer(t, (ground) => startFloor(ground, onSlowDisk(syncMs)))
+  const sent = performance.now()
+  publisher.publish(1, event)
+  let isAcknowledged = false
+  const puback = publisher.next().then((packet) => {
+    isAcknowledged = true
+    return packet.toString('hex')
+  })
+  await subscriber.next()
+  t.notOk(isAcknowledged, 'the message does not wait for the disk')
+  t.equal(await puback, '40020001')
+  t.ok(performance.now() - sent >= syncMs, 'PUBACK waits for the disk')
+})
+
+t.test('the floor refuses what the hub refuses, and acknowledges in order', async (t) => {
+  const { publisher, subscriber, event } = await onPeer(t, (ground) => startFloor(ground))
+  publisher.publish(1, event, Buffer.from('{"event":"nothing"}'), event)
+  for (const id of [1, 2, 3]) t.equal((await publisher.next()).readUInt16BE(2), id)
+  for (const _ of [1, 3]) t.ok((await subscriber.next()).includes(event))
+})
+
+t.test('bare sockets read the PUBACKs of subscribers at QoS 1', async (t) => {
+  const { peer, publisher, subscriber, event } = await onPeer(t, (ground) => startBareSockets(ground, 1))
+  publisher.publish(1, event, event)
+  for (const id of [1, 2]) {
+    const message = await subscriber.next()
+    t.equal(message[0], 0x32, 'a PUBLISH of QoS 1')
+    t.equal(message.readUInt16BE(message.indexOf(event) - 2), id)
+    subscriber.write(Buffer.of(0x40, 2, 0, id))
+  }
+  while ((await peer.pubacks?.()) !== 2);
+})
+
+t.test('bare sockets send QoS 0 where nothing else is asked of them', async (t) => {
+  const { publisher, subscriber, event } = await onPeer(t, (ground) => startBareSockets(ground, 0))
+  publisher.publish(1, event)
+  t.equal((await subscriber.next())[0], 0x30)
+})
+
+/** Starts a peer with a publisher and a subscriber at QoS 1. */
+async function onPeer(t: Test, start: StartPeer) {
+  const ground = await prepareGround()
+  t.teardown(ground.remove)
+  const peer = await start(ground)
+  if (!peer) throw new Error('the peer is not installed')
+  t.teardown(peer.stop)
+  const [livestream] = ground.institutions[0]?.livestreams ?? []
+  if (!livestream) throw new Error('the feed is empty')
+  const publisher = await connect(t, peer, 'publisher')
+  const subscriber = await connect(t, peer, 'subscriber')
+  subscriber.write(subscribePacket(1, 'radio/#', 1))
+  await subscriber.next()
+  return { peer, publisher, subscriber, event: Buffer.from(JSON.stringify(playing(livestream))) }
+}
+
+/** A client that keeps the packets it gets. */
+async function connect(t: Test, { address }: Peer, clientId: string) {
+  const packets: Buffer[] = []
+  let told = () => {}
+  const client = await openLightClient({
+    address,
+    clientId,
+    clean: true,
+    login: undefined,
+    onPacket(bytes, start, _body, end) {
+      packets.push(Buffer.from(bytes.subarray(start, end)))
+      told()
+    },
+  })
+  t.teardown(() => client.socket.destroy())
+  return {
+    write: (bytes: Buffer) => client.socket.write(bytes),
+    /** Sends events in one piece, with packet identifiers from `firstId` on. */
+    publish(firstId: number, ...events: Buffer[]): void {
+      client.socket.write(
+        Buffer.concat(events.map((event, index) => publishPacket('inbox/x', firstId + index, event))),
+      )
+    },
+    /** The next packet. */
+    async next(): Promise<Buffer> {
+      for (;;) {
+        const packet = packets.shift()
+        if (packet) return packet
+        await new Promise<void>((resolve) => {
+          told = resolve
+        })
+      }
+    },
+  }
+}
