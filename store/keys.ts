@@ -31,6 +31,10 @@ export interface Family {
   key: KeyForm
   /** Says what the value must be, if it is not. */
   value: ValueForm
+  /** Where the store has put the position of a message (`Numbered`), if it has. */
+  numbered: 'key' | 'value' | undefined
+  /** Positions up to which somebody has got: nobody looks there for a message again. */
+  passed: (value: Buffer) => readonly number[]
   /** A start reads all of them. */
   isReadAtStart: boolean
   /** There may be millions: opening the embedded store does not look for damage in them. */
@@ -130,6 +134,7 @@ export const storeKeys = {
           login: object({ userId: text, generation: number }, { loginId: text }),
         },
       ),
+      'username',
     ),
   }),
   credentialUse: family('credential-use/{username}', {
@@ -164,6 +169,7 @@ export const storeKeys = {
           endedLogins: list(object({ id: text, expiresAt: instant })),
         },
       ),
+      'userId',
     ),
   }),
   familiarPlace: family('familiar-place/{account address}', {
@@ -184,6 +190,7 @@ export const storeKeys = {
         },
         { signsFrom: instant },
       ),
+      'kid',
     ),
   }),
   subscription: family('subscription/{name}', {
@@ -213,6 +220,7 @@ export const storeKeys = {
           toldBy: text,
         },
       ),
+      'name',
     ),
   }),
   pushStanding: family('push-standing/{name}', {
@@ -230,7 +238,7 @@ export const storeKeys = {
     owner: 'validator',
     content: 'topics',
     key: anyKey,
-    value: json(object({ id: text, createdAt: instant }, { institutionId: text, folded: text })),
+    value: json(object({ id: text, createdAt: instant }, { institutionId: text, folded: text }), 'id'),
   }),
   feed: family('feed/{kind}/{source}', {
     holds:
@@ -247,6 +255,7 @@ export const storeKeys = {
     content: 'events',
     isLarge: true,
     isReadAtStart: false,
+    numbered: 'key',
     value: headed(
       object(
         { topic: text, qos: oneOf(0, 1, 2), queue: queueRule, at: number },
@@ -268,6 +277,7 @@ export const storeKeys = {
   every: family('every/{stream}/{position}', {
     holds: 'index of the journal: a returning session gets all these messages of a stream',
     owner: 'journal',
+    numbered: 'key',
     value: indexed,
   }),
   latest: family('latest/{stream}/{position}', {
@@ -275,6 +285,7 @@ export const storeKeys = {
     owner: 'journal',
     isLarge: true,
     isReadAtStart: false,
+    numbered: 'key',
     value: indexed,
   }),
   retained: family('retained/{topic}⏎{slot}', {
@@ -282,6 +293,7 @@ export const storeKeys = {
     owner: 'journal',
     content: 'retained messages',
     key: { form: /^[^\n]*\n".*"$/s, expected: 'a topic, a line break and a slot as JSON' },
+    numbered: 'value',
     value: matching(/^\d{16}/, position),
   }),
   ended: family('ended/{topic}', {
@@ -295,17 +307,20 @@ export const storeKeys = {
     owner: 'journal',
     isReadAtStart: false,
     key: anyKey,
+    numbered: 'value',
     value: matching(/^\d{16}/, position),
   }),
   clockBehind: family('clock-behind', {
     holds: 'the position of the last commit of a node whose clock was behind',
     owner: 'journal',
     isReadAtStart: false,
+    numbered: 'value',
     value: matching(/^\d{16}/, position),
   }),
   trimming: family('trimming/state', {
     holds: 'from where on the journal is whole, and how far its trimming has got',
     owner: 'journal',
+    passed: passedIn<{ floor: number; passed: number }>(({ floor, passed }) => [floor - 1, passed - 1]),
     value: json(
       object({
         floor: number,
@@ -321,6 +336,9 @@ export const storeKeys = {
     holds: 'a session: its subscriptions, whose it is, how far it has got in the journal',
     owner: 'broker/session',
     content: 'sessions',
+    passed: passedIn<{ upTo: number; subscriptions: [string, number, since: number][] }>(
+      ({ upTo, subscriptions }) => [upTo, ...subscriptions.map(([, , since]) => since)],
+    ),
     value: json(
       object(
         {
@@ -341,6 +359,7 @@ export const storeKeys = {
           ...place.optional,
         },
       ),
+      'clientId',
     ),
   }),
   incoming: family('incoming/{clientId}/{packetId}', {
@@ -360,16 +379,19 @@ export const storeKeys = {
       expected: 'a name, 16 digits and perhaps /released',
     },
     // That a message is released is in the key alone.
-    value: (value) =>
+    value: (value, name) =>
       value.length === 0
         ? undefined
-        : headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))(value),
+        : headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))(value, name),
   }),
   progress: family('progress/{run}', {
     holds:
       'how far the sessions on a node have got, stored once a second, from a start of the node to its end',
     owner: 'broker/session',
     key: { form: /^[^/]+$/, expected: 'a name' },
+    passed: passedIn<{ upTo: number; unsettled: Record<string, { upTo: number } | null> }>(
+      ({ upTo, unsettled }) => [upTo, ...Object.values(unsettled).map((place) => place?.upTo ?? 0)],
+    ),
     value: json(
       object(
         {
@@ -395,13 +417,14 @@ export const storeKeys = {
     holds: 'a message that waits for a webhook or a plugin target',
     owner: 'delivery/queue',
     content: 'waiting deliveries',
-    value: positioned(object(item, timesOfItem)),
+    numbered: 'value',
+    value: positioned(object(item, timesOfItem), 'sequence'),
   }),
   workDead: family('work-dead/{queue}/{sequence}', {
     holds: 'a dead letter, with its payload',
     owner: 'delivery/queue',
     content: 'dead letters',
-    value: positioned(object({ ...item, givenUpAt: instant, reason: text }, timesOfItem)),
+    value: positioned(object({ ...item, givenUpAt: instant, reason: text }, timesOfItem), 'sequence'),
   }),
   workSeen: family('work-seen/{fingerprint}/{scope}', {
     holds: 'that an event was accepted within the last hour, by which a repetition is recognised',
@@ -439,6 +462,7 @@ export const storeKeys = {
         // 3.0.0-beta.1 knew no brown-outs.
         { brownoutUntil: orNull(instant) },
       ),
+      'track',
     ),
   }),
   traffic: family('traffic/{track route day slot}', {
@@ -467,10 +491,10 @@ export const storeKeys = {
     isKeptByImport: true,
     key: anyKey,
     // The embedded store keeps the audit log in a file of lines.
-    value: (value) =>
+    value: (value, name) =>
       value.includes(10)
         ? 'a single line'
-        : json(object({ at: instant, who: text, action: text, target: text }))(value),
+        : json(object({ at: instant, who: text, action: text, target: text }))(value, name),
   }),
   health: family('health/probe', {
     holds: 'when a node last tried whether the store takes a write',
@@ -531,9 +555,15 @@ function family<Path extends string>(path: Path, row: Row): Family & { prefix: P
     isOfNodes: false,
     isKeptByImport: false,
     content: undefined,
+    numbered: undefined,
+    passed: () => [],
     ...row,
     prefix: prefixOf(path) as PrefixOf<Path>,
   }
+}
+
+function passedIn<Read>(choose: (read: Read) => readonly number[]): Family['passed'] {
+  return (value) => choose(JSON.parse(value.toString()))
 }
 
 type PrefixOf<Path extends string> = Path extends `${infer Word}/${string}` ? `${Word}/` : Path

@@ -1,3 +1,4 @@
+import { digits } from './commit.ts'
 import { type Family, families, prefixOf } from './keys.ts'
 import type { StoredRecord } from './store.ts'
 
@@ -8,11 +9,26 @@ import type { StoredRecord } from './store.ts'
 export function problemOf({ key, value }: StoredRecord): string | undefined {
   const family = families.get(prefixOf(key))
   if (!family) return undefined
-  const expected = keyProblem(key, family) ?? (value && family.value(value))
+  const read = readKey(key, family)
+  const expected = 'problem' in read ? read.problem : value && family.value(value, read.name)
   return (
     expected &&
     `the record ${JSON.stringify(key.slice(0, 200))} of ${JSON.stringify(family.prefix)} cannot be read, expected ${expected}`
   )
+}
+
+/**
+ * The highest positions in a record that has no problem. `given`: the store gave it with a message, so the store has
+ * counted up to there. `passed`: somebody has got so far, and would miss messages up to there. 0: there is none.
+ */
+export function positionsIn({ key, value }: StoredRecord): { given: number; passed: number } {
+  const family = families.get(prefixOf(key))
+  const { numbered } = family ?? {}
+  const text = numbered === 'key' ? key.slice(-digits) : value?.toString('latin1', 0, digits)
+  return {
+    given: numbered === undefined ? 0 : Number(text ?? 0),
+    passed: Math.max(0, ...((value && family?.passed(value)) ?? [])),
+  }
 }
 
 /** Whether only the nodes that use the store now need a record, so that no export has it. */
@@ -20,15 +36,19 @@ export function isOfNodes(key: string): boolean {
   return families.get(prefixOf(key))?.isOfNodes ?? false
 }
 
-function keyProblem(key: string, { prefix, key: { form, expected, isEncoded } }: Family): string | undefined {
+/** The last name in a key, decoded. `problem`: what the key must be. */
+function readKey(
+  key: string,
+  { prefix, key: { form, expected, isEncoded } }: Family,
+): { name: string } | { problem: string } {
   const rest = key.slice(prefix.length)
   const problem = `a key that has ${expected} behind ${prefix}`
-  if (!form.test(rest)) return problem
-  if (!isEncoded) return undefined
+  if (!form.test(rest)) return { problem }
+  if (!isEncoded) return { name: rest }
   try {
-    decodeURIComponent(rest)
-    return undefined
+    const name = rest.split('/').map(decodeURIComponent).at(-1) ?? ''
+    return { name }
   } catch {
-    return `${problem}, percent-encoded`
+    return { problem: `${problem}, percent-encoded` }
   }
 }

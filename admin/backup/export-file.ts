@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { createReadStream } from 'node:fs'
 import { createGunzip } from 'node:zlib'
-import { isOfNodes, problemOf } from '../../store/records.ts'
+import { isOfNodes, positionsIn, problemOf } from '../../store/records.ts'
 import type { StoredRecord } from '../../store/store.ts'
 import { counterKey, presentFormat } from '../../store/stored-value.ts'
 
@@ -21,8 +21,8 @@ const lineRecords = 1_000
 const usualLineBytes = 8 * 1024 * 1024
 const maxLineValues = 1_000_000
 
-/** Largest position counter in an export: positions have 16 digits, and need room to rise. */
-const maxNumber = 10 ** 15
+/** Largest position in an export: positions have 16 digits, and need room to rise. */
+const maxPosition = 10 ** 15
 
 export interface Header {
   export: typeof maker
@@ -45,17 +45,15 @@ interface End {
   sha256: string
 }
 
-/** Header and end of a whole file. */
-export interface About extends Header, End {}
+/** What a whole file says of itself. */
+export interface About extends Header, End {
+  /** The position behind which a store of these records goes on. */
+  lastPosition: number
+}
 
 /** Thrown for a file that cannot be used. The message is for the person who asked. */
 export class UnusableFile extends Error {
   override name = 'UnusableFile'
-}
-
-/** The last position given out, if this record is the position counter. */
-export function lastNumberIn({ key, value }: StoredRecord): number | undefined {
-  return key === counterKey && value ? Number(value.toString()) : undefined
 }
 
 /** The lines of an export, as values that the caller writes as JSON. */
@@ -80,8 +78,8 @@ export async function* linesOf(
 }
 
 /**
- * Reads a file to its end, and returns its header and end. Throws `UnusableFile` for a damaged or cut file, another
- * format, or no export.
+ * Reads a file to its end, and returns what it says of itself. Throws `UnusableFile` for a damaged or cut file, another
+ * format, no export, or records that contradict each other.
  */
 export async function checkFile(path: string): Promise<About> {
   const reading = readFile(path)
@@ -92,7 +90,7 @@ export async function checkFile(path: string): Promise<About> {
 }
 
 /**
- * Yields the records of a file in pages, and returns its header and end. Damage may show as late as the end of the
+ * Yields the records of a file in pages, and returns what it says of itself. Damage may show as late as the end of the
  * file. Throws as `checkFile` does.
  */
 export async function* readFile(path: string): AsyncGenerator<readonly StoredRecord[], About> {
@@ -100,6 +98,7 @@ export async function* readFile(path: string): AsyncGenerator<readonly StoredRec
   let header: Header | undefined
   let end: End | undefined
   let records = 0
+  const positions = createPositions()
   for await (const line of readLines(path)) {
     if (end) throw new UnusableFile('the file is damaged: there is more behind its end')
     const value = parse(line)
@@ -108,6 +107,7 @@ export async function* readFile(path: string): AsyncGenerator<readonly StoredRec
     } else if (Array.isArray(value)) {
       const page = value.map(recordOf)
       records += page.length
+      page.forEach(positions.note)
       yield page
     } else {
       end = endOf(value)
@@ -120,7 +120,45 @@ export async function* readFile(path: string): AsyncGenerator<readonly StoredRec
   }
   if (!header) throw new UnusableFile('the file is empty')
   if (!end) throw new UnusableFile('the file is not whole: its end is missing')
-  return { ...header, ...end }
+  return { ...header, ...end, lastPosition: positions.last() }
+}
+
+/** Finds the last position of an export, and records that contradict it. */
+function createPositions() {
+  /** The last position that the store has given out, as it says itself. */
+  let counted = 0
+  let given = { position: 0, key: '' }
+  let passed = 0
+
+  return {
+    note(record: StoredRecord): void {
+      const { key, value } = record
+      if (key === counterKey) counted = Number(value)
+      const found = positionsIn(record)
+      if (!(Math.max(counted, found.given, found.passed) <= maxPosition)) {
+        throw new UnusableFile(
+          `the file is damaged: ${JSON.stringify(key)} has a position that no store gives out`,
+        )
+      }
+      if (found.given > given.position) given = { position: found.given, key }
+      passed = Math.max(passed, found.passed)
+    },
+
+    /**
+     * Throws `UnusableFile` if the counter is lower than the position of a message: the hub would write others over the
+     * later messages. Where a session has got further, the store goes on behind it: its client gets all that follows.
+     */
+    last(): number {
+      const { position, key } = given
+      if (position > counted) {
+        const expected = `expected "${counterKey}" to be at least that`
+        throw new UnusableFile(
+          `the file contradicts itself: ${JSON.stringify(key)} has position ${position}, and "${counterKey}" is ${counted}; ${expected}`,
+        )
+      }
+      return Math.max(counted, Math.ceil(passed))
+    },
+  }
 }
 
 function rowOf({ key, value, time }: StoredRecord): Row {
@@ -142,9 +180,7 @@ function recordOf(row: unknown): StoredRecord {
   }
   const problem = problemOf(record)
   if (problem !== undefined) throw new UnusableFile(problem)
-  const number = lastNumberIn(record) ?? 0
-  if (Number.isInteger(number) && number >= 0 && number <= maxNumber) return record
-  throw new UnusableFile('the file is damaged: its last position is no number that may be')
+  return record
 }
 
 function headerOf(value: unknown): Header {

@@ -9,10 +9,10 @@ import {
   type Store,
   type StoredRecord,
 } from '../../store/store.ts'
-import { formatKey } from '../../store/stored-value.ts'
+import { counterKey, formatKey } from '../../store/stored-value.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { addAuditLines, auditPrefix, ownAuditFile, syncDirectory } from '../audit.ts'
-import { type About, checkFile, lastNumberIn, readFile, UnusableFile } from './export-file.ts'
+import { type About, checkFile, readFile, UnusableFile } from './export-file.ts'
 import { checksumOf, lastImport, lastKey, markKey } from './import-mark.ts'
 import { contentOf, nodesOf } from './stored-content.ts'
 
@@ -132,7 +132,6 @@ async function takeIn(of: {
   }
   const auditFile = ownAuditFile(store, dataDir)
   const auditLines: string[] = []
-  let number = 0
   let done = 0
   const pages = readFile(path)
   for (;;) {
@@ -143,9 +142,7 @@ async function takeIn(of: {
     }
     for (const record of page.value) {
       if (++done % linesEvery === 0) log.info({ done, of: about.records }, 'taking in an export')
-      const given = lastNumberIn(record)
-      number = given ?? number
-      if (given !== undefined || record.key === formatKey) continue
+      if (record.key === counterKey || record.key === formatKey) continue
       if (auditFile !== undefined && record.key.startsWith(auditPrefix)) auditLines.push(String(record.value))
       else await portions.add(changeOf(record))
     }
@@ -153,7 +150,7 @@ async function takeIn(of: {
   await portions.flush()
   if (auditFile !== undefined && auditLines.length > 0) await addAuditLines(auditFile, auditLines)
   // This commit raises the position counter to that of the export, so that no position is given out twice.
-  const missing = number - (await store.lastNumber())
+  const missing = about.lastPosition - (await store.lastNumber())
   const last = { put: lastKey, value: about.sha256 }
   await store.commit([
     missing > 0 ? { ...last, numbered: { nth: missing - 1, at: 'value' } } : last,

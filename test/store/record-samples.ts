@@ -226,7 +226,7 @@ export const samples: readonly Sample[] = [
     behind: '\n',
   },
   {
-    key: 'work-dead/plugins.x/0000000000000006',
+    key: 'work-dead/plugins.x/0000000000000005',
     before: '0000000000000000',
     json: { ...item, givenUpAt: time, reason: 'too old' },
     behind: '\npayload',
