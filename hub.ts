@@ -46,7 +46,6 @@ import { checkReads } from './store/checked-reads.ts'
 import { storeKeys } from './store/keys.ts'
 import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
-import type { Nodes } from './store/nodes/nodes.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, daysUntil } from './telemetry/metrics.ts'
 import { startTrend } from './telemetry/trend.ts'
@@ -64,34 +63,77 @@ interface HubOptions {
   certsDir?: string
   /** The hashing of passwords. Tests use one that is cheaper than the default. */
   passwords?: Passwords
-  /** The node has missed changes of other nodes: close the node and start it again. */
-  onGap?: (reason: Error) => void
-  /** The data directory has an export to import: close the node and start it again. */
-  onImport?: () => void
+  /**
+   * Closes the node and starts it again. Error: the node has missed changes of other nodes. `import`: the data directory
+   * has an export to import. Undefined: this process does not start its node again.
+   */
+  restart?: (reason: Error | 'import') => void
   /** Aborts when the node is to stop. A start that has not opened the listeners yet then rejects. */
   stopping?: AbortSignal
 }
 
 /**
- * Starts one node. Resolves when the listeners accept connections. If the start fails, rejects with the reason and
- * leaves nothing open. `close` finishes all received work.
+ * Starts one node: loads everything, starts the parts, opens the listeners. Resolves when they accept connections. If the
+ * start fails, rejects with the reason and leaves nothing open. `close` finishes all received work.
  */
 export async function startHub(config: Config, log: Log, options: HubOptions = {}) {
-  const open: Open = {}
-  const close = () => closeAll(open, log)
+  const { publicUrl = '', mqttPort, httpsPort } = config
+  const { add, start, close } = createParts()
+  const given = { config, log, options, reached: { publicUrl, mqttPort, httpsPort }, add }
   try {
-    const { publicUrl = '', mqttPort, httpsPort } = config
-    const reached = { publicUrl, mqttPort, httpsPort }
     options.stopping?.throwIfAborted()
-    const parts = await openParts(open, config, log, options, reached)
+    const loaded = await load(given)
+    await start()
     options.stopping?.throwIfAborted()
-    const listening = await listen(open, parts, reached, options)
-    open.reading?.end()
+    const listening = await listen(given, loaded)
+    loaded.reading.end()
     return { ...listening, close }
   } catch (error) {
     await close().catch((err: unknown) => log.error({ err }, 'not everything could be closed'))
     throw error
   }
+}
+
+/** A part of a node. */
+interface Part {
+  /** Begins work of its own. Everything is loaded, this node has joined the others, and no client is connected. */
+  start?(): Promise<void> | void
+  /** Takes in nothing more, and finishes what it has begun. No part is closed yet. */
+  stop?(): Promise<void> | void
+  /** Ends its timers, files and connections. */
+  close?(): Promise<void> | void
+}
+
+/**
+ * The parts of a node, in the order in which they were opened. They start in this order. At the end, all parts stop, and
+ * then all parts close: both in the reverse order.
+ */
+function createParts() {
+  const opened: Part[] = []
+  return {
+    /** Adds a part that was just opened. Returns the part. */
+    add<P extends Part>(part: P): P {
+      opened.push(part)
+      return part
+    },
+    async start(): Promise<void> {
+      for (const part of opened) await part.start?.()
+    },
+    async close(): Promise<void> {
+      const lastFirst = opened.toReversed()
+      for (const part of lastFirst) await part.stop?.()
+      for (const part of lastFirst) await part.close?.()
+    },
+  }
+}
+
+/** What `load` and `listen` are given. */
+interface Given {
+  config: Config
+  log: Log
+  options: HubOptions
+  reached: Reached
+  add: ReturnType<typeof createParts>['add']
 }
 
 /** How long the last use of a credential is remembered, milliseconds. */
@@ -104,37 +146,29 @@ interface Reached {
   httpsPort: number
 }
 
-/** Opens all parts except the listeners. Parts that need closing must go into `open`. */
-async function openParts(open: Open, config: Config, log: Log, options: HubOptions, reached: Reached) {
-  const onGap = options.onGap ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
+/** Opens all parts except the listeners. */
+async function load({ config, log, options, reached, add }: Given) {
   const clock = Date.now
   const limits = limitsOf(config)
   const nodeName = `${hostname()}:${process.pid}`
   const metrics = createMetrics(config)
-  const trend = startTrend({ metrics, clock })
-  open.trend = trend
+  const trend = add(startTrend({ metrics, clock }))
   await ensureDataDirectory(config.dataDir)
-  for (const problem of trialSettings(config))
-    log.warn({ problem }, 'stage prod with a setting for trying out')
-  if (config.publicPage) log.info('strangers may look at the on-air page')
-  if (config.stage === 'prod' && config.metricsToken === undefined) log.info('nobody may read /metrics')
-  if (config.proxyProtocol && config.proxyFrom.length === 0)
-    log.warn('proxyFrom is unset: whoever reaches the ports may name any client address in a PROXY header')
+  logSettings(config, log)
   const { certificates, paths } = await openCertificates(config, options.certsDir ?? resolve('certs'), log)
-  open.certificates = certificates
+  add(certificates)
   metrics.read({ certificateExpiryDays: (set) => set(daysUntil(certificates.notAfter())) })
-  const cas = await openCaFiles(config, log)
-  open.cas = cas
+  const cas = add(await openCaFiles(config, log))
+
+  const onGap = options.restart ?? ((reason) => log.fatal({ err: reason }, 'state is out of date'))
   const opened = await openStoreAtStart(config, nodeName, log, { onGap, redisCa: cas.redis })
+  add({ start: opened.join, close: opened.close })
   const { nodes, state: storeState } = opened
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }
-  open.reading = reading
-  open.store = store
   const checkStore = createStoreCheck({ store, state: storeState })
-  open.nodes = nodes
 
-  const feed = await createFeedSource({
+  const feedRead = createFeedSource({
     source: config.feed,
     intervalMs: limits.feedIntervalMs,
     canaries: config.feedCanaries,
@@ -146,8 +180,9 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     clock,
     stopping: options.stopping,
   })
-  open.feed = feed
+  const feed = add(await feedRead)
   options.stopping?.throwIfAborted()
+
   const knownInstitution = (institutionId: string) => feed.current()?.hasInstitution(institutionId) ?? true
   const audit = createAudit(auditPath(config.dataDir), clock, { store, node: nodeName })
   const accounts = await openAccounts({
@@ -172,14 +207,14 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     onStoreFailure: (username, err) =>
       log.error({ err, username }, 'scheduled revocation not in the audit log and the store yet'),
   })
-  open.credentials = credentials
+  add({ start: () => void credentials.revokeExpired(), close: credentials.close })
   const lastUses = await createLastSeen({
     store,
     family: storeKeys.credentialUse,
     since: new Date(clock() - keptUsesMs).toISOString(),
     onStoreFailure: (err) => log.error({ err }, 'last uses of credentials not stored'),
   })
-  open.lastUses = lastUses
+  add(lastUses)
   credentials.onRevoked(lastUses.forget)
   lastUses.keep((username) => credentials.get(username) !== undefined)
   const calls = createCalls({ store, nodes })
@@ -195,6 +230,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     },
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
+
   const fanout = await openFanOut({ store, isLeader: nodes.isLeader, access, limits, clock, log, metrics })
   const traffic = await createTraffic({
     store,
@@ -202,7 +238,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     nodes,
     onStoreFailure: (err) => log.error({ err }, 'counters of requests not stored'),
   })
-  open.traffic = traffic
+  add(traffic)
   const lifecycle = await createLifecycle({ store, traffic, clock, stage: config.stage })
   const wanted = { incoming: config.maxConnections, outgoing: maxSockets }
   const connections = await connectionsWithinOpenFiles(wanted, log)
@@ -229,7 +265,8 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     }),
     sockets: socketsWithin(connections.outgoing),
   })
-  open.deliveries = deliveries
+  add({ close: deliveries.close })
+
   const topics = await createTopics(store)
   const pipeline = createPipeline({
     topics,
@@ -258,7 +295,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     inbox: createInbox({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }),
     limits,
   })
-  open.broker = broker
+  add({ start: broker.start, stop: broker.close })
   feed.guardPublishers(async () => {
     const clients = await broker.clients()
     return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
@@ -266,9 +303,7 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
   metrics.read(createReadings({ feed, checkStore, queues: deliveries, broker, clock }))
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
-  await opened.join()
-  void credentials.revokeExpiredAtStart()
-  await broker.start()
+
   return {
     cas,
     config,
@@ -293,17 +328,26 @@ async function openParts(open: Open, config: Config, log: Log, options: HubOptio
     pipeline,
     lifecycle,
     paths,
+    reading,
   }
 }
 
-/** Opens the listeners. The other parts, which they use, are open already. */
+/** Logs what operators may not expect of their settings. */
+function logSettings(config: Config, log: Log): void {
+  for (const problem of trialSettings(config))
+    log.warn({ problem }, 'stage prod with a setting for trying out')
+  if (config.publicPage) log.info('strangers may look at the on-air page')
+  if (config.stage === 'prod' && config.metricsToken === undefined) log.info('nobody may read /metrics')
+  if (config.proxyProtocol && config.proxyFrom.length === 0)
+    log.warn('proxyFrom is unset: whoever reaches the ports may name any client address in a PROXY header')
+}
+
+/** Opens the listeners. The other parts, which they use, have started. */
 async function listen(
-  open: Open,
-  parts: Awaited<ReturnType<typeof openParts>>,
-  reached: Reached,
-  options: HubOptions,
+  { config, log, options, reached, add }: Given,
+  parts: Awaited<ReturnType<typeof load>>,
 ) {
-  const { config, log, metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
+  const { metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
   const { pipeline, topics, accounts, lifecycle } = parts
   const { store, state: storeState } = opened
   const bounds = {
@@ -335,10 +379,9 @@ async function listen(
   // A person who only tries out the hub has configured no certificate.
   const isTrial = config.tlsCert === undefined
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
-  const webFiles = createWebFiles()
-  open.webFiles = webFiles
+  const webFiles = add(createWebFiles())
   const httpsAt = { host: config.host, port: config.httpsPort }
-  const bridge = await listening('HUB_HTTPS_PORT', httpsAt, () =>
+  const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
       certificates,
       pipeline,
@@ -388,10 +431,13 @@ async function listen(
       health: createHealth({ checkStore, state: storeState, feed }),
     }),
   )
-  open.bridge = bridge
+  const bridge = add(await bridgeOpened)
   reached.httpsPort = bridge.port
   reached.publicUrl ||= `https://localhost:${bridge.port}`
+  // Deliveries start only now, because they name the URL. They stop before the bridge and the broker do, which takes as
+  // long as slow receivers.
   await deliveries.start()
+  add({ stop: deliveries.stop })
 
   const { dataDir } = config
   const backup = createBackupCommands({
@@ -399,13 +445,12 @@ async function listen(
     ...parts,
     dataDir,
     run: opened.nodes.self,
-    restart: options.onImport,
+    restart: options.restart,
   })
   const path = socketPathIn(dataDir)
-  const admin = await startAdminSocket({ path, commands: { ...commands, ...backup }, log })
-  open.admin = admin
+  const admin = add(await startAdminSocket({ path, commands: { ...commands, ...backup }, log }))
   const mqttAt = { host: config.host, port: config.mqttPort }
-  const mqtt = await listening('HUB_MQTT_PORT', mqttAt, () =>
+  const mqttOpened = listening('HUB_MQTT_PORT', mqttAt, () =>
     listenMqtt({
       ...mqttAt,
       certificates,
@@ -417,7 +462,7 @@ async function listen(
       metrics,
     }),
   )
-  open.mqtt = mqtt
+  const mqtt = add(await mqttOpened)
   reached.mqttPort = mqtt.port
 
   return {
@@ -435,48 +480,4 @@ async function listen(
 
 function mailServer({ smtp }: Config, { smtp: ca }: CaFiles) {
   return smtp && { ...smtp, ca }
-}
-
-/** The parts of a node that are open so far. */
-interface Open {
-  reading?: ReturnType<typeof checkReads>
-  mqtt?: Closable
-  admin?: Closable
-  bridge?: Closable & { stop(): Promise<void> }
-  webFiles?: Closable
-  traffic?: Closable
-  lastUses?: Closable
-  trend?: Closable
-  deliveries?: { stop(): Promise<void> }
-  broker?: Closable
-  credentials?: Closable
-  feed?: Closable
-  nodes?: Nodes
-  store?: Closable
-  certificates?: Closable
-  cas?: Closable
-}
-
-interface Closable {
-  close(): Promise<void> | void
-}
-
-async function closeAll(open: Open, log: Log): Promise<void> {
-  open.mqtt?.close()
-  const delivered = open.deliveries?.stop()
-  await open.bridge?.stop()
-  open.certificates?.close()
-  open.cas?.close()
-  open.feed?.close()
-  open.credentials?.close()
-  await open.broker?.close()
-  await delivered
-  await open.bridge?.close()
-  await open.webFiles?.close()
-  await open.admin?.close()
-  await open.traffic?.close()
-  await open.lastUses?.close()
-  open.trend?.close()
-  await open.nodes?.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
-  await open.store?.close()
 }

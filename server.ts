@@ -80,17 +80,13 @@ async function main(argv: readonly string[]): Promise<void> {
   await rm(linkFile, { force: true }).catch(() => undefined)
   process.exit(0)
 
-  /**
-   * Starts the node. `over` resolves when the caller must close the node and start it again. `import`: an export waits
-   * to be imported. Error: the node's memory no longer agrees with the other nodes.
-   */
+  /** Starts the node. `over` resolves with the reason to start it again (`HubOptions.restart`). */
   async function start(settings = config): Promise<{ hub: Hub; over: Promise<Error | 'import'> }> {
-    let end = (_reason: Error | 'import') => {}
+    let restart = (_reason: Error | 'import') => {}
     const over = new Promise<Error | 'import'>((resolve) => {
-      end = resolve
+      restart = resolve
     })
-    const restart = { onGap: end, onImport: () => end('import') }
-    const hub = await startHub(settings, log, { stopping: stop.signal, ...restart })
+    const hub = await startHub(settings, log, { stopping: stop.signal, restart })
     const { mqttPort, httpsPort, adminSocket } = hub
     if (!stop.signal.aborted) log.info({ mqttPort, httpsPort, adminSocket }, 'hub ready')
     return { hub, over }

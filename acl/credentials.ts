@@ -144,11 +144,8 @@ export async function createCredentials(parts: CredentialsParts) {
     /** Revokes a user's temporary credentials whose log-in is void, and closes their connections. */
     endOfUser: (userId: string): Promise<void> => revocations.revokeExpired(collection.ofUser(userId)),
 
-    /**
-     * Revokes credentials that ended while no node was running, or whose log-in became void. Call it after all users
-     * are loaded. Before that, valid log-ins of pages look void.
-     */
-    revokeExpiredAtStart: (): Promise<void> => revocations.revokeExpired(collection.values()),
+    /** Revokes all credentials that have ended, or whose log-in is void. Resolves when the store has that. */
+    revokeExpired: (): Promise<void> => revocations.revokeExpired(collection.values()),
 
     /** Calls `listener` with the username of each credential that ends. */
     onRevoked(listener: (username: string) => void): () => void {
@@ -156,7 +153,7 @@ export async function createCredentials(parts: CredentialsParts) {
       return () => listeners.delete(listener)
     },
 
-    /** Cancels the scheduled revocations. The next start makes up for them (`revokeExpiredAtStart`). */
+    /** Cancels the scheduled revocations. The next start makes up for them (`revokeExpired`). */
     close(): void {
       revocations.close()
     },

@@ -183,7 +183,6 @@ export async function listenHttps(parts: {
 
     /** Stops accepting connections. Resolves when the requests under way are answered, or `drainMs` have passed. */
     async stop(): Promise<void> {
-      guard.stopWatching()
       closed ??= app.close()
       await underWay.over(drainMs)
     },

@@ -141,7 +141,6 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       isResumed: (clientId) => here.connected.get(clientId)?.owner?.sessionPresent ?? false,
     },
   })
-  nodes.onGone(() => running.add(wills.publishLeftOver()))
   nodes.onChange(() => settled(sessions.endGone()))
   nodes.onReturn(() => settled(sessions.claimAgain()))
   const sweeping = createSweeping({ hubTime, retained, trimming, sessions, log, metrics })
@@ -156,15 +155,11 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     known,
     hubTime,
     importedSessions: opened.imported,
-    /**
-     * Cleans up after nodes that are gone, and begins to sweep out expired messages.
-     *
-     * Call it before the first connection. Before this call, webhooks and plugin targets must have named the messages
-     * to keep.
-     */
+    /** Cleans up after nodes that are gone, and begins to sweep out expired messages. */
     async start(): Promise<void> {
+      nodes.onGone(() => running.add(wills.publishLeftOver()))
       await sessions.endGone()
-      await wills.start()
+      await wills.publishLeftOver()
       sweeping.start()
       fanout.bridges.start()
     },

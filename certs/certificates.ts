@@ -40,11 +40,8 @@ export function createCertificates(parts: {
     /** When the certificate in use expires. */
     notAfter: (): Date => new Date(current.certificate.validTo),
 
-    /** Calls the listener with every new usable pair. Returns a function that removes the listener. */
-    onChange(listener: (pair: KeyPair) => void): () => void {
-      listeners.add(listener)
-      return () => listeners.delete(listener)
-    },
+    /** Calls the listener with every new usable pair, until `close`. */
+    onChange: (listener: (pair: KeyPair) => void): void => void listeners.add(listener),
 
     look,
 

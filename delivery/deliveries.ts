@@ -148,6 +148,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     retry,
     most: sockets.tests,
   })
+  let stopped: Promise<void> | undefined
 
   return {
     planner: createPlanner({ subscriptions, targets, queues, whyClosed }),
@@ -202,15 +203,25 @@ export async function createDeliveries(parts: DeliveriesParts) {
       contacts.start()
     },
 
-    /** Starts no more deliveries. Resolves when the deliveries under way have ended. */
-    async stop(): Promise<void> {
-      tests.stop()
-      contacts.stop()
-      stopWatching()
-      await Promise.all([beginnings.stop(), runner.stop()])
-      await plugins.close()
-      clients.close()
-    },
+    /** Starts no more deliveries. */
+    stop: (): void => void stop(),
+
+    /** Resolves when the deliveries under way have ended. */
+    close: (): Promise<void> => stop(),
+  }
+
+  function stop(): Promise<void> {
+    stopped ??= stopAll()
+    return stopped
+  }
+
+  async function stopAll(): Promise<void> {
+    tests.stop()
+    contacts.stop()
+    stopWatching()
+    await Promise.all([beginnings.stop(), runner.stop()])
+    await plugins.close()
+    clients.close()
   }
 
   /** Enables a webhook, and stores `alongside`. Returns whether the webhook was disabled before. */

@@ -70,7 +70,7 @@ export function guardServer(
   const warn = createTlsWarnings(log)
   const warnOfRefused = createRareWarning(log, 'connection refused')
 
-  const stopWatching = certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
+  certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
   server.on('tlsClientError', failed)
   server.on('secureConnection', (socket: TLSSocket) => {
     const client = clients.get(endsOf(socket))
@@ -109,9 +109,6 @@ export function guardServer(
 
     /** Frees the place of a connection that another listener counts from now on (MQTT over WebSocket). */
     release: (socket: Peer): void => clients.get(endsOf(socket))?.place.leave(),
-
-    /** Stops putting replaced certificates into use. Call this when the server stops accepting connections. */
-    stopWatching,
 
     /** Ends every connection at once. */
     destroyAll(): void {

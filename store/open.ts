@@ -30,10 +30,12 @@ interface OpenStore {
   store: Store & Dumpable
   nodes: Nodes
   state: StoreState
-  /** Begins to follow the store, and makes this node a member. Call it when everything is loaded. */
+  /** Makes this node a member. From now on, it receives the changes of other nodes. */
   join(): Promise<void>
   /** Resolves when this node has received all earlier commits of other nodes. Rejects with the reason if that fails. */
   catchUp(): Promise<void>
+  /** Leaves the other nodes, then closes the store: what is stored last needs the membership. */
+  close(): Promise<void>
 }
 
 /** What the code that uses the store hands in. */
@@ -117,32 +119,28 @@ async function openShared(
   let store = await expected(setting, value, redisThat, open)
   try {
     if (await prepare(store)) {
-      // Opens the store again, so that `follow` leaves out all changes made until now. `follow` reports only changes
-      // that come after the opening.
+      // Opens the store again, so that the node does not follow changes that it has made itself. A store reports only
+      // changes that come after its opening.
       await store.close()
       store = await open()
     }
-  } catch (error) {
-    await store.close()
-    throw error
-  }
-  try {
     for (const problem of await redisSettingProblems(server, replicas)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
     }
-    const nodes = await createMembership({ store, name, idFile: join(dataDir, 'node'), log })
+    const membership = await createMembership({ store, name, idFile: join(dataDir, 'node'), onGap, log })
     return {
       store,
-      nodes,
+      nodes: membership,
       state: { unreachable: whyUnreachable, replaced: () => undefined, accept: async () => undefined },
+      join: membership.join,
       async catchUp() {
         const reason = whyUnreachable()
         if (reason !== undefined) throw new Error(reason)
         await store.commit([{ tell: 'caught up', value: '' }])
       },
-      async join() {
-        store.startFollowing(onGap)
-        await nodes.join()
+      async close() {
+        await membership.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
+        await store.close()
       },
     }
   } catch (error) {
@@ -166,24 +164,25 @@ async function openOwn(
   const directory = join(dataDir, 'store')
   await mkdir(directory, { recursive: true })
   const store = await openEmbeddedStore(directory, (damage) => tell(damage, log))
-  // The store holds keys and password hashes; the data directory may have any mode.
-  await chmod(directory, 0o700)
   try {
+    // The store holds keys and password hashes; the data directory may have any mode.
+    await chmod(directory, 0o700)
     await prepare(store)
+    let replaced = await replacementOf(directory)
+    const state: StoreState = {
+      unreachable: () => undefined,
+      replaced: () => replaced,
+      async accept() {
+        await acceptReplacement(directory)
+        replaced = undefined
+      },
+    }
+    const nodes = createOnlyNode(name)
+    return { store, nodes, state, join: nothing, catchUp: nothing, close: store.close }
   } catch (error) {
     await store.close()
     throw error
   }
-  let replaced = await replacementOf(directory)
-  const state: StoreState = {
-    unreachable: () => undefined,
-    replaced: () => replaced,
-    async accept() {
-      await acceptReplacement(directory)
-      replaced = undefined
-    },
-  }
-  return { store, nodes: createOnlyNode(name), state, join: nothing, catchUp: nothing }
 }
 
 function tell(damage: Damage, log: Log): void {

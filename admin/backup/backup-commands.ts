@@ -27,7 +27,7 @@ export function createBackupCommands(parts: {
   /** Outcome of the import at this start. Undefined: no export waited. */
   imported: Outcome | undefined
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
-  restart: (() => void) | undefined
+  restart: ((reason: 'import') => void) | undefined
 }): Commands {
   const { store, dataDir, audit, clock, run, imported, restart } = parts
   return {
@@ -53,7 +53,7 @@ export function createBackupCommands(parts: {
         await rename(offered, join(dataDir, waitingName))
         await syncDirectory(dataDir)
       })
-      if (restart) setImmediate(restart)
+      if (restart) setImmediate(restart, 'import')
       return { run, waits: restart === undefined }
     },
 

@@ -31,10 +31,10 @@ export async function openStoreAtStart(
     async prepare(store) {
       const isNew = await migrate(store)
       imported = await importWaiting(store, config.dataDir, log)
+      await warnOfLeftBehind(store, config.dataDir, log)
       return isNew || imported !== undefined
     },
   })
-  await warnOfLeftBehind(opened.store, config.dataDir, log)
   return {
     ...opened,
     imported,

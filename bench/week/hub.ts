@@ -39,7 +39,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const onGap = (reason: Error) => {
     throw reason
   }
-  const { store, nodes, join } = await openStore(config, 'week', log, { onGap, prepare: migrate })
+  const { store, nodes, join, close } = await openStore(config, 'week', log, { onGap, prepare: migrate })
   const feed = await createFeedSource({ source: config.feed, intervalMs: neverMs, store, log, clock })
   const calls = createCalls({ store, nodes })
   const access = {
@@ -157,8 +157,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
       await runner.stop()
       feed.close()
       await broker.close()
-      await nodes.leave()
-      await store.close()
+      await close()
     },
   }
 }

@@ -32,9 +32,6 @@ export async function listenMqtt(parts: {
   return {
     port: typeof address === 'object' && address ? address.port : port,
     /** Stops accepting; open connections stay. */
-    close(): void {
-      guard.stopWatching()
-      server.close()
-    },
+    stop: (): void => void server.close(),
   }
 }

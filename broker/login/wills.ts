@@ -58,8 +58,8 @@ export async function createWills(parts: {
 }) {
   const { store, nodes, accept, rate, isValid, running, clock } = parts
   const stored = createStoredWills(store, nodes)
-  let state: 'new' | 'started' | 'closed' = 'new'
-  const keepTrying = createTrying(parts, () => state === 'closed')
+  let isClosed = false
+  const keepTrying = createTrying(parts, () => isClosed)
   const inLock = await createLock(store, 'wills')
   /** The keys of the left-over wills that this node is publishing. A will is left over if its node is gone. */
   const begun = new Set<string>()
@@ -81,15 +81,9 @@ export async function createWills(parts: {
     discard: (key: string): Promise<void> =>
       keepTrying(() => store.commit([{ del: key }]), 'will not removed yet'),
 
-    /** Call this once, at the start of the node. Publishes all left-over wills. */
-    async start(): Promise<void> {
-      state = 'started'
-      await keepTrying(publishAllLeftOver)
-    },
-
-    /** Call this when another node is gone. Publishes all left-over wills. Without `start` it does nothing. */
+    /** Publishes all left-over wills. Resolves after the first try. */
     async publishLeftOver(): Promise<void> {
-      if (state === 'started') await keepTrying(publishAllLeftOver)
+      if (!isClosed) await keepTrying(publishAllLeftOver)
     },
 
     /** Publishes the will of a connection that ended without DISCONNECT [MQTT-3.1.2-8]. */
@@ -104,7 +98,7 @@ export async function createWills(parts: {
 
     /** Stops publishing. Unpublished wills stay stored for another node or the next start. */
     close(): void {
-      state = 'closed'
+      isClosed = true
     },
   }
 
@@ -138,7 +132,7 @@ export async function createWills(parts: {
   async function atPublishRate({ username }: Principal, publish: () => Promise<void>): Promise<void> {
     const resume = () => {
       waiting.add(username, -1)
-      if (state === 'closed') return false
+      if (isClosed) return false
       running.add(keepTrying(publish))
       return true
     }

@@ -9,6 +9,12 @@ import type { Nodes } from './nodes.ts'
 import { createOwnSlot } from './own-slot.ts'
 import { createSignsOfLife } from './signs-of-life.ts'
 
+export interface Membership extends Nodes {
+  /** Makes this node a member. From now on, it receives the changes of other nodes. */
+  join(): Promise<void>
+  leave(): Promise<void>
+}
+
 /**
  * Knows the living nodes, and makes this node one of them. Nodes take and free slots (`Nodes.slot`) by commits, which
  * all nodes see in the same order. The commits of a removed node fail until the node has joined again:
@@ -20,10 +26,12 @@ export async function createMembership(parts: {
   name: string
   /** Path of a file with the id of this node. The next start removes the member with this id. */
   idFile: string
+  /** Called when this node has missed changes, and must load everything again. */
+  onGap: (reason: Error) => void
   log: Log
   heartbeatMs?: number
-}): Promise<Nodes> {
-  const { store, name, idFile, log } = parts
+}): Promise<Membership> {
+  const { store, name, idFile, onGap, log } = parts
   const self = randomUUID()
   const previous = await readFile(idFile, 'utf8').catch(() => undefined)
   const members = await loadMembers(store)
@@ -70,6 +78,7 @@ export async function createMembership(parts: {
     onReturn: (listener) => void returnListeners.push(listener),
 
     async join(): Promise<void> {
+      store.startFollowing(onGap)
       const former = previous === undefined ? undefined : members.of(previous)
       if (former) await members.remove(...former).catch(isGoneAlready)
       await own.take()

@@ -26,9 +26,6 @@ export interface Nodes {
   onChange(listener: () => void): void
   /** Calls back when this node has joined again after its removal, and must claim its sessions. */
   onReturn(listener: () => void): void
-  /** Makes this node a member. Call it when everything is loaded and the store is followed. */
-  join(): Promise<void>
-  leave(): Promise<void>
 }
 
 /** A node, for code that needs only its slot. */
@@ -59,7 +56,5 @@ export function createOnlyNode(name: string): Nodes {
     onGone: () => undefined,
     onChange: () => undefined,
     onReturn: () => undefined,
-    join: async () => undefined,
-    leave: async () => undefined,
   }
 }

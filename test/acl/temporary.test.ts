@@ -125,7 +125,7 @@ t.test('a node that starts drops those of users that are gone', async (t) => {
   const again = await createCredentials({ store, clock: () => noon, isCurrent })
   t.teardown(again.close)
   t.equal(again.isValid(held.username), false, 'refused before it is dropped')
-  await again.revokeExpiredAtStart()
+  await again.revokeExpired()
   t.match(again.list(), [{ username: stays.username }])
   t.equal(await store.get(`credential/${held.username}`), undefined)
 })

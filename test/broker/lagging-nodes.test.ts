@@ -211,9 +211,8 @@ function openHub(t: Test) {
     async start(name: string) {
       const store = space.openFollowed(t)
       const idFile = join(directory, name)
-      const nodes = await createMembership({ store, name, idFile, log })
+      const nodes = await createMembership({ store, name, idFile, log, onGap: (reason) => t.error(reason) })
       const broker = await openBroker(t, { node: { store, nodes }, clock: () => clock.now })
-      store.start()
       await nodes.join()
       t.teardown(async () => {
         store.restore()

@@ -276,9 +276,9 @@ t.test('one of several nodes removes, and all know from where on everything is k
   const log = pino({ level: 'silent' })
   const start = async (name: string) => {
     const store = space.openFollowed(t)
-    const nodes = await createMembership({ store, name, idFile: join(directory, name), log })
+    const idFile = join(directory, name)
+    const nodes = await createMembership({ store, name, idFile, log, onGap: (reason) => t.error(reason) })
     const broker = await openBroker(t, { node: { store, nodes }, limits: { ...limits, history: 0 } })
-    store.start()
     await nodes.join()
     t.teardown(() => nodes.leave())
     return { ...broker, store }

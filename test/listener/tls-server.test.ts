@@ -173,7 +173,7 @@ async function startGuarded(t: Test) {
       ...certificates,
       onChange(listener) {
         replaceCertificate = () => listener(certificates.current())
-        return certificates.onChange(listener)
+        certificates.onChange(listener)
       },
     },
     turnsPerHandshake: 2,
@@ -189,7 +189,6 @@ async function startGuarded(t: Test) {
   count()
   t.teardown(() => {
     server.close()
-    guard.stopWatching()
     guard.destroyAll()
     certificates.close()
   })

@@ -98,18 +98,19 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
     const shared = count > 1 ? own : undefined
     const store = shared ?? { ...own, isShared: false }
     const log = pino({ level: 'silent' })
-    const parts = { name: `node-${index}`, idFile: join(directory, `node-${index}`), log }
-    const nodes = shared ? await createMembership({ ...parts, store: shared }) : createOnlyNode('test')
+    const name = `node-${index}`
+    const onGap = (reason: Error) => Promise.reject(reason)
+    const parts = { name, idFile: join(directory, name), onGap, log }
+    const membership = shared && (await createMembership({ ...parts, store: shared }))
     const plain = await startPlainBroker({
       directory,
       clock,
-      node: { store, nodes },
+      node: { store, nodes: membership ?? createOnlyNode('test') },
       logLevel: 'silent',
       rulesOf,
       limits: { sessionExpiryMs: 10 * 365 * 24 * 3_600_000, ...bounds },
     })
-    shared?.startFollowing((reason) => Promise.reject(reason))
-    await nodes.join()
+    await membership?.join()
     const { broker } = plain
     const [here, there] = createWire()
     broker.accept(there, '127.0.0.1')
@@ -122,7 +123,7 @@ export async function startHub(count: number, bounds: Bounds, clock: () => numbe
       async abandon(): Promise<void> {
         own.cut()
         publisher.cut()
-        await nodes.leave().catch(() => undefined)
+        await membership?.leave().catch(() => undefined)
         await plain.close().catch(() => undefined)
       },
     }

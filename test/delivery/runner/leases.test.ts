@@ -42,14 +42,14 @@ t.test('what a node takes for the holder of a queue is read anew', { skip: witho
 async function openNode(t: Test, url: string, name: string) {
   const store = await openRedis(t, url)
   const idFile = join(t.testdir({}), name)
-  const nodes = await createMembership({ store, name, idFile, log: pino({ level: 'silent' }) })
+  const log = pino({ level: 'silent' })
+  const nodes = await createMembership({ store, name, idFile, log, onGap: (reason) => t.error(reason) })
   const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
   // Like a busy runner, this node keeps its lease when another node asks for it.
   leases.onFreed(
     () => {},
     () => {},
   )
-  store.startFollowing((reason) => t.error(reason))
   await nodes.join()
   t.teardown(() => nodes.leave())
   return { store, leases, self: nodes.self }

@@ -70,9 +70,10 @@ async function openNodes(t: Test, count: number, limits: Partial<BrokerLimits> =
   for (let index = 0; index < count; index++) {
     const store = space.openFollowed(t)
     const name = `${index}`
-    const membership = await createMembership({ store, name, idFile: join(directory, name), log })
+    const idFile = join(directory, name)
+    const onGap = (reason: Error) => void t.error(reason)
+    const membership = await createMembership({ store, name, idFile, log, onGap })
     const node = await openBroker(t, { node: { store, nodes: membership }, limits })
-    store.start()
     await membership.join()
     t.teardown(() => membership.leave())
     nodes.push({ ...node, store })

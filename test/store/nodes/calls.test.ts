@@ -14,9 +14,15 @@ async function openNodes(t: Test) {
     const store = space.openFollowed(t)
     const log = pino({ level: 'silent' })
     const idFile = join(directory, name)
-    const nodes = await createMembership({ store, name, idFile, log, heartbeatMs: 1_000_000_000 })
+    const nodes = await createMembership({
+      store,
+      name,
+      idFile,
+      onGap: (reason) => t.error(reason),
+      log,
+      heartbeatMs: 1_000_000_000,
+    })
     const calls = createCalls({ store, nodes })
-    store.start()
     await nodes.join()
     t.teardown(() => nodes.leave().catch(() => undefined))
     return { store, nodes, calls }

@@ -46,13 +46,15 @@ async function openNode(
     store: { ...store, commit, enter },
     name,
     idFile,
+    onGap: (reason) => t.error(reason),
     log,
     heartbeatMs: options.heartbeatMs ?? never,
   })
   const events: string[] = []
   nodes.onGone((node) => events.push(`gone ${node}`))
   nodes.onReturn(() => events.push('return'))
-  store.start()
+  const heard: string[] = []
+  store.onOthers('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
   // tap runs teardowns in reverse order: the node leaves before its store closes.
   t.teardown(() => {
     store.restore()
@@ -68,7 +70,7 @@ async function openNode(
   const travel = (over: NonNullable<typeof way>) => {
     way = over
   }
-  return { store, nodes, events, name, missedBeats: () => missedBeats, hold, commit, travel }
+  return { store, nodes, events, heard, name, missedBeats: () => missedBeats, hold, commit, travel }
 }
 
 type Node = Awaited<ReturnType<typeof openNode>>
@@ -91,6 +93,14 @@ async function joined(t: Test, count: number, options: { heartbeatMs?: number } 
 async function until(holds: () => boolean): Promise<void> {
   while (!holds()) await nextTurn()
 }
+
+t.test('a node that has joined loads nothing more: changes may have passed already', async (t) => {
+  const { a } = await joined(t, 2)
+  t.throws(() => a.store.onOthers('state/', () => {}), {
+    message: 'state/ is loaded too late: the store is followed already',
+  })
+  t.doesNotThrow(() => a.store.onOthers('a channel', () => {}), 'what is told is in no store')
+})
 
 t.test('nodes that join know each other, by slot', async (t) => {
   const { all, a, b, c } = await joined(t, 3)
@@ -366,7 +376,6 @@ t.test('a node that leaves while it comes back, and finds its slot taken, stays 
 
 t.test('a node alone is all there is', async (t) => {
   const only = createOnlyNode('host:1')
-  await only.join()
   t.equal(only.isLeader(), true)
   t.strictSame(only.living(), [only.self])
   t.equal(only.isLiving(only.self), true)
@@ -377,12 +386,10 @@ t.test(
   'a node that was taken for dead writes nothing before it has caught up and joined again',
   async (t) => {
     const { a, b } = await joined(t, 2)
-    const heard: string[] = []
-    a.store.onOthers('state/', (change) => void ('put' in change && heard.push(change.value.toString())))
     await b.store.commit([{ del: 'member/00' }, { put: 'state/x', value: 'of b' }])
     await t.rejects(a.store.commit([{ put: 'state/x', value: 'old' }]), { name: 'Fenced' })
     await until(() => a.events.includes('return'))
-    t.strictSame(heard, ['of b'], 'it has heard what the others did')
+    t.strictSame(a.heard, ['of b'], 'it has heard what the others did')
     await a.store.commit([{ put: 'state/y', value: 'of a' }])
     t.equal(String(await b.store.get('state/x')), 'of b')
   },
