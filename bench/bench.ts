@@ -1,3 +1,5 @@
+import { buildCommit } from './before.ts'
+import type { Build } from './node.ts'
 import { machine, summarize, toTables, writePage } from './report.ts'
 import type { Options, Scenario } from './scenario.ts'
 import { attacks } from './scenarios/attacks.ts'
@@ -43,10 +45,11 @@ if ('problem' in asked) {
 const say = (line: string) => {
   process.stderr.write(`  ${line}\n`)
 }
+const before = await buildBefore(asked.before)
 const results: Record<string, unknown> = {}
 for (const { name, scenario, options } of asked.runs) {
   say(name)
-  const samples = await scenario.measure(options, asked.peers, say, asked.only)
+  const samples = await scenario.measure(options, { peers: asked.peers, before }, say, asked.only)
   const rows = summarize(samples, scenario)
   results[name] = { options, rows }
   if (!asked.json) process.stdout.write(`\n${name}\n\n${toTables(rows, scenario)}\n\n`)
@@ -58,9 +61,22 @@ for (const { name, scenario, options } of asked.runs) {
 }
 if (asked.json) process.stdout.write(`${JSON.stringify({ machine: machine(), results })}\n`)
 
+async function buildBefore(revision: string | undefined): Promise<Build | undefined> {
+  if (revision === undefined) return undefined
+  say(`builds ${revision}`)
+  try {
+    return await buildCommit(revision)
+  } catch (error) {
+    say(error instanceof Error ? error.message : String(error))
+    process.exit(1)
+  }
+}
+
 interface Asked {
   runs: { name: string; scenario: Scenario; options: Options }[]
   peers: string[]
+  /** The commit whose node is measured beside the hub. */
+  before: string | undefined
   /** The parts of a scenario to measure. Empty: all parts. */
   only: string[]
   json: boolean
@@ -72,7 +88,15 @@ interface Asked {
 function readArguments(args: readonly string[]): Asked | { problem: string } {
   const names: string[] = []
   const told: Record<string, number[]> = {}
-  const asked: Asked = { runs: [], peers: [], only: [], json: false, page: false, told: '' }
+  const asked: Asked = {
+    runs: [],
+    peers: [],
+    before: undefined,
+    only: [],
+    json: false,
+    page: false,
+    told: '',
+  }
   for (let index = 0; index < args.length; index++) {
     const argument = args[index] ?? ''
     const flag = argument.startsWith('--') ? argument.slice(2) : undefined
@@ -85,6 +109,7 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
       asked.told += ` ${argument} ${value}`
       if (flag === 'peers') asked.peers = value.split(',')
       else if (flag === 'only') asked.only = value.split(',')
+      else if (flag === 'before') asked.before = value
       else told[flag] = value.split(',').map(Number)
     }
   }
@@ -95,6 +120,9 @@ function readArguments(args: readonly string[]): Asked | { problem: string } {
     if (!scenario) return { problem: `${name} is unknown` }
     const unknownPart = asked.only.find((part) => !Object.hasOwn(scenario.parts ?? {}, part))
     if (unknownPart !== undefined) return { problem: `${name} has no part ${unknownPart}` }
+    if (asked.before !== undefined && !scenario.peers?.includes('hub')) {
+      return { problem: `${name} has no --before` }
+    }
     for (const [flag, values] of Object.entries(told)) {
       if (!Object.hasOwn(scenario.options, flag)) return { problem: `${name} has no --${flag}` }
       if (!values.every((value) => value >= 0)) return { problem: `--${flag} needs numbers, with commas` }
@@ -111,5 +139,5 @@ function usageText(): string {
     return `  ${name.padEnd(14)}${flags.join(' ')}`
   })
   const peers = Object.keys(systems).join(',')
-  return `npm run bench -- [SCENARIO …] [--json] [--page] [--peers ${peers}]\n${lines.join('\n')}\n`
+  return `npm run bench -- [SCENARIO …] [--json] [--page] [--before COMMIT] [--peers ${peers}]\n${lines.join('\n')}\n`
 }

@@ -9,13 +9,18 @@ import { createInterface } from 'node:readline'
 import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
-import { projectFile } from '../test/root.ts'
+import { root } from '../test/root.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
 import type { Bound } from './memory.ts'
 
 /** The V8 options of `npm start`. */
-const { scripts } = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
-export const v8Options: readonly string[] = scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
+export const v8Options = v8OptionsOf(root)
+
+/** A compiled node: its program, and the project folder with the options to start it with. */
+export interface Build {
+  server: string
+  project: string
+}
 
 /** Longest wait until a node is ready, milliseconds. */
 const patienceMs = 300_000
@@ -24,14 +29,24 @@ const stopMs = 30_000
 
 export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
-/**
- * Starts a node in a new process and directory. `env` overrides the bench's variables. `alone`: the node loads no code
- * of the bench, and `usage` does not work.
- */
-export async function startNode(env: Record<string, string> = {}, bound?: Bound, alone = false) {
-  const server = await compiledServer()
+/** How a node is started. */
+export interface NodeStart {
+  bound?: Bound | undefined
+  /** The node loads no code of the bench, and `usage` does not work. */
+  alone?: boolean
+  /** The node of another commit. By default that of this checkout. */
+  build?: Build | undefined
+}
+
+/** Starts a node in a new process and directory. `env` overrides the bench's variables. */
+export async function startNode(
+  env: Record<string, string> = {},
+  { bound, alone = false, build }: NodeStart = {},
+) {
+  const { server, project } = build ?? { server: await compiledServer(), project: root }
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
-  const node = [process.execPath, ...v8Options, ...(alone ? [] : askable), ...profiling('server'), server]
+  const options = [...v8OptionsOf(project), ...(alone ? [] : askable), ...profiling('server')]
+  const node = [process.execPath, ...options, server]
   const [program = '', ...args] = [...(bound?.command ?? []), ...node]
   const began = performance.now()
   const child = spawn(program, args, {
@@ -112,4 +127,9 @@ export async function startNode(env: Record<string, string> = {}, bound?: Bound,
       await rm(home, { recursive: true, force: true, maxRetries: 3 })
     },
   }
+}
+
+function v8OptionsOf(project: string): readonly string[] {
+  const { scripts } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+  return scripts.start.match(/--(?!import)[\w-]+=\d+/g) ?? []
 }

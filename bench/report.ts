@@ -159,7 +159,7 @@ runs; a ratio is the median of the ratios within a run. Machines differ and are 
 export function writePage(
   name: string,
   scenario: Scenario,
-  { only, peers }: { only: readonly string[]; peers: readonly string[] },
+  { only, peers, before }: { only: readonly string[]; peers: readonly string[]; before: string | undefined },
   rows: readonly Row[],
   command: string,
 ): void {
@@ -167,11 +167,12 @@ export function writePage(
     ([part]) => only.length === 0 || only.includes(part),
   )
   const chosen = only.length === 0 ? name : `${name}: ${only.join(', ')}`
-  const title = peers.length === 0 ? chosen : `${chosen} (${peers.join(', ')})`
+  const systems = before === undefined ? peers : [...peers, `before: ${before}`]
+  const title = systems.length === 0 ? chosen : `${chosen} (${systems.join(', ')})`
   const texts = parts.map(([, text]) => text).filter(Boolean)
   const about = [scenario.about, ...(texts.length > 1 ? ['', ...texts.map((text) => `- ${text}`)] : texts)]
-  const before = existsSync(page) ? readFileSync(page, 'utf8') : ''
-  const [, ...sections] = before.split(/^## /m)
+  const written = existsSync(page) ? readFileSync(page, 'utf8') : ''
+  const [, ...sections] = written.split(/^## /m)
   const { cpu, memory, versions, date } = machine()
   const runs = Math.max(...rows.map((row) => row.runs))
   const section = `${title}

@@ -1,3 +1,5 @@
+import type { Build } from './node.ts'
+
 /** Numbers for a scenario: `--subscribers 1000,3000` is `subscribers: [1000, 3000]`. */
 export type Options = Record<string, readonly number[]>
 
@@ -28,15 +30,25 @@ export interface Scenario {
   parts?: Readonly<Record<string, string>>
   /** Figures that are 1 for yes and 0 for no. */
   yesNo?: readonly string[]
-  /** `peers` and `only`: what the user chose; empty means all. `say` shows the progress. */
+  /** The systems that `--peers` can choose. With the hub among them, `--before` is measured beside it. */
+  peers?: readonly string[]
+  /** `only`: the parts that the user chose; empty means all. `say` shows the progress. */
   measure(
     options: Options,
-    peers: readonly string[],
+    asked: Asked,
     say: (line: string) => void,
     only: readonly string[],
   ): Promise<Sample[]>
   /** Returns a line for each missed requirement. Any line makes the command exit with 1. */
   outside?(samples: readonly Sample[]): string[]
+}
+
+/** What the user chose to measure. */
+export interface Asked {
+  /** Names of systems; empty means all. */
+  peers: readonly string[]
+  /** The node of another commit. */
+  before: Build | undefined
 }
 
 /** The value of an option that takes only one. */

@@ -8,6 +8,7 @@ import { startMosquitto, startNats } from './peers/installed.ts'
 import { startAedesOnRedis, startBareSockets, startFloor, startPlainAedes } from './peers/ours.ts'
 import type { Peer, StartPeer } from './peers/peer.ts'
 import { startHubOnRedis } from './peers/redis.ts'
+import type { Asked } from './scenario.ts'
 
 /** The systems by their names in `--peers`. */
 export const systems = {
@@ -72,16 +73,19 @@ export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise
   return act
 }
 
-/** The systems in `able` that `--peers` names; without `--peers` all. */
-export function chosen(asked: readonly string[], able: readonly System[]): StartPeer[] {
-  return able.filter((name) => asked.length === 0 || asked.includes(name)).map((name) => systems[name])
+/** The systems in `able` that `--peers` names; without `--peers` all. The hub of `--before` stands behind the hub. */
+export function chosen({ peers, before }: Asked, able: readonly System[]): StartPeer[] {
+  const names = able.filter((name) => peers.length === 0 || peers.includes(name))
+  return names.flatMap((name): StartPeer[] =>
+    name === 'hub' && before ? [systems.hub, (ground) => startHubPeer(ground, {}, before)] : [systems[name]],
+  )
 }
 
 /** Calls `play` for every act in every run. The first act changes with every run. */
-export async function alternately<Result>(
-  acts: readonly Act[],
+export async function alternately<Each, Result>(
+  acts: readonly Each[],
   runs: number,
-  play: (act: Act, run: number) => Promise<Result>,
+  play: (act: Each, run: number) => Promise<Result>,
 ): Promise<Result[]> {
   const results: Result[] = []
   for (let run = 1; run <= runs; run++) {
@@ -91,4 +95,16 @@ export async function alternately<Result>(
     }
   }
   return results
+}
+
+/** Like `alternately`, but each system runs alone, and is started anew for every run. */
+export async function freshly<Result>(
+  starters: readonly StartPeer[],
+  runs: number,
+  play: (act: Act, run: number) => Promise<Result[]>,
+): Promise<Result[]> {
+  const results = await alternately(starters, runs, (start, run) =>
+    onStage([start], { apart: true }, async ([act]) => (act ? play(act, run) : [])),
+  )
+  return results.flat()
 }

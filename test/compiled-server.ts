@@ -3,7 +3,7 @@ import { copyFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { isCompiled, projectFile } from './root.ts'
+import { isCompiled, projectFile, root } from './root.ts'
 
 /** The path of the node's program: the bundle beside bundled tests, otherwise the output of `tsc`. */
 export function compiledServer(): Promise<string> {
@@ -20,13 +20,18 @@ function builtServer(): Promise<string> {
   return building
 }
 
-async function build(): Promise<string> {
+function build(): Promise<string> {
   const output = projectFile(`.tap/compiled/${process.pid}`)
   process.once('exit', () => rmSync(output, { recursive: true, force: true }))
-  const options = ['-p', projectFile('tsconfig.build.json'), '--outDir', output]
-  await promisify(execFile)(projectFile('node_modules/.bin/tsc'), options)
+  return buildServer(root, output)
+}
+
+/** Compiles the node of a project folder as `npm run build` does. Resolves with the path of its program. */
+export async function buildServer(project: string, output: string): Promise<string> {
+  const options = ['-p', join(project, 'tsconfig.build.json'), '--outDir', output]
+  await promisify(execFile)(join(project, 'node_modules/.bin/tsc'), options)
   for (const file of ['config/sample-feed.json', 'package.json']) {
-    copyFileSync(projectFile(file), join(output, file))
+    copyFileSync(join(project, file), join(output, file))
   }
   return join(output, 'server.js')
 }

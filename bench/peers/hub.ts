@@ -1,5 +1,5 @@
 import type { Login } from '../load/packets.ts'
-import { type BenchNode, startNode } from '../node.ts'
+import { type BenchNode, type Build, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
@@ -15,12 +15,13 @@ export function nodeEnv({ certificate, feedPath }: Ground): Record<string, strin
   }
 }
 
-/** Starts this project's hub as `npm start` runs it. */
+/** Starts this project's hub as `npm start` runs it. `build`: of another commit, named `before`. */
 export async function startHubPeer(
   ground: Ground,
   env: Record<string, string> = {},
+  build?: Build,
 ): Promise<Peer & Pick<BenchNode, 'httpsPort' | 'ask'>> {
-  const node = await startNode({ ...env, ...nodeEnv(ground) })
+  const node = await startNode({ ...env, ...nodeEnv(ground) }, { build })
   const publishers: Peer['publishers'] = []
   for (const { id, livestreams } of ground.institutions) {
     const request = { role: 'publisher', label: 'bench', institutions: [id] }
@@ -30,7 +31,7 @@ export async function startHubPeer(
     node.ask<Login>('credentials.add', { role: 'subscriber', label: 'bench', filters: ['radio/#'] })
   const subscriber = await addSubscriber()
   return {
-    name: 'hub',
+    name: build ? 'before' : 'hub',
     httpsPort: node.httpsPort,
     ask: node.ask,
     address: { port: node.mqttPort, ca: ground.ca },

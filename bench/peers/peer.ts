@@ -51,6 +51,7 @@ export interface Redis {
 
 export type PeerName =
   | 'hub'
+  | 'before'
   | 'hub on Redis'
   | 'Mosquitto + validator'
   | 'NATS + validator'

@@ -1,6 +1,8 @@
 import { joinCrowd } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage } from '../stage.ts'
+import { alternately, chosen, onStage, type System } from '../stage.ts'
+
+const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes', 'bare']
 
 export const connect: Scenario = {
   about:
@@ -16,11 +18,12 @@ export const connect: Scenario = {
     cpu: 'CPU per client, µs',
   },
   compared: ['seconds', 'p50', 'p99', 'cpu'],
+  peers,
 
   async measure(options, asked, say) {
     const atOnce = single(options, 'atonce')
     const samples: Sample[] = []
-    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes', 'bare']), {}, async (acts) => {
+    await onStage(chosen(asked, peers), {}, async (acts) => {
       let present = 0
       for (const subscribers of list(options, 'subscribers')) {
         for (const act of acts) await joinCrowd(act, { count: subscribers - present, qos: 0 })

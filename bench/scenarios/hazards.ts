@@ -24,12 +24,12 @@ export const hazards: Scenario = {
   compared: [],
   yesNo: ['shown'],
 
-  async measure(options, asked, say, only) {
+  async measure(options, { peers }, say, only) {
     const names = Object.keys(byName).filter((name) => only.length === 0 || only.includes(name))
     const samples: Sample[] = []
     for (let run = 1; run <= single(options, 'runs'); run++) {
       for (const word of Object.keys(subjects) as (keyof typeof subjects)[]) {
-        if (asked.length > 0 && !asked.includes(word)) continue
+        if (peers.length > 0 && !peers.includes(word)) continue
         const found = await lookOn(word, names, say)
         samples.push(...found.map(({ name, system, seen }) => sampleOf(name, system, run, seen)))
       }

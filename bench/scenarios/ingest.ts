@@ -1,6 +1,8 @@
 import { flood, joinCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage } from '../stage.ts'
+import { alternately, chosen, onStage, type System } from '../stage.ts'
+
+const peers: System[] = ['hub', 'redis', 'mosquitto', 'nats', 'aedes', 'aedes-redis', 'floor']
 
 export const ingest: Scenario = {
   about:
@@ -18,34 +20,29 @@ export const ingest: Scenario = {
     lost: 'lost',
   },
   compared: ['rate', 'p50', 'p99', 'cpu'],
+  peers,
 
   async measure(options, asked, say) {
     const count = single(options, 'events')
     const inFlight = single(options, 'inflight')
     const samples: Sample[] = []
-    await onStage(
-      chosen(asked, ['hub', 'redis', 'mosquitto', 'nats', 'aedes', 'aedes-redis', 'floor']),
-      {},
-      async (acts) => {
-        for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
-        for (const publishers of list(options, 'publishers')) {
-          for (const act of acts) {
-            await joinPublishers(act, publishers)
-            await flood(act, { count: Math.min(count, 2000), inFlight })
-          }
-          const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
-            const figures = await flood(act, { count, inFlight })
-            const { name } = act.peer
-            const { rate, p99, lost } = figures
-            say(
-              `${name}: run ${run}, ${publishers} publishers: ${rate.toFixed(0)}/s, ${p99} ms, ${lost} lost`,
-            )
-            return { case: counted(publishers, 'publisher'), system: name, run, figures }
-          })
-          samples.push(...runs)
+    await onStage(chosen(asked, peers), {}, async (acts) => {
+      for (const act of acts) await joinCrowd(act, { count: 1, qos: 1 })
+      for (const publishers of list(options, 'publishers')) {
+        for (const act of acts) {
+          await joinPublishers(act, publishers)
+          await flood(act, { count: Math.min(count, 2000), inFlight })
         }
-      },
-    )
+        const runs = await alternately(acts, single(options, 'runs'), async (act, run) => {
+          const figures = await flood(act, { count, inFlight })
+          const { name } = act.peer
+          const { rate, p99, lost } = figures
+          say(`${name}: run ${run}, ${publishers} publishers: ${rate.toFixed(0)}/s, ${p99} ms, ${lost} lost`)
+          return { case: counted(publishers, 'publisher'), system: name, run, figures }
+        })
+        samples.push(...runs)
+      }
+    })
     return samples
   },
 }

@@ -1,6 +1,8 @@
 import { deliver, joinCrowd, joinPublishers, warmUp, warmUpEvents } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { alternately, chosen, onStage } from '../stage.ts'
+import { alternately, chosen, onStage, type System } from '../stage.ts'
+
+const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes']
 
 export const latency: Scenario = {
   about:
@@ -17,12 +19,13 @@ export const latency: Scenario = {
   },
   figures: { p50: 'p50, ms', p99: 'p99, ms', max: 'longest, ms', lost: 'lost' },
   compared: ['p50', 'p99'],
+  peers,
 
   async measure(options, asked, say) {
     const rate = single(options, 'rate')
     const events = Math.ceil(single(options, 'seconds') * rate)
     const samples: Sample[] = []
-    await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), { apart: true }, async (acts) => {
+    await onStage(chosen(asked, peers), { apart: true }, async (acts) => {
       for (const act of acts) await joinPublishers(act, 1)
       await warmUp(acts, single(options, 'warm'))
       let present = 0

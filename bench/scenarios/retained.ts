@@ -1,6 +1,8 @@
 import { enterCrowd, joinPublishers } from '../delivery.ts'
 import { counted, list, type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, alternately, chosen, onStage } from '../stage.ts'
+import { type Act, alternately, chosen, onStage, type System } from '../stage.ts'
+
+const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes']
 
 export const retained: Scenario = {
   about:
@@ -13,11 +15,12 @@ export const retained: Scenario = {
     missing: 'missing',
   },
   compared: ['ms', 'cpu'],
+  peers,
 
   async measure(options, asked, say) {
     const samples: Sample[] = []
     for (const livestreams of list(options, 'livestreams')) {
-      await onStage(chosen(asked, ['hub', 'mosquitto', 'nats', 'aedes']), { livestreams }, async (acts) => {
+      await onStage(chosen(asked, peers), { livestreams }, async (acts) => {
         for (const act of acts) {
           await fill(act)
           say(`${act.peer.name}: ${livestreams} livestreams are playing`)

@@ -1,8 +1,8 @@
-import type { Options, Sample, Scenario } from '../scenario.ts'
+import type { Asked, Options, Sample, Scenario } from '../scenario.ts'
 import { connected, connectedFigures } from '../sessions/connected.ts'
 import { crash, crashFigures } from '../sessions/crash.ts'
 import { offline, offlineFigures } from '../sessions/offline.ts'
-import { type Part, type System, stores, systems } from '../sessions/part.ts'
+import { type Part, type Store, type System, storeBefore, stores, systems } from '../sessions/part.ts'
 import { returning, returningFigures } from '../sessions/returning.ts'
 import { starting, startingFigures } from '../sessions/starting.ts'
 
@@ -72,23 +72,27 @@ export const sessions: Scenario = {
   },
   tables: tables.map((figures) => Object.keys(figures)),
   compared: [],
+  peers: ['hub', 'redis', 'aedes-redis'],
 
   async measure(options, asked, say, only) {
     const samples: Sample[] = []
     for (const [name, { compare }] of Object.entries(comparisons)) {
       if (only.length > 0 && !only.includes(name)) continue
-      for (const { word, measure } of compare) {
-        if (asked.length === 0 || asked.includes(word)) samples.push(...(await measure(options, say)))
-      }
+      samples.push(...(await compare(asked, options, say)))
     }
     return samples
   },
 }
 
-/** Binds `part` to each of these systems. `word`: the system's name in `--peers`. */
-function on<Of extends System>(those: Readonly<Record<string, Of>>, part: Part<Of>) {
-  return Object.entries(those).map(([word, system]) => ({
-    word,
-    measure: (options: Options, say: (line: string) => void) => part(system, options, say),
-  }))
+/** Measures a part on those of the systems that the user chose, by their names in `--peers`. */
+function on<Of extends System>(those: Readonly<Record<string, Of>>, part: Part<Of | Store>) {
+  return async ({ peers, before }: Asked, options: Options, say: (line: string) => void) => {
+    const samples: Sample[] = []
+    for (const [name, system] of Object.entries(those)) {
+      if (peers.length > 0 && !peers.includes(name)) continue
+      samples.push(...(await part(system, options, say)))
+      if (name === 'hub' && before) samples.push(...(await part(storeBefore(before), options, say)))
+    }
+    return samples
+  }
 }

@@ -59,7 +59,7 @@ async function once(store: Store, count: number, options: Options) {
     const pair = await startChild<typeof pairCommands>('load/pair.ts')
     stops.push(crowd.stop, publishers.stop, pair.stop)
 
-    const first = await startNode(env)
+    const first = await startNode(env, { build: store.build })
     stops.push(first.stop)
     await keepApart([first.pid], [crowd.pid, publishers.pid, pair.pid])
     const add = (fields: object) => first.ask<Login>('credentials.add', { label: 'bench', ...fields })
@@ -77,7 +77,7 @@ async function once(store: Store, count: number, options: Options) {
     process.kill(first.pid, 'SIGKILL')
     await crowd.ask('leave', {})
 
-    const node = await startNode(env)
+    const node = await startNode(env, { build: store.build })
     stops.push(node.stop)
     await keepApart([node.pid], [])
     await pair.ask('start', { address, publisher: logins.healthy, subscriber, livestream })

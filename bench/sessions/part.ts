@@ -1,4 +1,5 @@
 import { join } from 'node:path'
+import type { Build } from '../node.ts'
 import type { Ground } from '../peers/ground.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import { startAedesOnRedis } from '../peers/ours.ts'
@@ -18,6 +19,8 @@ export interface System {
 
 /** A hub on one kind of store. `open` opens the store without a node. */
 export interface Store extends System {
+  /** The node of another commit. */
+  build?: Build
   open(ground: Ground, name: string): Promise<Place | undefined>
 }
 
@@ -26,16 +29,23 @@ export type Place = { env: Env; directory: string; stop(): Promise<void> } & Par
   Pick<Redis, 'memory' | 'rewrite'>
 >
 
-export const stores: Record<'hub' | 'redis', Store> = {
-  hub: {
-    name: 'hub',
-    start: startHubPeer,
-    async open(ground, name) {
-      const directory = join(ground.directory, name)
-      return { env: { HUB_DATA_DIR: directory }, directory, stop: async () => {} }
-    },
+const files: Store = {
+  name: 'hub',
+  start: (ground, env) => startHubPeer(ground, env),
+  async open(ground, name) {
+    const directory = join(ground.directory, name)
+    return { env: { HUB_DATA_DIR: directory }, directory, stop: async () => {} }
   },
+}
+
+export const stores: Record<'hub' | 'redis', Store> = {
+  hub: files,
   redis: { name: 'hub on Redis', start: startHubOnRedis, open: startRedis },
+}
+
+/** The hub of another commit on its embedded store. */
+export function storeBefore(build: Build): Store {
+  return { ...files, name: 'before', build, start: (ground, env) => startHubPeer(ground, env, build) }
 }
 
 /** The systems that store sessions. The bench measures their stores too. */

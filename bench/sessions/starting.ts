@@ -25,14 +25,18 @@ export const starting: Part<Store> = async (store, options, say) => {
       if (!place) return []
       stops.push(place.stop)
       const env = { ...place.env, ...envOf(ground, options) }
-      places.push({ isFull, env, name: await fill(ground, env, isFull ? options : undefined) })
+      places.push({
+        isFull,
+        env,
+        name: await fill(ground, { env, build: store.build }, isFull ? options : undefined),
+      })
       say(`${store.name}: ${places.at(-1)?.name}`)
     }
     const samples: Sample[] = []
     for (let run = 1; run <= single(options, 'runs'); run++) {
       const starts: { isFull: boolean; name: string; ready: number; readyMemory: number }[] = []
       for (const { isFull, env, name } of run % 2 === 0 ? places.toReversed() : places) {
-        const node = await startNode(env, undefined, true)
+        const node = await startNode(env, { alone: true, build: store.build })
         const memory = await residentMemory(node.pid)
         await node.stop()
         say(`${store.name}: run ${run}, ${name}: ready after ${node.readyMs.toFixed(0)} ms`)
@@ -51,8 +55,12 @@ export const starting: Part<Store> = async (store, options, say) => {
 }
 
 /** Fills the store, and describes its content. Without `options`, the store stays empty. */
-async function fill(ground: Ground, env: Record<string, string>, options?: Options): Promise<string> {
-  const peer = await startHubPeer(ground, env)
+async function fill(
+  ground: Ground,
+  { env, build }: { env: Record<string, string>; build: Store['build'] },
+  options?: Options,
+): Promise<string> {
+  const peer = await startHubPeer(ground, env, build)
   const stops = [peer.stop]
   try {
     if (!options) return 'an empty store'

@@ -21,7 +21,7 @@ export async function startOn(
   livestream: Livestream,
   arrival?: (playlistItemId: string) => Promise<void>,
 ) {
-  const node = await startNode(env, undefined, true)
+  const node = await startNode(env, { alone: true })
   try {
     const memory = await residentMemory(node.pid)
     const { id } = livestream.institution

@@ -26,6 +26,21 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
 })
 
+t.test('--before measures the node of another commit beside the hub', async (t) => {
+  const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
+  const options = ['latency', ...short, '--peers', 'hub', '--before', 'HEAD', '--json']
+  const { rows } = JSON.parse((await bench(...options)).stdout).results.latency
+  t.strictSame(
+    rows.map(({ system }: { system: string }) => system),
+    ['hub', 'before'],
+  )
+  t.ok(rows[0].ratios.before.p99 > 0)
+})
+
+t.test('--before says why a commit cannot be measured', async (t) => {
+  await t.rejects(bench('latency', '--before', 'no-such-commit'), { code: 1, stderr: /no-such-commit/ })
+})
+
 t.test('sessions: five comparisons, each kind beside the one that it is measured by', async (t) => {
   const sizes = [
     '--offline',
@@ -104,6 +119,7 @@ t.test('what it does not know is wrong usage', async (t) => {
     ['latency', '--peers', 'nobody'],
     ['latency', '--only', 'pipelined-gets'],
     ['attacks', '--only', 'nothing'],
+    ['week', '--before', 'HEAD'],
   ]
   for (const options of wrong) {
     await t.rejects(bench(...options), { code: 2 }, options.join(' '))

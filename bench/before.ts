@@ -1,0 +1,33 @@
+import { execFile } from 'node:child_process'
+import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { buildServer } from '../test/compiled-server.ts'
+import { projectFile, root } from '../test/root.ts'
+import type { Build } from './node.ts'
+
+const run = promisify(execFile)
+
+/**
+ * Builds another commit of this repository in a folder that goes with this process. Nothing is downloaded: rejects if
+ * the commit wants other packages than those installed here.
+ */
+export async function buildCommit(revision: string): Promise<Build> {
+  const folder = mkdtempSync(join(tmpdir(), 'hub-before-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  const archive = join(folder, 'commit.tar')
+  await run('git', ['archive', '--output', archive, '--end-of-options', revision], { cwd: root })
+  await run('tar', ['-xf', archive, '-C', folder])
+  const [wanted, installed] = await Promise.all([packagesOf(folder), packagesOf(root)])
+  if (wanted !== installed) throw new Error(`${revision} wants other packages than those installed here`)
+  symlinkSync(projectFile('node_modules'), join(folder, 'node_modules'))
+  return { server: await buildServer(folder, join(folder, 'dist')), project: folder }
+}
+
+/** The packages that `npm ci` would install. */
+async function packagesOf(project: string): Promise<string> {
+  const { packages } = JSON.parse(await readFile(join(project, 'package-lock.json'), 'utf8'))
+  return JSON.stringify(Object.entries(packages).filter(([path]) => path.startsWith('node_modules/')))
+}
