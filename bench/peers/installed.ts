@@ -114,8 +114,8 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-/** Reads nanoseconds of CPU time from `schedstat`. `ps` would give hundredths of a second. */
-async function usageOfProcess(pid: number): Promise<Usage> {
+/** Usage of a process that cannot be asked. `schedstat` has nanoseconds of CPU time; `ps` would give hundredths of a second. */
+export async function usageOfProcess(pid: number): Promise<Usage> {
   const tasks = await readdir(`/proc/${pid}/task`)
   const times = tasks.map((task) => readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8'))
   const cpuNs = (await Promise.all(times)).reduce((sum, line) => sum + Number(line.split(' ')[0]), 0)

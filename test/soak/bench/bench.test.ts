@@ -26,6 +26,30 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
 })
 
+t.test('cold and idle: systems that are started anew, beside the least that is possible', async (t) => {
+  const short = ['--seconds', '1', '--runs', '1', '--json']
+  const opened = ['--publishers', '2', '--share', '20', '--warm', '50', '--subscribers', '2']
+  const { rows } = JSON.parse((await bench('cold', ...opened, '--peers', 'hub,floor', ...short)).stdout)
+    .results.cold
+  t.strictSame(
+    rows.map((row: { case: string; system: string }) => `${row.system}, ${row.case}`),
+    [
+      'hub, acknowledged right after the start',
+      'floor, acknowledged right after the start',
+      'hub, acknowledged when warm',
+      'floor, acknowledged when warm',
+      'hub, 2 subscribers, right after the start',
+      'floor, 2 subscribers, right after the start',
+    ],
+  )
+  for (const { figures } of rows) t.equal(figures.lost, 0)
+  t.ok(rows[0].figures.times > 0)
+  t.ok(rows[4].ratios.floor.p99 > 0)
+  const few = ['--connections', '20', '--runs', '1', '--json']
+  const { results } = JSON.parse((await bench('idle', ...few, '--peers', 'hub,bare')).stdout)
+  t.match(results.idle.rows[0].ratios, { 'bare sockets': { kilobytes: Number, cpu: Number } })
+})
+
 t.test('--before measures the node of another commit beside the hub', async (t) => {
   const short = ['--subscribers', '3', '--seconds', '1', '--runs', '1', '--warm', '24']
   const options = ['latency', ...short, '--peers', 'hub', '--before', 'HEAD', '--json']

@@ -1,0 +1,30 @@
+import { joinCrowd } from '../delivery.ts'
+import { counted, type Sample, type Scenario, single } from '../scenario.ts'
+import { chosen, freshly, type System } from '../stage.ts'
+
+const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes', 'bare']
+/** The first connections do not count: they cost memory once, for compiled code and heap. */
+const first = 200
+
+export const idle: Scenario = {
+  about:
+    `What a subscriber costs while nothing happens: resident memory for each connection after the first ${first}, ` +
+    'without garbage, on systems that are started anew in every run.',
+  options: { runs: [5], connections: [3000] },
+  figures: { kilobytes: 'memory per idle connection, kB', cpu: 'CPU per connection, µs' },
+  compared: ['kilobytes', 'cpu'],
+  peers,
+
+  measure(options, asked, say) {
+    const count = single(options, 'connections')
+    return freshly(chosen(asked, peers), single(options, 'runs'), async (act, run): Promise<Sample[]> => {
+      const { name, usage } = act.peer
+      await joinCrowd(act, { count: first, qos: 0 })
+      const before = await usage()
+      const { kilobytes } = await joinCrowd(act, { count, qos: 0 })
+      const cpu = (((await usage()).cpuMs - before.cpuMs) * 1000) / count
+      say(`${name}: run ${run}: ${kilobytes.toFixed(1)} kB per connection`)
+      return [{ case: counted(count, 'connection'), system: name, run, figures: { kilobytes, cpu } }]
+    })
+  },
+}
