@@ -1,12 +1,19 @@
 import { execFile } from 'node:child_process'
+import { X509Certificate } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
+import { copyFile, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { connect as connectTls } from 'node:tls'
 import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
 import t from 'tap'
+import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { loadConfig } from '../../../config/config.ts'
+import { codeBlock } from '../../documentation.ts'
 import { projectFile, root } from '../../root.ts'
-import { startTestHub } from '../../start-hub.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
  * The paths, settings and commands in the files for service managers must exist.
@@ -33,6 +40,43 @@ t.test('the unit', async (t) => {
   t.notMatch(unit, /^MemoryDenyWriteExecute=yes/m, 'V8 could not compile')
   t.match(value('RestrictAddressFamilies'), /AF_NETLINK/, 'os.networkInterfaces needs it')
 })
+
+t.test('the hook of certbot gives a running node the renewed certificate', async (t) => {
+  const etc = await temporaryDirectory(t)
+  // A lineage of certbot, under the names that certbot uses.
+  const lineage = async () => {
+    const { cert, key } = await ensureDevelopmentCertificates(await temporaryDirectory(t))
+    const live = await temporaryDirectory(t)
+    await copyFile(cert, join(live, 'fullchain.pem'))
+    await copyFile(key, join(live, 'privkey.pem'))
+    return live
+  }
+  const hook = join(etc, 'hook')
+  const script = codeBlock(page, 'sh', 'RENEWED_LINEAGE/fullchain.pem')
+  // The owner of the files is the one who runs the test: there may be no user `hub` here.
+  await writeFile(hook, script.replaceAll('/etc/hub/', `${etc}/`).replaceAll('-o root -g hub ', ''), {
+    mode: 0o755,
+  })
+  const renew = (live: string) =>
+    promisify(execFile)(hook, { env: { ...process.env, RENEWED_LINEAGE: live } })
+  await renew(await lineage())
+  const env = { HUB_TLS_CERT: join(etc, 'fullchain.pem'), HUB_TLS_KEY: join(etc, 'key.pem') }
+  const hub = await startTestHub(t, env)
+  const live = await lineage()
+  await renew(live)
+  const expected = new X509Certificate(await readFile(join(live, 'fullchain.pem'))).fingerprint256
+  while ((await servedBy(hub.mqttPort)) !== expected) await delay(50)
+  t.equal(await servedBy(hub.httpsPort), expected)
+})
+
+/** The fingerprint of the certificate at a port. */
+async function servedBy(port: number): Promise<string> {
+  const socket = connectTls({ port, host: 'localhost', rejectUnauthorized: false })
+  await once(socket, 'secureConnect')
+  const { fingerprint256 } = socket.getPeerCertificate()
+  socket.destroy()
+  return fingerprint256
+}
 
 t.test('all ways to start a node give V8 the same options', async (t) => {
   const optionsOf = (command: string) => command.match(/--(?!import)[\w-]+=\d+/g)
