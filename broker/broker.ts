@@ -285,7 +285,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   /** How far the persistent sessions of this node have got in the journal. */
   function valueNow() {
     const unsettled = unsettledOf(here.values(), records.placeOf)
-    return { version: sequences.next(), upTo: reading.delivered(), unsettled }
+    return { version: sequences.next(), upTo: reading.deliveredUpTo(), unsettled }
   }
 }
 

@@ -33,7 +33,7 @@ export function createAcknowledging(parts: {
       // Reads on only when half of the window is free. Otherwise each acknowledgement would cause a read of one
       // message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2
-      if (!session.clean && !session.isLive && hasRoom) void catchingUp.read(session)
+      if (!session.clean && session.reading === 'paused' && hasRoom) void catchingUp.read(session)
     } else if (typeof flight === 'object') void release(session, flight, packetId)
     else {
       session.inFlight.set(packetId, 'released')

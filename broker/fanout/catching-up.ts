@@ -38,17 +38,16 @@ export function createCatchingUp(parts: {
   /** Sends messages until `inFlightWindow` are in flight. `acknowledge` calls `read` again later. Never rejects. */
   async function read(session: Session): Promise<void> {
     const { connection } = session
-    if (!connection || session.isLive || session.currentRead) return
-    const run = {}
-    session.currentRead = run
+    if (!connection || session.reading !== 'paused') return
+    session.reading = 'catching up'
     try {
       while (connection.isOpen && session.connection === connection) {
         await connection.paced()
         if (session.inFlight.size >= inFlightWindow || session.connection !== connection) return
-        // No `await` from here to the `return`. During an `await`, the session could fall behind. The call of `read` in
-        // `fallBehind` would do nothing, because `currentRead` is still set. The session would miss messages.
-        session.isLive = session.backlog.length === 0 && session.upTo >= journal.head()
-        if (session.isLive) return
+        if (session.backlog.length === 0 && session.upTo >= journal.head()) {
+          session.reading = 'live'
+          return
+        }
         const isGoing =
           session.backlog.length > 0
             ? await sendBacklog(session, connection)
@@ -56,7 +55,7 @@ export function createCatchingUp(parts: {
         if (!isGoing) return
       }
     } finally {
-      if (session.currentRead === run) session.currentRead = undefined
+      if (session.reading === 'catching up') session.reading = 'paused'
     }
   }
 

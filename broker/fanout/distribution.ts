@@ -16,7 +16,7 @@ import { nextPacketId, type Session } from '../session/session.ts'
 import type { Recipient, Routes } from '../session/subscriptions.ts'
 import { pagesOf, persistentRecipientsOf, recipientsOf } from '../session/subscriptions.ts'
 import type { Bridges } from './bridges.ts'
-import type { HandedOut, Reading } from './reading.ts'
+import type { Reading } from './reading.ts'
 
 /** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
 interface Batch extends BatchToStore {
@@ -147,7 +147,6 @@ interface DeliveryParts {
   retained: RetainedMessages
   reading: Reading
   routes: Routes
-  handedOut: HandedOut
   /** Checks the ACL again at delivery, once per message and set of permissions. */
   mayReceive: Access['mayReceive']
   metrics: Metrics
@@ -207,7 +206,6 @@ function createPersistentDeliveries({
   bridges,
   reading,
   routes,
-  handedOut,
   mayReceive,
   metrics,
 }: DeliveryParts) {
@@ -220,10 +218,9 @@ function createPersistentDeliveries({
 
   function deliveryOf(entry: Entry, publish = preparePublish(entry)): Delivery {
     const send = () => {
-      handedOut.upTo = Math.max(handedOut.upTo, entry.position)
       bridges.becomesRetained(entry.topic, entry.position)
       const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
-      const count = recipients.length > 0 ? reading.deliver(entry, publish, recipients) : 0
+      const count = reading.deliver(entry, publish, recipients)
       if (count > 0) metrics.latency.sent(entry.position, count)
       return []
     }

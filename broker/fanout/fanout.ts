@@ -49,8 +49,7 @@ export async function openFanOut(
     metrics,
   })
   const { acknowledge } = createAcknowledging({ outgoing, sending, catchingUp, inFlightWindow })
-  const handedOut = { upTo: journal.head() }
-  const reading = createReading({ handedOut, sending, catchingUp, bounds, metrics })
+  const reading = createReading({ head: journal.head(), sending, catchingUp, bounds, metrics })
   const bridges = createBridges({ retained, mayReceive, sent: () => distribution.sent('others') })
   const distribution = createDistribution({
     journal,
@@ -59,7 +58,6 @@ export async function openFanOut(
     reading,
     routes,
     bridges,
-    handedOut,
     mayReceive,
     clock,
     metrics,

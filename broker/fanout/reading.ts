@@ -9,11 +9,6 @@ import type { Recipient } from '../session/subscriptions.ts'
 import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
 
-/** The node has handed all messages up to the position `upTo` to the sessions that keep up. */
-export interface HandedOut {
-  upTo: number
-}
-
 export type Reading = ReturnType<typeof createReading>
 
 /**
@@ -21,26 +16,30 @@ export type Reading = ReturnType<typeof createReading>
  * memory, any other reads the journal.
  */
 export function createReading(parts: {
-  handedOut: Readonly<HandedOut>
+  /** The end of the journal. */
+  head: number
   sending: Sending
   catchingUp: CatchingUp
   bounds: Pick<SessionBounds, 'maxOwed'>
   metrics: Metrics
 }) {
-  const { handedOut, metrics } = parts
+  const { metrics } = parts
   const { fits, write } = parts.sending
   const { read } = parts.catchingUp
   const { maxOwed } = parts.bounds
+  /** The live sessions have got all messages up to this position. */
+  let deliveredUpTo = parts.head
 
   return {
-    /** Sends a message to the recipients that keep up, and returns their number. The others read the journal. */
+    /** Sends a message to the live recipients, and returns their number. The others read the journal. */
     deliver(entry: Entry, publish: Publish, recipients: Iterable<Recipient>): number {
+      deliveredUpTo = Math.max(deliveredUpTo, entry.position)
       if (entry.qos === 0) return 0
       let count = 0
       // One object for all recipients, to save memory.
       const owed: Owed = { position: entry.position, qos: 1, retain: false, dup: false }
       for (const [session, granted] of recipients) {
-        if (!session.isLive || entry.position <= session.upTo) continue
+        if (session.reading !== 'live' || entry.position <= session.upTo) continue
         const isDelivered =
           lowerQos(granted, entry.qos) === 1 &&
           fits(session, owed) &&
@@ -52,12 +51,9 @@ export function createReading(parts: {
       return count
     },
 
-    delivered: (): number => handedOut.upTo,
+    deliveredUpTo: (): number => deliveredUpTo,
 
-    /**
-     * Call it when the session has got its connection. Repeats PUBREL for released messages, then sends waiting
-     * messages.
-     */
+    /** Repeats PUBREL for released messages, then sends waiting messages. */
     begin(session: Session): void {
       for (const { position, released } of session.inFlight.owed()) {
         if (released) session.connection?.send(encodePubrel(packetIdOf(position)))
@@ -80,17 +76,13 @@ export function createReading(parts: {
       const enough = new Set(kept.filter(({ retain, dup }) => retain || dup).map(({ position }) => position))
       session.backlog = [...kept, ...owed.filter(({ position }) => !enough.has(position))]
       // `upTo` never moves back for new filters, because they match only messages after their `since`.
-      fallBehind(session, session.isLive ? handedOut.upTo : session.upTo)
+      fallBehind(session, placeNow(session))
     },
 
-    /** Call it when the client is no longer connected: notes how far the session has got. */
-    stop(session: Session): void {
-      if (session.isLive) session.upTo = Math.max(session.upTo, handedOut.upTo)
-      session.isLive = false
-    },
-
-    /** Call it when the client has gone: drops owed messages above the limit. */
-    leave(session: Session): void {
+    /** Ends the reading of a persistent session: notes how far it has got, and drops owed messages above the limit. */
+    end(session: Session): void {
+      session.upTo = placeNow(session)
+      session.reading = 'paused'
       const limits = { waiting: maxOwed, owed: Math.max(0, maxOwed - session.inFlight.size) }
       const { owed, dropped } = withinLimits(onePerPosition(session.backlog), limits)
       session.backlog = owed
@@ -104,15 +96,19 @@ export function createReading(parts: {
       const inFlight = [...session.inFlight.owed()].filter(({ stored }) => !stored)
       const all = [...inFlight.map((owed) => ({ ...owed, dup: true })), ...session.backlog]
       return {
-        upTo: session.isLive ? Math.max(session.upTo, handedOut.upTo) : session.upTo,
+        upTo: placeNow(session),
         // Every second, this runs for all sessions that are behind: most of them wait for no retained value.
         owed: all.some(({ retain }) => retain) ? onePerPosition(all) : all,
       }
     },
   }
 
+  function placeNow({ reading, upTo }: Session): number {
+    return reading === 'live' ? Math.max(upTo, deliveredUpTo) : upTo
+  }
+
   function fallBehind(session: Session, upTo: number): void {
-    session.isLive = false
+    if (session.reading === 'live') session.reading = 'paused'
     session.upTo = Math.max(session.upTo, upTo)
     void read(session)
   }

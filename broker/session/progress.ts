@@ -151,7 +151,7 @@ export function unsettledOf(
   const unsettled: Unsettled = Object.create(null)
   let room = maxInValue
   for (const session of sessions) {
-    if (session.clean || (session.isLive && session.inFlight.size === 0)) continue
+    if (session.clean || (session.reading === 'live' && session.inFlight.size === 0)) continue
     const { clientId, createdAt, backlog, inFlight } = session
     const size = backlog.length + inFlight.size
     const isAsRecorded = size > room && session.upTo === session.storedUpTo && !session.hasSentQos2

@@ -42,12 +42,15 @@ export interface Session {
   readonly processing: Map<number, Promise<boolean>>
   lastPacketId: number
   /**
-   * Position in the journal. Up to here, the session is owed only `inFlight` and `backlog`. While `isLive` is true, a
-   * higher `HandedOut.upTo` (`fanout/reading.ts`) replaces this position.
+   * Position in the journal. Up to here, the session is owed only `inFlight` and `backlog`. A live session has got
+   * later messages as well (`fanout/reading.ts`).
    */
   upTo: number
-  /** True: the session gets each new message immediately. False: first the backlog, then the journal after `upTo`. */
-  isLive: boolean
+  /**
+   * How a persistent session gets messages. `live`: each new message at once. `catching up`: first the backlog, then
+   * the journal after `upTo`. `paused`: nothing, until the client has acknowledged enough.
+   */
+  reading: 'paused' | 'catching up' | 'live'
   /** Owed messages that were not yet sent on this connection, in order of sending. */
   backlog: Owed[]
   /**
@@ -57,8 +60,6 @@ export interface Session {
   replay: { upTo: number; head: number } | undefined
   /** True only in tests: the hub publishes at QoS 1. */
   hasSentQos2: boolean
-  /** Identifies the running call of `read` (`fanout/catching-up.ts`). Undefined: none runs. */
-  currentRead: object | undefined
   /** Number of messages lost to the queue limit, or missing in the journal. */
   dropped: number
   /** When the connection ended, milliseconds: since the epoch, and in hub time (`offlineAt`). */
@@ -110,7 +111,7 @@ export function createSession(of: {
     permission: of.permission,
     inFlight: new InFlight(),
     lastPacketId: 0,
-    isLive: false,
+    reading: 'paused',
     isBridge: of.owner?.request?.isBridge ?? false,
     upTo: 0,
     clientId: of.clientId,
@@ -128,7 +129,6 @@ export function createSession(of: {
     backlog: [],
     replay: undefined,
     hasSentQos2: false,
-    currentRead: undefined,
     dropped: 0,
     disconnectedAt: undefined,
     offlineAt: undefined,

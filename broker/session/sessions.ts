@@ -51,10 +51,10 @@ export function createSessions(parts: {
      */
     async release(session: Session, owner: MqttConnection): Promise<void> {
       if (session.owner !== owner) return
-      detachClient(session)
+      if (!session.clean) reading.end(session)
+      here.exit(session)
       void here.keepReceiving(session)
       here.leave(session)
-      if (!session.clean) reading.leave(session)
       known.goOffline(session)
       if (!session.clean) return stored.store(session)
       const record = known.get(session.clientId)
@@ -82,7 +82,7 @@ export function createSessions(parts: {
 
   async function drop(clientId: string): Promise<boolean> {
     const session = connected.get(clientId)
-    if (session) detachClient(session)
+    if (session) here.exit(session)
     here.forget(clientId)
     let record = known.get(clientId)
     if (!session && !record) return false
@@ -107,13 +107,8 @@ export function createSessions(parts: {
     // Another node has removed the clean sessions of this node: `claimAgain` stores them again.
     if (!record && session.clean && known.isTakenForDead()) return
     const { owner } = session
-    detachClient(session)
-    owner?.cut('takeover', 'another connection with the same client id')
-  }
-
-  function detachClient(session: Session): void {
-    reading.stop(session)
     here.exit(session)
+    owner?.cut('takeover', 'another connection with the same client id')
   }
 }
 

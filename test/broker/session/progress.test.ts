@@ -22,7 +22,7 @@ const placeOf = ({ upTo, backlog }: Session) => ({
 })
 
 t.test('sessions that are not settled are named with what they are owed', async (t) => {
-  const all = [session('a', 2), session('clean', 2, { clean: true }), session('live', 0, { isLive: true })]
+  const all = [session('a', 2), session('clean', 2, { clean: true }), session('live', 0, { reading: 'live' })]
   t.strictSame(Object.entries(unsettledOf(all, placeOf)), [
     [
       'a',
