@@ -28,8 +28,8 @@ import { createLogIn } from './login/log-in.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
 import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
-import { createSessionsHere } from './session/here.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
+import { createLocalSessions } from './session/local-sessions.ts'
 import { openProgress, unsettledOf } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
 import { createRecords } from './session/session-record.ts'
@@ -88,14 +88,14 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
   const opened = await openSessions(parts)
-  const { hubTime, known, here, sessions, returning, claims, grants, rules } = opened
+  const { hubTime, known, local, sessions, returning, claims, grants, rules } = opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
   const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
   const rate = createPublishRate(limits.publishRate, store)
   const running = createRunningWork()
-  const incoming = createIncoming({ store, here, window: limits.incomingWindow, log, metrics })
+  const incoming = createIncoming({ store, local, window: limits.incomingWindow, log, metrics })
   const { inbox } = parts
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
@@ -138,7 +138,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       publishWill: wills.publish,
       isIncoming: incoming.isIncoming,
       release: incoming.release,
-      isResumed: (clientId) => here.connected.get(clientId)?.owner?.sessionPresent ?? false,
+      isResumed: (clientId) => local.connected(clientId)?.connection?.sessionPresent ?? false,
     },
   })
   nodes.onChange(() => settled(sessions.endGone()))
@@ -245,18 +245,18 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
     metrics,
   })
   const sequences = createSequences(clock, nodes)
-  const here = createSessionsHere(routes, bridges, hubTime)
+  const local = createLocalSessions(routes, bridges, hubTime)
   const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
-  const stored = createStoredSessions({ store, records, known, here, outgoing })
+  const stored = createStoredSessions({ store, records, known, local, outgoing })
   const ended = createEndedSessions({ store, isLeader, known, progress, stored })
-  const sessions = createSessions({ known, here, records, stored, ended, reading })
-  const claims = createClaims({ known, here, records, stored, returning, maxPerCredential })
-  const grants = createGrants({ routes, here, journal, storeSession: stored.store })
+  const sessions = createSessions({ known, local, records, stored, ended, reading })
+  const claims = createClaims({ known, local, records, stored, returning, maxPerCredential })
+  const grants = createGrants({ routes, journal, storeSession: stored.store })
   const imported = createImportedSessions({
     store,
     journal,
     known,
-    here,
+    local,
     records,
     claims,
     rules,
@@ -268,7 +268,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   return {
     hubTime,
     known,
-    here,
+    local,
     sessions,
     returning,
     claims,
@@ -284,7 +284,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
 
   /** How far the persistent sessions of this node have got in the journal. */
   function valueNow() {
-    const unsettled = unsettledOf(here.values(), records.placeOf)
+    const unsettled = unsettledOf(local.values(), records.placeOf)
     return { version: sequences.next(), upTo: reading.deliveredUpTo(), unsettled }
   }
 }

@@ -27,7 +27,7 @@ export function createClientEvents(parts: {
       ...subscribing.eventsOf(client),
       ...unfinished.eventsOf(connection),
       deliveryAcknowledged: (type, packetId) => {
-        if (client.session?.owner === connection) acknowledge(client.session, type, packetId)
+        if (client.session?.connection) acknowledge(client.session, type, packetId)
       },
       cut: (reason, detail) => logCut(connection, reason, detail),
       dropped: () => {

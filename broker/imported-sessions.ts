@@ -6,8 +6,8 @@ import { ConditionFailed, type Store } from '../store/store.ts'
 import type { Qos } from './connection/protocol.ts'
 import type { Denial, FilterRules } from './filter-rules.ts'
 import type { Claims } from './login/claim.ts'
-import type { SessionsHere } from './session/here.ts'
 import type { KnownSessions } from './session/known-sessions.ts'
+import type { LocalSessions } from './session/local-sessions.ts'
 import { type Records, recordChanges, type SessionRecord } from './session/session-record.ts'
 
 export type ImportedSessions = ReturnType<typeof createImportedSessions>
@@ -33,14 +33,14 @@ export function createImportedSessions(parts: {
   store: Store
   journal: Journal
   known: KnownSessions
-  here: SessionsHere
+  local: LocalSessions
   records: Records
   claims: Claims
   rules: FilterRules
   clock: () => number
   maxClientId: number
 }) {
-  const { store, journal, known, here, records, claims, rules, clock, maxClientId } = parts
+  const { store, journal, known, local, records, claims, rules, clock, maxClientId } = parts
 
   return {
     /**
@@ -88,8 +88,7 @@ export function createImportedSessions(parts: {
   }
 
   function isTaken(clientId: string): boolean {
-    const isHere = here.connected.has(clientId) || here.claiming.has(clientId) || here.leaving.has(clientId)
-    return isHere || known.get(clientId) !== undefined
+    return local.get(clientId) !== undefined || known.get(clientId) !== undefined
   }
 
   /**

@@ -1,7 +1,7 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { SessionsHere } from './session/here.ts'
+import type { LocalSessions } from './session/local-sessions.ts'
 import type { Session } from './session/session.ts'
 import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
@@ -10,13 +10,13 @@ export type Incoming = ReturnType<typeof createIncoming>
 /** Recognises repeated QoS 2 messages of clients by the packet identifier, until PUBREL [MQTT-4.3.3-2]. */
 export function createIncoming(parts: {
   store: Store
-  here: SessionsHere
+  local: LocalSessions
   /** Maximum number of QoS 2 messages that one client has not released by PUBREL. */
   window: number
   log: Log
   metrics: Metrics
 }) {
-  const { store, here, window, log, metrics } = parts
+  const { store, local, window, log, metrics } = parts
 
   return {
     window,
@@ -51,7 +51,7 @@ export function createIncoming(parts: {
      * Whether a message with this packet identifier is accepted and not released. Waits for its commit, if under way.
      */
     async isIncoming(clientId: string, packetId: number): Promise<boolean> {
-      const session = here.connected.get(clientId)
+      const session = local.connected(clientId)
       if (!session) return false
       await session.processing.get(packetId)?.catch(() => undefined)
       return session.incoming.has(packetId)
@@ -62,7 +62,7 @@ export function createIncoming(parts: {
      * identifier for a new message. If the store fails, closes the connection and rejects.
      */
     async release(clientId: string, packetId: number): Promise<void> {
-      const session = here.connected.get(clientId)
+      const session = local.connected(clientId)
       if (!session) return
       try {
         if (!session.clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
@@ -70,7 +70,7 @@ export function createIncoming(parts: {
       } catch (error) {
         metrics.storeFailures.inc()
         log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
-        session.owner?.cut('error', 'release not stored')
+        session.connection?.cut('error', 'release not stored')
         throw error
       }
     },

@@ -112,21 +112,19 @@ export function createOperating(parts: Parts) {
 
   function clientsHere(): ClientView[] {
     return [...clients.open].flatMap(({ connection, session }) =>
-      session?.connection === connection ? [toClientView(session, connection, nodes.name)] : [],
+      session?.outgoing ? [toClientView(session, connection, nodes.name)] : [],
     )
   }
 
   function subscribersHere(livestreams: readonly string[]): Promise<SubscriberCounts> {
     return countSubscribers(
-      [...clients.open].flatMap(({ connection, session }) =>
-        session?.connection === connection ? [session.subscriptions.keys()] : [],
-      ),
+      [...clients.open].flatMap(({ session }) => (session?.outgoing ? [session.subscriptions.keys()] : [])),
       new Set(livestreams),
     )
   }
 
   function figuresHere(): SessionFigures[] {
-    return [...sessions.values()].map(figuresOf)
+    return sessions.connected().map(figuresOf)
   }
 
   /** The figures of the connected sessions of all nodes, by client id. */
@@ -173,14 +171,14 @@ function createEnding({
   }
 
   function disconnectHere(clientId: string): boolean {
-    const connection = sessions.get(clientId)?.owner
+    const connection = sessions.get(clientId)?.connection
     connection?.cut('operator', 'disconnected by an operator')
     return connection !== undefined
   }
 
   async function dropHere(clientId: string): Promise<boolean> {
     // Closes the connection before `drop`, because no message must go out to a forgotten session.
-    sessions.get(clientId)?.owner?.cut('operator', 'session dropped by an operator')
+    sessions.get(clientId)?.connection?.cut('operator', 'session dropped by an operator')
     return sessions.drop(clientId)
   }
 }

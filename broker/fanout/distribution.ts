@@ -202,13 +202,7 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
 }
 
 /** Delivers messages to persistent sessions with a matching filter above QoS 0. */
-function createPersistentDeliveries({
-  bridges,
-  reading,
-  routes,
-  mayReceive,
-  metrics,
-}: DeliveryParts) {
+function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metrics }: DeliveryParts) {
   const queue = createDeliveryQueue()
   return {
     ...queue,

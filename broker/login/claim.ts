@@ -1,8 +1,8 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import { ConditionFailed } from '../../store/store.ts'
 import type { MqttConnection } from '../connection/connection.ts'
-import type { SessionsHere } from '../session/here.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
+import type { LocalSessions } from '../session/local-sessions.ts'
 import type { Returning } from '../session/returning.ts'
 import type { Session } from '../session/session.ts'
 import { type Records, recordKey } from '../session/session-record.ts'
@@ -20,14 +20,13 @@ const maxTries = 5
  */
 export function createClaims(parts: {
   known: KnownSessions
-  here: SessionsHere
+  local: LocalSessions
   records: Records
   stored: StoredSessions
   returning: Returning
   maxPerCredential: number // maximum number of persistent sessions of one credential
 }) {
-  const { known, here, records, stored, returning, maxPerCredential } = parts
-  const { connected, claiming, leaving } = here
+  const { known, local, records, stored, returning, maxPerCredential } = parts
 
   return {
     /**
@@ -38,23 +37,22 @@ export function createClaims(parts: {
       clientId: string,
       clean: boolean,
       principal: Principal,
-      owner: MqttConnection,
+      connection: MqttConnection,
     ): Promise<{ session: Session; resumed: boolean }> {
       for (let tries = 1; ; tries++) {
         // Another node may have let this client id in since the caller called `admits`.
         if (!admits(clientId, principal)) throw new ForeignSession()
         if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
         try {
-          const left = leaving.get(clientId)
-          if (left) await stored.store(left)
-          if (owner.destroyed) throw new ClientGone()
-          return await claimOnce(clientId, clean, principal, owner)
+          const left = local.get(clientId)
+          if (left?.state === 'leaving') await stored.store(left)
+          if (connection.destroyed) throw new ClientGone()
+          return await claimOnce(clientId, clean, principal, connection)
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         } finally {
-          if (claiming.get(clientId)?.owner === owner) claiming.delete(clientId)
           // The store may have applied a commit without answering: then the record wrongly names this node.
-          if (records.isOwn(known.get(clientId)) && !connected.has(clientId)) stored.repair(clientId)
+          if (records.isOwn(known.get(clientId)) && !local.connected(clientId)) stored.repair(clientId)
         }
       }
     },
@@ -69,7 +67,7 @@ export function createClaims(parts: {
     clientId: string,
     clean: boolean,
     principal: Principal,
-    owner: MqttConnection,
+    connection: MqttConnection,
   ): Promise<{ session: Session; resumed: boolean }> {
     const before = known.get(clientId)
     const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
@@ -80,33 +78,37 @@ export function createClaims(parts: {
       throw new ConditionFailed(recordKey(clientId))
     }
     const permission = known.permission(permissionKey(principal))
-    const login = { clientId, clean, permission, principal, owner }
-    const session = returning.open(login, record, here.storingIncoming.get(clientId))
+    const login = { clientId, clean, permission, principal, connection }
+    const session = returning.open(login, record, local.storingIncoming.get(clientId))
     session.storedVersion = before?.version
-    claiming.set(clientId, session)
-    const noteLosses = record && (await returning.bringBack(session, record))
-    const removed = before && !record ? await records.leftovers(clientId) : []
+    local.claim(session)
     try {
-      await stored.claim(session, before, removed)
-    } catch (error) {
-      if (!(error instanceof ConditionFailed)) {
+      const losses = record && (await returning.bringBack(session, record))
+      const removed = before && !record ? await records.leftovers(clientId) : []
+      try {
+        await stored.claim(session, before, removed)
+      } catch (error) {
+        if (error instanceof ConditionFailed) throw error
         // After this error, the store may still apply the commit. The record would then name this node, although the
         // client is not here. So a resumed session counts as leaving, and `repair` stores that its client is offline.
-        noteLosses?.()
-        if (record) here.leave(session)
+        if (losses) returning.report(session, losses)
+        if (record) local.leave(session)
+        throw error
       }
-      throw error
+      if (losses) returning.report(session, losses)
+      return { session, resumed: record !== undefined }
+    } finally {
+      if (session.state === 'claiming') local.remove(session)
     }
-    noteLosses?.()
-    return { session, resumed: record !== undefined }
   }
 
   /** Whether a principal may use this client id now. */
   function admits(clientId: string, principal: Principal): boolean {
     const before = known.get(clientId)
-    const session = connected.get(clientId) ?? before
+    const here = local.connected(clientId)
+    const session = here ?? before
     if (!session || session.permission === permissionKey(principal)) return true
-    return !connected.has(clientId) && before !== undefined && known.hasExpired(before)
+    return !here && before !== undefined && known.hasExpired(before)
   }
 
   /**
@@ -117,7 +119,7 @@ export function createClaims(parts: {
   function hasRoom(clientId: string, clean: boolean, { username }: Principal, foreseen = 0): boolean {
     const held = known.persistentOf(username)
     if (clean || held.has(clientId)) return true
-    const claimed = [...claiming.values()].filter(
+    const claimed = [...local.claiming].filter(
       (session) => !session.clean && session.principal.username === username && !held.has(session.clientId),
     )
     const underway = claimed.length + foreseen

@@ -32,7 +32,7 @@ export function createConnectionEnd(parts: {
     const { clientId, permission } = asked as TakeOver
     const session = sessions.get(clientId)
     // The asking node may not know this client and its permissions yet (design.md §5).
-    if (session?.owner && session.permission !== permission) return 'foreign'
+    if (session && session.permission !== permission) return 'foreign'
     const processing = [...(session?.processing.values() ?? [])]
     await takeOverHere(clientId)
     // This node answers only when the QoS 2 messages under way are settled. If the client repeats such a message, the
@@ -73,7 +73,7 @@ export function createConnectionEnd(parts: {
   }
 
   async function takeOverHere(clientId: string): Promise<void> {
-    const older = sessions.get(clientId)?.owner
+    const older = sessions.get(clientId)?.connection
     const client = older && clients.byConnection.get(older)
     if (!client?.aedes) return
     const { aedes, connection } = client
@@ -90,9 +90,9 @@ export function createConnectionEnd(parts: {
     const discarded = willKey && isVoid && wills.discard(willKey)
     try {
       // A new session must end if its client got no CONNACK: otherwise the next CONNACK would say "session present".
-      const isUnknown = when !== undefined && !connection.sessionPresent && session?.owner === connection
+      const isUnknown = when !== undefined && !connection.sessionPresent
       if (session && isUnknown) await sessions.giveUp(session)
-      else if (session) await sessions.release(session, connection)
+      else if (session) await sessions.leave(session)
     } catch (error) {
       metrics.storeFailures.inc()
       log.error({ err: error, clientId: session?.clientId }, 'end of connection not stored')

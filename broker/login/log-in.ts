@@ -11,7 +11,6 @@ import type { LoginLimit } from '../connection/limits.ts'
 import { connackCode } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { ReturnTurns } from '../session/return-turns.ts'
-import { attach } from '../session/session.ts'
 import type { Access } from './access.ts'
 import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
 import type { ConnectionEnd } from './connection-end.ts'
@@ -65,8 +64,8 @@ export function createLogIn(parts: {
     /** Call this when Aedes has sent the CONNACK. The session begins to send messages to its client. */
     ready({ connection, session, endLogIn }: Client): void {
       endLogIn()
-      if (session?.owner !== connection) return
-      attach(session, connection)
+      if (session?.connection !== connection) return
+      session.outgoing = connection.outgoing
       connection.open(session.inFlight)
       if (!session.clean) reading.begin(session)
     },

@@ -22,7 +22,14 @@ interface Login {
   clean: boolean
   permission: string
   principal: Principal
-  owner: MqttConnection
+  connection: MqttConnection
+}
+
+/** Numbers of messages above the limits, and of those that the journal no longer keeps; filters that are denied now. */
+interface Losses {
+  dropped: number
+  superseded: number
+  denials: Denial[]
 }
 
 /** Restores a session from its record, and chooses the messages to send. The log-in stores this choice. */
@@ -43,7 +50,7 @@ export function createReturning(parts: {
   const backlogs = createBacklogs(parts)
 
   return {
-    /** Makes the session of a client that logs in. `left`: the client's entry in `storingIncoming` of `here.ts`. */
+    /** Makes the session of a client that logs in. `left`: the client's entry in `storingIncoming` of `local-sessions.ts`. */
     open(login: Login, record: SessionRecord | undefined, left: Session | undefined): Session {
       const createdAt = record?.createdAt ?? clock()
       const receiving = record && left?.createdAt === createdAt ? left : undefined
@@ -54,14 +61,15 @@ export function createReturning(parts: {
       return session
     },
 
-    /** Fills in a session from its record. Call the returned function after the commit. */
-    async bringBack(session: Session, record: SessionRecord): Promise<() => void> {
-      const { dropped, superseded, denials } = await fillIn(session, record, bounds.maxOwed)
-      return () => {
-        rules.report(session, denials)
-        metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
-        metrics.messagesDropped.inc({ reason: 'superseded' }, superseded)
-      }
+    /** Fills in a session from its record. Returns what the client loses by that. */
+    bringBack: (session: Session, record: SessionRecord): Promise<Losses> =>
+      fillIn(session, record, bounds.maxOwed),
+
+    /** Counts and logs the losses of a session that is stored. */
+    report(session: Session, { dropped, superseded, denials }: Losses): void {
+      rules.report(session, denials)
+      metrics.messagesDropped.inc({ reason: 'queue-limit' }, dropped)
+      metrics.messagesDropped.inc({ reason: 'superseded' }, superseded)
     },
 
     /**
@@ -69,7 +77,7 @@ export function createReturning(parts: {
      * been sent.
      */
     async waitingOf(record: SessionRecord): Promise<{ queued: number; inFlight: number; dropped: number }> {
-      const session = createSession({ ...record, owner: undefined })
+      const session = createSession({ ...record, connection: undefined })
       await fillIn(session, record, Infinity)
       const { wanted } = await backlogs.stillWanted(session.backlog, termsOf(session, mayReceive, clock()))
       const sent = wanted.filter(({ dup }) => dup)
@@ -82,11 +90,7 @@ export function createReturning(parts: {
    * Fills in filters, messages and place. `mostAgain`: if the backlog has this many messages, further messages to
    * repeat stay in the journal.
    */
-  async function fillIn(
-    session: Session,
-    record: SessionRecord,
-    mostAgain: number,
-  ): Promise<{ dropped: number; superseded: number; denials: Denial[] }> {
+  async function fillIn(session: Session, record: SessionRecord, mostAgain: number): Promise<Losses> {
     await readIncoming(session)
     const sentQos2 = await outgoing.read(record.clientId, record.createdAt)
     // The turn comes after all reads before the choice: a slow store answers to many returns at once.

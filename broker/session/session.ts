@@ -5,10 +5,16 @@ import type { OutgoingBuffer } from '../connection/socket.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**
- * A session (MQTT 3.1.1 §3.1.2.4) whose client is here, logs in, or has just left. Of other sessions, a node has only
- * the `KnownSession`.
+ * A session (MQTT 3.1.1 §3.1.2.4) with one connection of its client, from the log-in until the end of the connection is
+ * stored. Of other sessions, a node has only the `KnownSession`.
  */
 export interface Session {
+  /**
+   * `claiming`: the client logs in, and the store has not decided yet whether this node gets the session.
+   * `connected`: this node has the session. `leaving`: the client of a persistent session has gone, and this node has
+   * not stored that yet. `over`: this node has nothing to do with the session any more.
+   */
+  state: 'claiming' | 'connected' | 'leaving' | 'over'
   readonly clientId: string
   readonly clean: boolean
   /** Digest of the permissions that a client needs to resume the session. */
@@ -25,11 +31,9 @@ export interface Session {
   storedVersion: number | undefined
   /** `upTo` in the last record that this node has certainly stored. */
   storedUpTo: number | undefined
-  /** The connection that has logged in with this client id. Set before CONNACK. */
-  owner: MqttConnection | undefined
-  /** The same connection as `owner`. Set after CONNACK, when the client may receive messages. */
+  /** The connection of the client, until it has gone. */
   connection: MqttConnection | undefined
-  /** The outgoing side of `connection`. A delivery needs no other part of the connection. */
+  /** The outgoing side of `connection`, from CONNACK on: only with it the client gets messages. */
   outgoing: OutgoingBuffer | undefined
   /** The messages in flight to the client, by packet identifier. */
   readonly inFlight: InFlight
@@ -100,8 +104,8 @@ export function createSession(of: {
   permission: string
   principal: Principal
   createdAt: number
-  owner: MqttConnection | undefined
-  /** The client's entry in `storingIncoming` of `here.ts`, if there is one. */
+  connection: MqttConnection | undefined
+  /** The client's entry in `storingIncoming` of `local-sessions.ts`, if there is one. */
   receiving?: Pick<Session, 'incoming' | 'processing'> | undefined
 }): Session {
   // All fields in one order give all sessions one hidden class in V8. The fields that each delivery reads come first,
@@ -112,7 +116,7 @@ export function createSession(of: {
     inFlight: new InFlight(),
     lastPacketId: 0,
     reading: 'paused',
-    isBridge: of.owner?.request?.isBridge ?? false,
+    isBridge: of.connection?.request?.isBridge ?? false,
     upTo: 0,
     clientId: of.clientId,
     clean: of.clean,
@@ -122,8 +126,8 @@ export function createSession(of: {
     version: 0,
     storedVersion: undefined,
     storedUpTo: undefined,
-    owner: of.owner,
-    connection: undefined,
+    state: 'claiming',
+    connection: of.connection,
     incoming: of.receiving?.incoming ?? new Set(),
     processing: of.receiving?.processing ?? new Map(),
     backlog: [],
@@ -133,19 +137,6 @@ export function createSession(of: {
     disconnectedAt: undefined,
     offlineAt: undefined,
   }
-}
-
-/** Call it after CONNACK: from now on the client gets messages. */
-export function attach(session: Session, connection: MqttConnection): void {
-  session.connection = connection
-  session.outgoing = connection.outgoing
-}
-
-/** Separates a session from its connection. */
-export function detach(session: Session): void {
-  session.owner = undefined
-  session.connection = undefined
-  session.outgoing = undefined
 }
 
 /** Returns an unused packet identifier [MQTT-2.3.1-2]. There always is one, because `inFlight` is bounded. */

@@ -1,8 +1,7 @@
 import { ConditionFailed, type Store } from '../../store/store.ts'
-import type { MqttConnection } from '../connection/connection.ts'
 import type { Reading } from '../fanout/reading.ts'
-import type { SessionsHere } from './here.ts'
 import type { KnownSessions } from './known-sessions.ts'
+import type { LocalSessions } from './local-sessions.ts'
 import type { Progress } from './progress.ts'
 import type { Session } from './session.ts'
 import type { Records, SessionRecord } from './session-record.ts'
@@ -19,42 +18,37 @@ const maxTries = 5
  */
 export function createSessions(parts: {
   known: KnownSessions
-  here: SessionsHere
+  local: LocalSessions
   records: Records
   stored: StoredSessions
   ended: EndedSessions
   reading: Reading
 }) {
-  const { known, here, records, stored, ended, reading } = parts
-  const { connected, claiming, leaving } = here
+  const { known, local, records, stored, ended, reading } = parts
 
   known.onChanged((clientId, record) => {
-    const session = connected.get(clientId)
-    if (claiming.has(clientId)) return
-    if (session) changedElsewhere(session, record)
+    const session = local.get(clientId)
+    if (session?.state === 'claiming') return
+    if (session?.state === 'connected') changedElsewhere(session, record)
     else if (record && records.isOwn(record)) {
       // A commit without an answer was applied after all: the record must be corrected.
-      const left = leaving.get(clientId)
-      if (left) left.storedVersion = record.version
+      if (session) session.storedVersion = record.version
       else stored.repair(clientId)
-    } else leaving.delete(clientId)
+    } else if (session) local.remove(session)
   })
 
   return {
     /** The session of a client that is connected here. */
-    get: (clientId: string): Session | undefined => connected.get(clientId),
-    values: () => connected.values(),
+    get: local.connected,
+    /** The sessions of all clients that are connected here. */
+    connected,
     ...ended,
 
-    /**
-     * Call it when the connection has ended. A clean session then ends [MQTT-3.1.2-6], a persistent session is stored.
-     */
-    async release(session: Session, owner: MqttConnection): Promise<void> {
-      if (session.owner !== owner) return
+    /** Ends the session of a clean client that has gone [MQTT-3.1.2-6]. Stores that a persistent session is offline. */
+    async leave(session: Session): Promise<void> {
+      if (session.state !== 'connected') return
       if (!session.clean) reading.end(session)
-      here.exit(session)
-      void here.keepReceiving(session)
-      here.leave(session)
+      local.leave(session)
       known.goOffline(session)
       if (!session.clean) return stored.store(session)
       const record = known.get(session.clientId)
@@ -62,7 +56,8 @@ export function createSessions(parts: {
     },
 
     /** Ends a session whose client got no CONNACK. */
-    async giveUp({ clientId }: Session): Promise<void> {
+    async giveUp({ state, clientId }: Session): Promise<void> {
+      if (state !== 'connected') return
       try {
         await drop(clientId)
       } catch (error) {
@@ -73,17 +68,21 @@ export function createSessions(parts: {
 
     /** Stores the sessions again, after other nodes took this node for dead. */
     async claimAgain(): Promise<void> {
-      await eachOf([...connected.values()].filter(records.isStored), stored.store)
+      await eachOf(connected().filter(records.isStored), stored.store)
     },
 
     /** Removes a session with all its messages. The caller closes the connection. False: there is no such session. */
     drop,
   }
 
+  function connected(): Session[] {
+    return [...local.values()].filter(({ state }) => state === 'connected')
+  }
+
   async function drop(clientId: string): Promise<boolean> {
-    const session = connected.get(clientId)
-    if (session) here.exit(session)
-    here.forget(clientId)
+    const session = local.connected(clientId)
+    if (session) local.remove(session)
+    local.forget(clientId)
     let record = known.get(clientId)
     if (!session && !record) return false
     for (let tries = 1; record; tries++) {
@@ -93,7 +92,7 @@ export function createSessions(parts: {
       } catch (error) {
         if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         // A client that has logged in meanwhile keeps its session.
-        if (connected.has(clientId) || known.nodeOf(clientId) !== undefined) throw error
+        if (local.connected(clientId) || known.nodeOf(clientId) !== undefined) throw error
         record = known.get(clientId)
       }
     }
@@ -106,9 +105,9 @@ export function createSessions(parts: {
     if (records.isOwn(record)) return
     // Another node has removed the clean sessions of this node: `claimAgain` stores them again.
     if (!record && session.clean && known.isTakenForDead()) return
-    const { owner } = session
-    here.exit(session)
-    owner?.cut('takeover', 'another connection with the same client id')
+    const { connection } = session
+    local.remove(session)
+    connection?.cut('takeover', 'another connection with the same client id')
   }
 }
 

@@ -1,7 +1,7 @@
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { untilDone } from '../../store/until-done.ts'
-import type { SessionsHere } from './here.ts'
 import type { KnownSession, KnownSessions } from './known-sessions.ts'
+import type { LocalSessions } from './local-sessions.ts'
 import type { Outgoing } from './outgoing-qos2.ts'
 import type { Session } from './session.ts'
 import { type Records, recordKey } from './session-record.ts'
@@ -18,10 +18,10 @@ export function createStoredSessions(parts: {
   store: Store
   records: Records
   known: KnownSessions
-  here: SessionsHere
+  local: LocalSessions
   outgoing: Outgoing
 }) {
-  const { store, records, known, here, outgoing } = parts
+  const { store, records, known, local, outgoing } = parts
   const { changesOf, recordOf, removalOf, isStored } = records
   const storeRecord = createRecordCommits(commitRecord)
   const repair = createRepair(settle)
@@ -43,7 +43,7 @@ export function createStoredSessions(parts: {
       known.set(record)
       session.storedVersion = record.version
       session.storedUpTo = record.upTo
-      here.enter(session)
+      local.enter(session)
     },
 
     /** Resolves when this node knows all earlier commits of the other nodes. */
@@ -60,9 +60,9 @@ export function createStoredSessions(parts: {
   }
 
   async function commitRecord(session: Session): Promise<void> {
-    const { clientId } = session
-    const isLeaving = here.leaving.get(clientId) === session
-    if (!here.isConnected(session) && !isLeaving) return
+    const { clientId, state } = session
+    const isLeaving = state === 'leaving'
+    if (state !== 'connected' && !isLeaving) return
     const changes = changesOf(session)
     const record = recordOf(session)
     const finished = outgoing.takeFinished(session)
@@ -78,7 +78,7 @@ export function createStoredSessions(parts: {
     session.storedVersion = record.version
     session.storedUpTo = record.upTo
     known.set(record)
-    if (isLeaving && here.leaving.get(clientId) === session) here.leaving.delete(clientId)
+    if (isLeaving && session.state === 'leaving') local.remove(session)
   }
 
   /** Whether the store still names this node for a leaving session. Otherwise another node has claimed the session. */
@@ -87,7 +87,7 @@ export function createStoredSessions(parts: {
       const record = await records.read(session.clientId)
       const isOwn = records.isOwn(record)
       if (isOwn) session.storedVersion = record?.version
-      else if (here.leaving.get(session.clientId) === session) here.leaving.delete(session.clientId)
+      else if (session.state === 'leaving') local.remove(session)
       return isOwn
     } catch {
       return true
@@ -96,8 +96,8 @@ export function createStoredSessions(parts: {
 
   /** Corrects the stored record of a client id. The record of another node stays. */
   async function settle(clientId: string): Promise<void> {
-    if (here.claiming.has(clientId)) return repair.add(clientId)
-    const session = here.connected.get(clientId) ?? here.leaving.get(clientId)
+    const session = local.get(clientId)
+    if (session?.state === 'claiming') return repair.add(clientId)
     try {
       if (session) return await (isStored(session) ? storeRecord(session) : undefined)
       const record = await records.read(clientId)
@@ -116,7 +116,7 @@ export function createStoredSessions(parts: {
   async function remove(record: Removable): Promise<void> {
     const { clientId } = record
     const removed = record.clean ? [] : await records.leftovers(clientId)
-    const isReplaced = !record.clean && here.claiming.has(clientId)
+    const isReplaced = !record.clean && local.get(clientId)?.state === 'claiming'
     const isCurrent = known.get(clientId)?.version === record.version && !isReplaced
     if (!records.areChecked && !isCurrent) throw new ConditionFailed(recordKey(clientId))
     try {
@@ -125,7 +125,7 @@ export function createStoredSessions(parts: {
       if (!(error instanceof ConditionFailed)) repair.add(clientId)
       throw error
     }
-    here.leaving.delete(clientId)
+    local.forget(clientId)
     known.remove(clientId)
   }
 }

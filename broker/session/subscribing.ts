@@ -9,7 +9,6 @@ import type { Qos } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { RetainedSending } from '../fanout/retained.ts'
 import type { Denial, FilterRules } from '../filter-rules.ts'
-import type { SessionsHere } from './here.ts'
 import type { Session } from './session.ts'
 import type { Routes } from './subscriptions.ts'
 
@@ -123,12 +122,11 @@ export type Grants = ReturnType<typeof createGrants>
 /** Adds and removes the filters of sessions, in memory and in the store. */
 export function createGrants(parts: {
   routes: Routes
-  here: SessionsHere
   journal: Journal
   /** Stores a session in its present state. */
   storeSession: (session: Session) => Promise<void>
 }) {
-  const { routes, here, journal, storeSession } = parts
+  const { routes, journal, storeSession } = parts
 
   return {
     /** Grants a filter in memory, for messages accepted from now on. Call `store` afterwards. */
@@ -138,7 +136,7 @@ export function createGrants(parts: {
       remove(session, filter)
       const isSame = before !== undefined && before.qos > 0 && qos > 0
       session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
-      if (here.isConnected(session)) routes.add(filter, session, qos)
+      if (session.state === 'connected') routes.add(filter, session, qos)
     },
 
     remove,
@@ -167,6 +165,6 @@ export function createGrants(parts: {
     const before = session.subscriptions.get(filter)
     if (!before) return
     session.subscriptions.delete(filter)
-    if (here.isConnected(session)) routes.remove(filter, session, before.qos)
+    if (session.state === 'connected') routes.remove(filter, session, before.qos)
   }
 }

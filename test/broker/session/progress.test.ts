@@ -11,7 +11,7 @@ const owed = (count: number) =>
   }))
 
 function session(clientId: string, backlog: number, fields: Partial<Session> = {}): Session {
-  const of = { clientId, clean: false, permission: '', createdAt: 1, owner: undefined }
+  const of = { clientId, clean: false, permission: '', createdAt: 1, connection: undefined }
   const principal = { role: 'subscriber' as const, username: 'u', filters: ['#'] }
   return { ...createSession({ ...of, principal }), backlog: owed(backlog), storedUpTo: 0, ...fields }
 }
