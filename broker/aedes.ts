@@ -4,20 +4,13 @@ import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes
 import type { Client, Clients } from './connection/client.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import { connackCode } from './connection/protocol.ts'
+import type { Credentials } from './login/log-in.ts'
+import type { Answer } from './login/serving.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
-  /**
-   * Resolves with the return code of the CONNACK. Undefined, or a rejection because the store fails: the connection is
-   * closed without CONNACK. Clients then try again by themselves; after a CONNACK, many do not.
-   */
-  logIn(
-    client: Client,
-    clientId: string,
-    login: { username: string | undefined; password: Buffer | undefined },
-  ): Promise<number | undefined>
-  /** Aedes calls this when it has sent the CONNACK. */
-  ready(client: Client): void
+  /** Serves a client from its CONNECT on. */
+  serve(client: Client, clientId: string, credentials: Credentials, answer: Answer): void
   /** Decides about a client's next PUBLISH, in the order of arrival. True: Aedes acknowledges the PUBLISH. */
   authorizePublish(client: Client): Promise<boolean>
   /** Aedes calls this when a connection has ended without DISCONNECT. */
@@ -62,19 +55,18 @@ export async function openAedes(parts: {
     drainTimeout: 0,
     queueLimit: Number.MAX_SAFE_INTEGER,
     authenticate: (from, username, password, done) => {
-      const login = {
+      const credentials = {
         username: username === undefined ? undefined : String(username),
         password: password ? Buffer.from(password) : undefined,
       }
       const client = clientOf(from)
-      decisions.logIn(client, from.id, login).then(
-        (returnCode) => {
-          if (returnCode === undefined) client.connection.destroy()
-          else if (returnCode === connackCode.accepted) done(null, true)
-          else done(refusal(returnCode), false)
-        },
-        () => client.connection.cut('error', 'the log-in could not be stored'),
-      )
+      const answered = isAnswered(from, client.connection)
+      decisions.serve(client, from.id, credentials, (returnCode) => {
+        if (returnCode === undefined) client.connection.destroy()
+        else if (returnCode === connackCode.accepted) done(null, true)
+        else done(refusal(returnCode), false)
+        return answered
+      })
     },
     authorizePublish: (from, packet, done) => {
       if (!from) return done(null)
@@ -94,7 +86,6 @@ export async function openAedes(parts: {
   // (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
-  aedes.on('clientReady', (from) => decisions.ready(clientOf(from)))
   const failed = (from: AedesClient, error: Error) => clientOf(from).connection.cut('error', error.message)
   aedes.on('connectionError', failed)
   aedes.on('clientError', failed)
@@ -102,10 +93,22 @@ export async function openAedes(parts: {
   return {
     /** Hands the connection of a client to Aedes. */
     handle(connection: MqttConnection): void {
-      clientOf({ conn: connection }).aedes = aedes.handle(connection)
+      aedes.handle(connection)
     },
     close: (): Promise<void> => new Promise((resolve) => aedes.close(() => resolve())),
   }
+}
+
+/** Resolves with true when a client has its CONNACK, with false when its connection is closed before. */
+function isAnswered(from: AedesClient, connection: MqttConnection): Promise<boolean> {
+  return new Promise((resolve) => {
+    const closed = () => resolve(false)
+    connection.once('close', closed)
+    from.once('connected', () => {
+      connection.off('close', closed)
+      resolve(true)
+    })
+  })
 }
 
 function refusal(returnCode: number): AuthenticateError {

@@ -10,7 +10,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { openAedes } from './aedes.ts'
 import { createClientEvents } from './client-events.ts'
-import { createClients } from './connection/client.ts'
+import { type Clients, createClients } from './connection/client.ts'
 import { MqttConnection } from './connection/connection.ts'
 import type { ConnectionLimits } from './connection/connection-events.ts'
 import { createLoginLimit } from './connection/limits.ts'
@@ -23,8 +23,9 @@ import { createImportedSessions } from './imported-sessions.ts'
 import { createIncoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import { createClaims } from './login/claim.ts'
-import { createConnectionEnd } from './login/connection-end.ts'
 import { createLogIn } from './login/log-in.ts'
+import { createServing } from './login/serving.ts'
+import { createTakeOver } from './login/take-over.ts'
 import { createWills } from './login/wills.ts'
 import { createOperating } from './operating.ts'
 import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
@@ -87,7 +88,8 @@ interface BrokerParts<Decision extends { livestreams: number }> {
 export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
-  const opened = await openSessions(parts)
+  const clients = createClients(metrics)
+  const opened = await openSessions(parts, clients)
   const { hubTime, known, local, sessions, returning, claims, grants, rules } = opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
@@ -100,23 +102,11 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
-  const clients = createClients()
-  const connectionEnd = createConnectionEnd({ sessions, wills, known, clients, calls, log, metrics })
   const failures = createLoginLimit(limits.loginFailures, store)
   let isClosing = false
-  const logIn = createLogIn({
-    access,
-    failures,
-    claims,
-    connectionEnd,
-    wills,
-    reading,
-    turns: fanout.turns,
-    running,
-    log,
-    metrics,
-    isClosing: () => isClosing,
-  })
+  const shared = { wills, isClosing: () => isClosing, log, metrics }
+  const logIn = createLogIn({ ...shared, access, failures, claims, turns: fanout.turns })
+  const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
   const eventsOf = createClientEvents({
     publishing,
@@ -132,8 +122,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     heartbeatIntervalMs,
     connectTimeoutMs: limits.connectTimeoutMs,
     decisions: {
-      logIn: logIn.admit,
-      ready: logIn.ready,
+      serve,
       authorizePublish: publishing.authorize,
       publishWill: wills.publish,
       isIncoming: incoming.isIncoming,
@@ -171,9 +160,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       const connection = new MqttConnection(socket, remoteAddress, limits, (added) =>
         eventsOf(clients.add(added)),
       )
-      metrics.connections.inc()
       aedes.handle(connection)
-      connection.once('close', () => running.add(connectionEnd.closed(connection)))
     },
 
     connectionCount: () => clients.open.size,
@@ -214,8 +201,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 }
 
 /** Opens the sessions of the store. */
-async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
-  const { store, nodes, access, fanout, limits, clock, log, metrics } = parts
+async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: Clients) {
+  const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, returnable, routes, outgoing, reading, turns, bridges, bounds } = fanout
   const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientId } = limits
   const { isLeader } = nodes
@@ -250,7 +237,8 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>) {
   const stored = createStoredSessions({ store, records, known, local, outgoing })
   const ended = createEndedSessions({ store, isLeader, known, progress, stored })
   const sessions = createSessions({ known, local, records, stored, ended, reading })
-  const claims = createClaims({ known, local, records, stored, returning, maxPerCredential })
+  const takeOver = createTakeOver({ local, known, clients, calls })
+  const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
   const grants = createGrants({ routes, journal, storeSession: stored.store })
   const imported = createImportedSessions({
     store,

@@ -1,3 +1,4 @@
+import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
 import type { ArrivedPublish } from './connection-events.ts'
@@ -5,10 +6,11 @@ import type { ArrivedPublish } from './connection-events.ts'
 /** The broker's state for one connection. */
 export interface Client {
   readonly connection: MqttConnection
-  aedes: { close(done: () => void): void } | undefined
+  /** Resolves when the connection is closed. */
+  readonly closed: Promise<void>
+  /** Resolves when the client has gone, and the end of its session is stored. */
+  served: Promise<void>
   session: Session | undefined
-  /** Lets the next log-in with this client id begin. A second call changes nothing. */
-  endLogIn: () => void
   /** Gives back the room that the client's will takes (`createWillRoom`). A second call changes nothing. */
   freeWillRoom: () => void
   /** The key of the client's will in the store. Undefined: no will is stored. */
@@ -22,7 +24,7 @@ export interface Client {
 export type Clients = ReturnType<typeof createClients>
 
 /** All clients of this node. `byConnection` also finds a client whose connection is closed: its will may be due. */
-export function createClients() {
+export function createClients(metrics: Metrics) {
   const open = new Set<Client>()
   const byConnection = new WeakMap<object, Client>()
   return {
@@ -30,16 +32,23 @@ export function createClients() {
     add(connection: MqttConnection): Client {
       const client: Client = {
         connection,
-        aedes: undefined,
+        closed: new Promise((resolve) =>
+          connection.once('close', () => {
+            open.delete(client)
+            metrics.connections.dec()
+            resolve()
+          }),
+        ),
+        served: Promise.resolve(),
         session: undefined,
-        endLogIn: () => {},
         freeWillRoom: () => {},
         willKey: undefined,
         arrived: [],
         lastPublishSettled: Promise.resolve(true),
       }
-      open.add(client)
       byConnection.set(connection, client)
+      open.add(client)
+      metrics.connections.inc()
       return client
     },
     byConnection: byConnection as Pick<typeof byConnection, 'get'>,

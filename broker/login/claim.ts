@@ -13,6 +13,14 @@ export type Claims = ReturnType<typeof createClaims>
 /** Maximum number of times that a log-in tries to claim its session. */
 const maxTries = 5
 
+/** A client that logs in. */
+interface LogIn {
+  clientId: string
+  clean: boolean
+  principal: Principal
+  connection: MqttConnection
+}
+
 /**
  * Claims the session of a client that logs in: takes over the stored session, or makes a new one. A session belongs to
  * permissions (design.md §5): any principal with the same permissions can resume the session, and all others are
@@ -24,30 +32,29 @@ export function createClaims(parts: {
   records: Records
   stored: StoredSessions
   returning: Returning
+  /** Ends the older connection of a client id. */
+  takeOver: (clientId: string, principal: Principal) => Promise<void>
   maxPerCredential: number // maximum number of persistent sessions of one credential
 }) {
-  const { known, local, records, stored, returning, maxPerCredential } = parts
+  const { known, local, records, stored, returning, takeOver, maxPerCredential } = parts
 
   return {
     /**
-     * Resumes the session of a client, or makes a new one. Call it after `admits` has returned true, while no other
-     * connection owns the session. Rejects with an error class of this file, or if the session is not stored.
+     * Ends the older connection of a client id, and resumes its session or makes a new one. Rejects with an error class
+     * of this file, or if the session is not stored.
      */
-    async claim(
-      clientId: string,
-      clean: boolean,
-      principal: Principal,
-      connection: MqttConnection,
-    ): Promise<{ session: Session; resumed: boolean }> {
+    async claim(login: LogIn): Promise<Session> {
+      const { clientId, principal, connection } = login
+      check(login)
+      await takeOver(clientId, principal)
       for (let tries = 1; ; tries++) {
-        // Another node may have let this client id in since the caller called `admits`.
-        if (!admits(clientId, principal)) throw new ForeignSession()
-        if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
+        // Another node may have let this client id in meanwhile.
+        check(login)
         try {
           const left = local.get(clientId)
           if (left?.state === 'leaving') await stored.store(left)
           if (connection.destroyed) throw new ClientGone()
-          return await claimOnce(clientId, clean, principal, connection)
+          return await claimOnce(login)
         } catch (error) {
           if (!(error instanceof ConditionFailed) || tries >= maxTries) throw error
         } finally {
@@ -63,12 +70,13 @@ export function createClaims(parts: {
     persistentOf: (username: string): number => known.persistentOf(username).size,
   }
 
-  async function claimOnce(
-    clientId: string,
-    clean: boolean,
-    principal: Principal,
-    connection: MqttConnection,
-  ): Promise<{ session: Session; resumed: boolean }> {
+  function check({ clientId, clean, principal }: LogIn): void {
+    if (!admits(clientId, principal)) throw new ForeignSession()
+    if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
+  }
+
+  async function claimOnce(login: LogIn): Promise<Session> {
+    const { clientId, clean, principal, connection } = login
     const before = known.get(clientId)
     const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)
     const record = isResumed ? await records.read(clientId) : undefined
@@ -78,8 +86,7 @@ export function createClaims(parts: {
       throw new ConditionFailed(recordKey(clientId))
     }
     const permission = known.permission(permissionKey(principal))
-    const login = { clientId, clean, permission, principal, connection }
-    const session = returning.open(login, record, local.storingIncoming.get(clientId))
+    const session = returning.open({ ...login, permission }, record, local.storingIncoming.get(clientId))
     session.storedVersion = before?.version
     local.claim(session)
     try {
@@ -96,7 +103,8 @@ export function createClaims(parts: {
         throw error
       }
       if (losses) returning.report(session, losses)
-      return { session, resumed: record !== undefined }
+      connection.sessionPresent = record !== undefined
+      return session
     } finally {
       if (session.state === 'claiming') local.remove(session)
     }
