@@ -235,7 +235,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
   const local = createLocalSessions(routes, bridges, hubTime)
   const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
   const stored = createStoredSessions({ store, records, known, local, outgoing })
-  const ended = createEndedSessions({ store, isLeader, known, progress, stored })
+  const ended = createEndedSessions({ isLeader, known, progress, stored })
   const sessions = createSessions({ known, local, records, stored, ended, reading })
   const takeOver = createTakeOver({ local, known, clients, calls })
   const claims = createClaims({ known, local, records, stored, returning, takeOver, maxPerCredential })
@@ -251,7 +251,7 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
     clock,
     maxClientId,
   })
-  progress.start(valueNow, outgoing.takeFinished)
+  progress.start(valueNow, outgoing)
 
   return {
     hubTime,

@@ -29,7 +29,7 @@ export function createAcknowledging(parts: {
     }
     if (type !== packetType.pubrec) {
       session.inFlight.delete(packetId)
-      if (typeof flight === 'object' && flight.qos === 2) outgoing.finished(session, flight.position)
+      if (typeof flight === 'object' && flight.qos === 2) outgoing.remove(session, flight.position)
       // Reads on only when half of the window is free. Otherwise each acknowledgement would cause a read of one
       // message.
       const hasRoom = session.inFlight.size <= inFlightWindow / 2

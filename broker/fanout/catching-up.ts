@@ -77,7 +77,7 @@ export function createCatchingUp(parts: {
         if (!(await sending.send(session, connection, message, owed))) return false
       } else {
         if (!message) lose(session, 'superseded', 1)
-        if (owed.stored) outgoing.finished(session, owed.position)
+        if (owed.stored) outgoing.remove(session, owed.position)
       }
       // During `send`, a SUBSCRIBE may have put another message first into the backlog. That message must stay.
       if (session.backlog[0] === owed) session.backlog.shift()

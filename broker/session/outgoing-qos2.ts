@@ -6,12 +6,6 @@ import type { Session } from './session.ts'
 
 export type Outgoing = ReturnType<typeof createOutgoing>
 
-/** The changes that remove finished messages from the store. Call `putBack` if their commit has failed. */
-export interface Finished {
-  changes: readonly Change[]
-  putBack(): void
-}
-
 /** What the node needs to repeat a message that the journal no longer keeps. */
 type Sent = Pick<Entry, 'topic' | 'payload' | 'queue'>
 
@@ -58,22 +52,26 @@ export function createOutgoing(store: Store) {
       await store.commit([{ put: keyOf(clientId, position) + releasedMark, value: '' }])
     },
 
-    /** Call it when the client has confirmed a message by PUBCOMP, or no longer gets the message. */
-    finished({ clientId }: Session, position: number): void {
+    /** Removes a message that the client has confirmed by PUBCOMP, or no longer gets. `commitRemovals` stores that. */
+    remove({ clientId }: Session, position: number): void {
       const key = keyOf(clientId, position)
       removals.set(clientId, [...(removals.get(clientId) ?? []), { del: key }, { del: key + releasedMark }])
     },
 
-    /** Takes out the removals of one session, or of all. The caller commits them with the progress. */
-    takeFinished(of?: Session): Finished {
-      const taken = of ? new Map([[of.clientId, removals.get(of.clientId) ?? []]]) : new Map(removals)
+    /** Stores the removals of one session, or of all. `commit` commits them with the progress. */
+    async commitRemovals(
+      of: Session | 'all',
+      commit: (changes: readonly Change[]) => Promise<unknown>,
+    ): Promise<void> {
+      const taken =
+        of === 'all' ? new Map(removals) : new Map([[of.clientId, removals.get(of.clientId) ?? []]])
       for (const clientId of taken.keys()) removals.delete(clientId)
-      return {
-        changes: [...taken.values()].flat(),
-        putBack() {
-          for (const [clientId, changes] of taken)
-            removals.set(clientId, [...changes, ...(removals.get(clientId) ?? [])])
-        },
+      try {
+        await commit([...taken.values()].flat())
+      } catch (error) {
+        for (const [clientId, changes] of taken)
+          removals.set(clientId, [...changes, ...(removals.get(clientId) ?? [])])
+        throw error
       }
     },
 

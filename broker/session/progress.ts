@@ -2,11 +2,11 @@ import type { Journal } from '../../journal/journal.ts'
 import { keyOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
-import type { Change, Store } from '../../store/store.ts'
+import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { HubTime } from '../hub-time.ts'
-import type { Finished } from './outgoing-qos2.ts'
+import type { Outgoing } from './outgoing-qos2.ts'
 import type { Session } from './session.ts'
 import type { SessionRecord, StoredPlace } from './session-record.ts'
 
@@ -64,13 +64,13 @@ export async function openProgress(parts: {
     /** Returns the hub time at which a run ended, milliseconds. Undefined: this node knows of no end. */
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
-    /** Stores the progress every second. `takeFinished` returns the removals of QoS 2 messages for the same commit. */
-    start(valueNow: () => Omit<Value, 'end'>, takeFinished: () => Finished): void {
+    /** Stores the progress every second, and the removals of QoS 2 messages in the same commit. */
+    start(valueNow: () => Omit<Value, 'end'>, { commitRemovals }: Pick<Outgoing, 'commitRemovals'>): void {
       let isWriting = false
       const writeNow = async () => {
         if (isWriting) return
         isWriting = true
-        await write(valueNow(), takeFinished)
+        await write(valueNow(), commitRemovals)
         isWriting = false
       }
       timer = setInterval(() => void writeNow(), intervalMs).unref()
@@ -103,9 +103,11 @@ export async function openProgress(parts: {
     /** Returns the runs that have ended and whose progress is still stored. */
     ended: (): string[] => [...values.keys()].filter((run) => !nodes.isLiving(run)),
 
-    /** Returns the change that removes the progress of a run that no session names. Call `removed` after the commit. */
-    removal: (run: string): Change => ({ del: prefix + run }),
-    removed: (run: string): void => void values.delete(run),
+    /** Removes the progress of runs that no session names. */
+    async remove(runs: readonly string[]): Promise<void> {
+      await store.commit(runs.map((run) => ({ del: prefix + run })))
+      for (const run of runs) values.delete(run)
+    },
 
     /** Call it when all connections are closed: removes the progress of this node. Never rejects. */
     async close(): Promise<void> {
@@ -117,17 +119,15 @@ export async function openProgress(parts: {
   }
 
   /** Never rejects. */
-  async function write(value: Omit<Value, 'end'>, takeFinished: () => Finished): Promise<void> {
+  async function write(value: Omit<Value, 'end'>, commitRemovals: Outgoing['commitRemovals']): Promise<void> {
     const { version, ...rest } = value
     const text = JSON.stringify(rest)
     if (text === last) return
-    const finished = takeFinished()
+    const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
     try {
-      const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
-      await store.commit([put, ...finished.changes])
+      await commitRemovals('all', (removals) => store.commit([put, ...removals]))
       last = text
     } catch (err) {
-      finished.putBack()
       metrics.storeFailures.inc()
       log.warn({ err }, 'progress of sessions not stored')
     }

@@ -1,4 +1,4 @@
-import { ConditionFailed, type Store } from '../../store/store.ts'
+import { ConditionFailed } from '../../store/store.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { KnownSessions } from './known-sessions.ts'
 import type { LocalSessions } from './local-sessions.ts'
@@ -118,13 +118,12 @@ export type EndedSessions = ReturnType<typeof createEndedSessions>
  * does this.
  */
 export function createEndedSessions(parts: {
-  store: Store
   isLeader: () => boolean
   known: KnownSessions
   progress: Progress
   stored: StoredSessions
 }) {
-  const { store, isLeader, known, progress, stored } = parts
+  const { isLeader, known, progress, stored } = parts
 
   return {
     endGone,
@@ -138,9 +137,7 @@ export function createEndedSessions(parts: {
       const expired = all.filter(known.hasExpired)
       await eachOf(expired, stored.remove)
       const named = new Set(all.map(({ node }) => node))
-      const over = progress.ended().filter((run) => !named.has(run))
-      await store.commit(over.map(progress.removal))
-      for (const run of over) progress.removed(run)
+      await progress.remove(progress.ended().filter((run) => !named.has(run)))
       return expired.length
     },
   }

@@ -65,11 +65,9 @@ export function createStoredSessions(parts: {
     if (state !== 'connected' && !isLeaving) return
     const changes = changesOf(session)
     const record = recordOf(session)
-    const finished = outgoing.takeFinished(session)
     try {
-      await store.commit([...changes, ...finished.changes])
+      await outgoing.commitRemovals(session, (removals) => store.commit([...changes, ...removals]))
     } catch (error) {
-      finished.putBack()
       // Without `repair`, the record could name this node although the client has gone.
       if (!(error instanceof ConditionFailed) || (isLeaving && (await isStillOwn(session))))
         repair.add(clientId)
