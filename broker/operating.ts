@@ -149,7 +149,7 @@ function createEnding({
   nodes,
 }: Pick<Parts, 'sessions' | 'known' | 'calls' | 'nodes'>) {
   calls.serve('disconnect', (clientId) => disconnectHere(String(clientId)))
-  calls.serve('drop-session', (clientId) => dropHere(String(clientId)))
+  calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
 
   return {
     async disconnect(clientId: string): Promise<Outcome> {
@@ -160,7 +160,7 @@ function createEnding({
     /** Forgets a session and closes its connection. */
     async dropSession(clientId: string): Promise<Outcome> {
       const node = known.nodeOf(clientId)
-      return node === undefined ? dropHere(clientId) : askNode(node, 'drop-session', clientId)
+      return node === undefined ? sessions.drop(clientId) : askNode(node, 'drop-session', clientId)
     },
   }
 
@@ -174,12 +174,6 @@ function createEnding({
     const connection = sessions.get(clientId)?.connection
     connection?.cut('operator', 'disconnected by an operator')
     return connection !== undefined
-  }
-
-  async function dropHere(clientId: string): Promise<boolean> {
-    // Closes the connection before `drop`, because no message must go out to a forgotten session.
-    sessions.get(clientId)?.connection?.cut('operator', 'session dropped by an operator')
-    return sessions.drop(clientId)
   }
 }
 

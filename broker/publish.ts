@@ -151,7 +151,7 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     )
     await before
     const reason = await failure
-    connection.finished(publish)
+    publish.finished()
     if (reason === undefined) return true
     // Earlier acknowledgements are sent at the end of this turn of the event loop.
     await nextTurn()

@@ -47,8 +47,9 @@ export type Resume = (waitedFor: 'pacing' | 'rate') => boolean
 
 /**
  * A PUBLISH that the client has sent. `started`: when its last byte arrived, or when its wait for the publish rate
- * ended (`performance.now()`).
+ * ended (`performance.now()`). `finished`: the broker holds it no longer, so the hub may read on.
  */
 export interface ArrivedPublish extends PublishFrame {
   started: number
+  finished: () => void
 }

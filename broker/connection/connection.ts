@@ -4,12 +4,12 @@ import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
 import type { InFlight } from '../session/in-flight.ts'
 import { type ConnectPacket, encodeForAedes, judgeConnect } from './connect-packet.ts'
-import type { ArrivedPublish, ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
+import type { ConnectionEvents, ConnectionLimits, Resume } from './connection-events.ts'
 import { endGently } from './end-gently.ts'
 import { createFrameReader, type Frame, type PublishFrame, readPublish } from './frames.ts'
 import { watchKeepAlive } from './keep-alive.ts'
 import { countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
-import { ProtocolViolation, packetType, type Qos } from './protocol.ts'
+import { ProtocolViolation, packetType } from './protocol.ts'
 import { OutgoingBuffer, takePubacksAhead } from './socket.ts'
 
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
@@ -72,7 +72,10 @@ export class MqttConnection extends Duplex {
       },
       limits.maxSubscriptions,
     )
-    this.outgoing = new OutgoingBuffer(socket, limits.outgoingBuffer, (detail) => this.cut('slow', detail))
+    this.outgoing = new OutgoingBuffer(socket, limits.outgoingBuffer, {
+      slow: (detail) => this.cut('slow', detail),
+      dropped: () => this.#events.dropped(),
+    })
     takePubacksAhead(socket, (packetId) => this.#takePuback(packetId))
     socket.on('data', (chunk: Buffer) => this.#received(chunk))
     socket.on('end', () => {
@@ -90,14 +93,12 @@ export class MqttConnection extends Duplex {
     return this.#state === 'open'
   }
 
-  /** Call this when the broker has finished a PUBLISH. Then the hub may read on. */
-  finished({ payload }: ArrivedPublish): void {
-    this.#uncountBytes(payload.length)
-  }
-
-  /** Call this after the CONNACK, to take the packets behind the CONNECT. `inFlight`: that of the session. */
-  open(inFlight: InFlight): void {
-    if (this.#state !== 'handshake') return
+  /**
+   * Takes the packets behind an answered CONNECT. Returns the buffer for messages to the client. Undefined: the
+   * connection is closed. `inFlight`: that of the session.
+   */
+  open(inFlight: InFlight): OutgoingBuffer | undefined {
+    if (this.#state !== 'handshake') return undefined
     this.#state = 'open'
     this.#inFlight = inFlight
     const lastHeard = () => (this.#isPaused() ? undefined : this.#lastHeard)
@@ -106,25 +107,18 @@ export class MqttConnection extends Duplex {
       this.cut('keepalive', `nothing heard for ${limit} ms`),
     )
     this.#proceed()
+    return this.outgoing
   }
 
   /** Sends one encoded packet. If the outgoing buffer is full, cuts off the peer. */
   send(bytes: Buffer): void {
     if (this.#state === 'closed') return
-    if (this.outgoing.hasRoom(bytes.length)) this.outgoing.write(bytes)
-    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
+    if (this.outgoing.accepts(bytes.length, 1)) this.outgoing.write(bytes)
   }
 
-  /** Call this if the outgoing buffer has no room for a message. */
-  overflow(qos: Qos): void {
-    if (this.#state === 'closed') return
-    if (qos === 0) this.#events.dropped()
-    else this.cut('slow', `${this.outgoing.pendingBytes} bytes waiting`)
-  }
-
-  /** Resolves when at most `outgoing.paceBytes` are in the outgoing buffer, or the connection is not open. */
+  /** Resolves when at most `outgoing.paceBytes` are in the outgoing buffer, or the connection is closed. */
   paced(): Promise<void> {
-    return this.outgoing.paced(() => this.isOpen)
+    return this.outgoing.paced()
   }
 
   /** Closes the connection for a reason that is counted and logged. */
@@ -158,7 +152,7 @@ export class MqttConnection extends Duplex {
     this.#stopKeepAlive()
     this.#stopWaiting()
     this.#frames.close()
-    this.outgoing.endWaits()
+    this.outgoing.close()
     this.#inFlight?.endWait()
     endGently(this.#socket)
     done(null)
@@ -322,8 +316,12 @@ export class MqttConnection extends Duplex {
   }
 
   #publish(arrived: PublishFrame): void {
-    const publish = Object.assign(arrived, { started: this.#arrivedAt })
-    this.#countBytes(publish.payload.length)
+    const { length } = arrived.payload
+    this.#countBytes(length)
+    const publish = Object.assign(arrived, {
+      started: this.#arrivedAt,
+      finished: () => this.#uncountBytes(length),
+    })
     this.#events.publish(publish)
     this.#inward(publish.bytes)
   }

@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
 import { replacePush } from '../../listener/node-internals.ts'
-import { packetType } from './protocol.ts'
+import { packetType, type Qos } from './protocol.ts'
 
 /**
  * Milliseconds in which a buffer that gets more than half full must fall to `paceBytes`. While `paced` waits, a slow
@@ -17,9 +17,14 @@ const maxPaceBytes = 16 * 1024
 const writeCostBytes = 64
 const pubackBytes = 4
 
+/** `slow`: the peer reads too slowly, and must be cut off. `dropped`: a QoS 0 message found no room. */
+interface BufferEvents {
+  slow: (detail: string) => void
+  dropped: () => void
+}
+
 /**
- * The bounded buffer of the bytes for one peer. Calls `stuck` with a reason if the peer has stopped reading. `write`
- * never waits.
+ * The bounded buffer of the bytes for one peer. `write` never waits.
  *
  * The buffer does not use `drain`, which depends on a high-water mark. The mark differs between Node versions and kinds
  * of streams.
@@ -31,18 +36,19 @@ export class OutgoingBuffer {
   readonly paceBytes: number
   readonly #socket: Duplex
   readonly #limitBytes: number
-  readonly #stuck: (detail: string) => void
+  readonly #events: BufferEvents
   /** A TLS socket with an empty buffer encrypts before `write` returns: lent bytes need no copy. */
   readonly #takesAtOnce: boolean
   #smallWrites = 0
   #frozenTimer: NodeJS.Timeout | undefined
   #waitingForRoom: (() => void)[] | undefined
+  #isClosed = false
 
-  constructor(socket: Duplex, limitBytes: number, stuck: (detail: string) => void) {
+  constructor(socket: Duplex, limitBytes: number, events: BufferEvents) {
     this.paceBytes = Math.min(maxPaceBytes, limitBytes / 4)
     this.#socket = socket
     this.#limitBytes = limitBytes
-    this.#stuck = stuck
+    this.#events = events
     this.#takesAtOnce = socket instanceof TLSSocket
   }
 
@@ -51,15 +57,22 @@ export class OutgoingBuffer {
     return this.#socket.writableLength
   }
 
-  /** Whether the buffer has room for a packet of this many bytes. */
-  hasRoom(bytes: number): boolean {
+  /** Whether the buffer takes a packet of this many bytes. If not, a message at QoS 0 is dropped, others cut the peer off. */
+  accepts(bytes: number, qos: Qos): boolean {
+    if (this.#hasRoom(bytes)) return true
+    if (qos === 0) this.#events.dropped()
+    else this.#events.slow(`${this.pendingBytes} bytes waiting`)
+    return false
+  }
+
+  #hasRoom(bytes: number): boolean {
     if (!this.#socket.writable) return true // the peer is gone: `write` discards the packet
     const waiting = this.#socket.writableLength
     // An empty buffer takes a packet of any size. Otherwise a message above the limit could never be sent.
     return waiting === 0 || waiting + this.#smallWrites * writeCostBytes + bytes <= this.#limitBytes
   }
 
-  /** Writes a packet for which `hasRoom` is true. `isLent`: the caller may change the bytes afterwards. */
+  /** Writes a packet that the buffer accepts. `isLent`: the caller may change the bytes afterwards. */
   write(bytes: Buffer, isLent = false): void {
     const socket = this.#socket
     if (!socket.writable) return // the peer is gone, but the hub still answers its earlier packets
@@ -88,11 +101,11 @@ export class OutgoingBuffer {
   }
 
   /**
-   * Resolves when at most `paceBytes` are buffered, or the connection is not open. Calls `stuck` if the network takes
+   * Resolves when at most `paceBytes` are buffered, or the buffer is closed. Cuts the peer off if the network takes
    * no packet for too long: a slow peer gets `frozenMs` for every `paceBytes`.
    */
-  async paced(isOpen: () => boolean): Promise<void> {
-    while (isOpen() && this.#socket.writableLength > this.paceBytes) {
+  async paced(): Promise<void> {
+    while (!this.#isClosed && this.#socket.writableLength > this.paceBytes) {
       const timer = this.#stuckAfter(Math.round((frozenMs * this.#socket.writableLength) / this.paceBytes))
       await new Promise<void>((resolve) => {
         this.#waitingForRoom ??= []
@@ -103,11 +116,12 @@ export class OutgoingBuffer {
   }
 
   #stuckAfter(ms: number): NodeJS.Timeout {
-    return setTimeout(this.#stuck, ms, `not read for ${ms} ms`).unref()
+    return setTimeout(this.#events.slow, ms, `not read for ${ms} ms`).unref()
   }
 
-  /** Call this when the connection ends, to end waits and timers. */
-  endWaits(): void {
+  /** Ends waits and timers. */
+  close(): void {
+    this.#isClosed = true
     this.#endPauses()
     this.#endFrozen()
   }

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { filterMatches } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
-import { preparePublish } from '../connection/frames.ts'
+import { type PublishFlags, preparePublish } from '../connection/frames.ts'
 import type { Access } from '../login/access.ts'
 import type { Session } from '../session/session.ts'
 
@@ -42,7 +42,7 @@ export function createBridges(parts: {
     },
     stop: (): void => clearInterval(timer),
 
-    /** Call it before the session of a bridge gets its first message. */
+    /** Adds a session, which knows all values of now: its SUBSCRIBE brings them. */
     enter(session: Session): void {
       if (here.size === 0) for (const topic of retained.expiring) known.set(topic, positionNow(topic))
       here.add(session)
@@ -52,12 +52,12 @@ export function createBridges(parts: {
       if (here.size === 0) known.clear()
     },
 
-    /** Call it when a message is about to go out live. Whether it has become the retained value of its topic. */
-    becomesRetained(topic: string, position: number): boolean {
-      if (here.size === 0 || position === 0) return false
-      const isRetained = positionNow(topic) === position
-      if (isRetained && retained.expiring.has(topic)) known.set(topic, position)
-      return isRetained
+    /** The flags of a live message to bridges: RETAIN if it has become the retained value. They know the value then. */
+    flagsOf(topic: string, position: number): PublishFlags {
+      if (here.size === 0 || position === 0) return {}
+      const retain = positionNow(topic) === position
+      if (retain && retained.expiring.has(topic)) known.set(topic, position)
+      return { retain }
     },
 
     send,

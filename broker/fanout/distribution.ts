@@ -190,7 +190,7 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
       const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
       if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
       if (position > 0) metrics.latency.sent(position, recipients.length)
-      const toBridges = { retain: bridges.becomesRetained(topic, position) }
+      const toBridges = bridges.flagsOf(topic, position)
       yield* sendToEach(recipients, publish, qos, {
         fits: to === 'pages' ? fitsInTurn : undefined,
         toBridges,
@@ -212,7 +212,7 @@ function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metr
 
   function deliveryOf(entry: Entry, publish = preparePublish(entry)): Delivery {
     const send = () => {
-      bridges.becomesRetained(entry.topic, entry.position)
+      bridges.flagsOf(entry.topic, entry.position)
       const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
       const count = reading.deliver(entry, publish, recipients)
       if (count > 0) metrics.latency.sent(entry.position, count)
@@ -340,10 +340,7 @@ export function sendToGroup(
 
 /** Returns the packet identifier (0 at QoS 0). Undefined: the message cannot be sent. */
 function makeReady(session: Session, publish: Publish, qos: Qos, flags: PublishFlags): number | undefined {
-  if (!session.outgoing?.hasRoom(publish.packet(qos, flags).length)) {
-    session.connection?.overflow(qos)
-    return undefined
-  }
+  if (!session.outgoing?.accepts(publish.packet(qos, flags).length, qos)) return undefined
   if (qos === 0) return 0
   if (session.inFlight.size >= maxInFlight) {
     session.connection?.cut('slow', `${maxInFlight} messages not acknowledged`)

@@ -67,8 +67,7 @@ export function createSending(parts: {
     // To a bridge, RETAIN says whether this is the retained value now, however the message came to be sent.
     const retain = session.isBridge ? retained.current(topic)?.position === owed.position : owed.retain
     const bytes = publish.packet(owed.qos, { retain, dup: owed.dup }, packetId)
-    if (connection.outgoing.hasRoom(bytes.length)) connection.outgoing.write(bytes, true)
-    else connection.overflow(owed.qos)
+    if (connection.outgoing.accepts(bytes.length, owed.qos)) connection.outgoing.write(bytes, true)
     return connection.isOpen
   }
 

@@ -1,9 +1,8 @@
 import { type Principal, permissionKey } from '../../acl/principal.ts'
 import { ConditionFailed } from '../../store/store.ts'
-import type { MqttConnection } from '../connection/connection.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
-import type { Returning } from '../session/returning.ts'
+import type { Login, Returning } from '../session/returning.ts'
 import type { Session } from '../session/session.ts'
 import { type Records, recordKey } from '../session/session-record.ts'
 import type { StoredSessions } from '../session/stored-sessions.ts'
@@ -14,12 +13,7 @@ export type Claims = ReturnType<typeof createClaims>
 const maxTries = 5
 
 /** A client that logs in. */
-interface LogIn {
-  clientId: string
-  clean: boolean
-  principal: Principal
-  connection: MqttConnection
-}
+type LoggingIn = Omit<Login, 'permission'>
 
 /**
  * Claims the session of a client that logs in: takes over the stored session, or makes a new one. A session belongs to
@@ -43,7 +37,7 @@ export function createClaims(parts: {
      * Ends the older connection of a client id, and resumes its session or makes a new one. Rejects with an error class
      * of this file, or if the session is not stored.
      */
-    async claim(login: LogIn): Promise<Session> {
+    async claim(login: LoggingIn): Promise<Session> {
       const { clientId, principal, connection } = login
       check(login)
       await takeOver(clientId, principal)
@@ -70,12 +64,12 @@ export function createClaims(parts: {
     persistentOf: (username: string): number => known.persistentOf(username).size,
   }
 
-  function check({ clientId, clean, principal }: LogIn): void {
+  function check({ clientId, clean, principal }: LoggingIn): void {
     if (!admits(clientId, principal)) throw new ForeignSession()
     if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
   }
 
-  async function claimOnce(login: LogIn): Promise<Session> {
+  async function claimOnce(login: LoggingIn): Promise<Session> {
     const { clientId, clean, principal, connection } = login
     const before = known.get(clientId)
     const isResumed = before !== undefined && !before.clean && !clean && !known.hasExpired(before)

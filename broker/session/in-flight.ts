@@ -92,12 +92,12 @@ export class InFlight {
   }
 
   /**
-   * Resolves when at most `count` messages are in flight. `endWait` resolves the promise earlier: the caller must
-   * check. Calls `silent` after each `silentMs` in which no message has ended.
+   * Resolves with true when at most `count` messages are in flight. False: `endWait` or a later wait has ended this
+   * one. Calls `silent` after each `silentMs` in which no message has ended.
    */
-  fallsTo(count: number, silentMs: number, silent: () => void): Promise<void> {
+  fallsTo(count: number, silentMs: number, silent: () => void): Promise<boolean> {
     this.endWait()
-    if (this.size <= count) return Promise.resolve()
+    if (this.size <= count) return Promise.resolve(true)
     return new Promise((resolve) => {
       const look = () => {
         if (!waiting.hasShrunk) silent()
@@ -111,8 +111,12 @@ export class InFlight {
 
   /** Ends the wait in `fallsTo`, for example when the connection is closed. */
   endWait(): void {
+    this.#endWait(false)
+  }
+
+  #endWait(hasFallen: boolean): void {
     clearInterval(this.#waiting?.timer)
-    this.#waiting?.resolve()
+    this.#waiting?.resolve(hasFallen)
     this.#waiting = undefined
   }
 
@@ -138,14 +142,14 @@ export class InFlight {
   #shrunk(): void {
     if (!this.#waiting) return
     this.#waiting.hasShrunk = true
-    if (this.size <= this.#waiting.count) this.endWait()
+    if (this.size <= this.#waiting.count) this.#endWait(true)
   }
 }
 
 /** A caller of `fallsTo`. `hasShrunk`: a message has ended since the last look. */
 interface Waiting {
   readonly count: number
-  readonly resolve: () => void
+  readonly resolve: (hasFallen: boolean) => void
   readonly timer: NodeJS.Timeout
   hasShrunk: boolean
 }

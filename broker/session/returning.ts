@@ -17,7 +17,7 @@ import { fromStored, incomingPrefix, type SessionRecord } from './session-record
 export type Returning = ReturnType<typeof createReturning>
 
 /** A client that logs in. */
-interface Login {
+export interface Login {
   clientId: string
   clean: boolean
   permission: string

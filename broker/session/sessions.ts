@@ -59,7 +59,7 @@ export function createSessions(parts: {
     async giveUp({ state, clientId }: Session): Promise<void> {
       if (state !== 'connected') return
       try {
-        await drop(clientId)
+        await remove(clientId)
       } catch (error) {
         // Another node has claimed the session meanwhile.
         if (!(error instanceof ConditionFailed)) throw error
@@ -71,15 +71,18 @@ export function createSessions(parts: {
       await eachOf(connected().filter(records.isStored), stored.store)
     },
 
-    /** Removes a session with all its messages. The caller closes the connection. False: there is no such session. */
-    drop,
+    /** Removes a session with all its messages, for an operator. False: there is no such session. */
+    drop(clientId: string): Promise<boolean> {
+      local.connected(clientId)?.connection?.cut('operator', 'session dropped by an operator')
+      return remove(clientId)
+    },
   }
 
   function connected(): Session[] {
     return [...local.values()].filter(({ state }) => state === 'connected')
   }
 
-  async function drop(clientId: string): Promise<boolean> {
+  async function remove(clientId: string): Promise<boolean> {
     const session = local.connected(clientId)
     if (session) local.remove(session)
     local.forget(clientId)

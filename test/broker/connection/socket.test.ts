@@ -19,6 +19,8 @@ const payload = Buffer.alloc(900, 'x')
 const length = preparePublish({ topic: 'topic', payload }).packet(1, {}, 1).length
 const idAt = length - payload.length - 2
 
+const dropped = () => {}
+
 /** Both ends of a connection. `reader` does not read yet. */
 type Pair = { writer: Duplex; reader: Duplex }
 
@@ -26,12 +28,15 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   for (const pauseMs of [0, 50]) {
     t.test(`lent bytes arrive as they were lent: ${name}, read after ${pauseMs} ms`, async (t) => {
       const { writer, reader } = await open(t)
-      const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
+      const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, {
+        slow: (detail) => t.fail(detail),
+        dropped,
+      })
       const publish = preparePublish({ topic: 'topic', payload })
       const arrived: number[] = []
       const all = readIds(reader, arrived)
       for (let id = 1; id <= count; id++) {
-        if (!outgoing.hasRoom(length)) t.fail(`no room for ${id}`)
+        if (!outgoing.accepts(length, 1)) t.fail(`no room for ${id}`)
         outgoing.write(publish.packet(1, {}, id), true)
         // Some packets must find an empty buffer, others must wait behind earlier ones.
         if (id % 500 === 0) await new Promise((resolve) => setImmediate(resolve))
@@ -53,18 +58,19 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
   t.test(`messages that wait for room go on below the high-water mark: ${name}`, async (t) => {
     raiseHighWaterMark(t)
     const { writer, reader } = await open(t)
-    const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, (detail) => t.fail(detail))
+    const outgoing = new OutgoingBuffer(writer, 16 * 1024 * 1024, {
+      slow: (detail) => t.fail(detail),
+      dropped,
+    })
     fill(outgoing, outgoing.paceBytes)
     t.ok(outgoing.pendingBytes < highWaterMark)
     let isOver = false
-    const waiting = outgoing
-      .paced(() => true)
-      .then(() => {
-        isOver = true
-      })
+    const waiting = outgoing.paced().then(() => {
+      isOver = true
+    })
     await readAll(outgoing, reader)
     t.ok(isOver)
-    outgoing.endWaits()
+    outgoing.close()
     await waiting
   })
 
@@ -73,10 +79,11 @@ for (const [name, open] of Object.entries<(t: Test) => Promise<Pair>>({ tls, tcp
     mock.timers.enable({ apis: ['setTimeout'] })
     t.teardown(() => mock.timers.reset())
     const stuck: string[] = []
+    const slow = (detail: string) => void stuck.push(detail)
     const limitBytes = highWaterMark
     for (const reads of [true, false]) {
       const { writer, reader } = await open(t)
-      const outgoing = new OutgoingBuffer(writer, limitBytes, (detail) => stuck.push(detail))
+      const outgoing = new OutgoingBuffer(writer, limitBytes, { slow, dropped })
       fill(outgoing, limitBytes / 2)
       if (reads) await readAll(outgoing, reader)
       mock.timers.tick(10_000)

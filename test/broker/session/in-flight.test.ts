@@ -112,7 +112,7 @@ t.test('who waits for room goes on once enough has ended, in whatever way', asyn
     const inFlight = new InFlight()
     for (const id of [1, 2, 3]) inFlight.set(id, 'qos1')
     inFlight.set(4, 'qos2')
-    await fallsTo(inFlight, 4)
+    t.equal(await fallsTo(inFlight, 4), true)
     let goesOn = false
     const waiting = fallsTo(inFlight, 2).then(() => {
       goesOn = true
@@ -151,8 +151,8 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
   connection.open(inFlight)
   const first = fallsTo(inFlight, 0)
   const second = fallsTo(inFlight, 0)
-  await first
+  t.equal(await first, false)
   connection.destroy()
-  await second
+  t.equal(await second, false)
   t.equal(inFlight.size, 1, 'it is still not acknowledged')
 })

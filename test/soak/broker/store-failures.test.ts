@@ -295,9 +295,10 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     pacing: { small: createPacing(1), large: createPacing(1) },
     rate: createPublishRate(0),
   })
-  const arrived = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1, started: 0 }
+  const publish = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1 }
+  const arrived = { ...publish, started: 0, finished: () => {} }
   const link = {
-    connection: { finished: () => {} },
+    connection: {},
     arrived: [] as object[],
     session: { clientId: 'c', principal: { username: 'c' } },
     acknowledged: Promise.resolve(),
