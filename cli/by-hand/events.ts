@@ -140,6 +140,7 @@ function whyNotShown(
 function withResult<Row extends ListedEvent>(row: Row) {
   const { outcome, dryRun, isRepetition, event, title, artist, name, services, errors } = row
   const refusedFor = row.refusedServices ?? []
+  const reasons = [...new Set(errors.map(({ errorCode, path }) => `${errorCode} ${path}`))]
   const isPartly = outcome === 'published' && errors.length > 0
   return {
     ...row,
@@ -148,7 +149,8 @@ function withResult<Row extends ListedEvent>(row: Row) {
     called: title ?? name,
     what: [title ?? name, artist].filter((part) => part !== null).join(' – '),
     where: `${firstOf(services)}${refusedFor.length > 0 ? `, not ${firstOf(refusedFor)}` : ''}`,
-    why: [...new Set(errors.map(({ errorCode, path }) => `${errorCode} ${path}`))],
+    // A table has a line for each event; `events show` has all reasons.
+    why: reasons.length > 3 ? [...reasons.slice(0, 3), `and ${reasons.length - 3} more`] : reasons,
   }
 }
 
