@@ -1,5 +1,5 @@
-import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
-import { isDenial, subscribe } from './subscribe.ts'
+import type { IClientOptions } from 'mqtt'
+import { isDenial, isHidden, type Link, openLink } from './link.ts'
 
 /** `refused`: no further attempt follows, only a person can help. */
 export type ConnectionState = 'connecting' | 'live' | 'lost' | 'refused'
@@ -36,6 +36,8 @@ export interface SubscriptionParts {
   /** 0x80 in the SUBACK. Told once for each filter. Those that are granted stay. */
   denied(filter: string): void
   clock?: () => number
+  /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
+  answerMs?: number
 }
 
 /**
@@ -45,30 +47,18 @@ export interface SubscriptionParts {
 const renewMs = { latest: 2 * 60 * 1000, earliest: 6 * 60 * 1000 }
 /** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
 const waitMs = { first: 500, longest: 20_000 }
-/**
- * Length of an interval, milliseconds. If nothing arrives for two intervals, the hub is pinged. If nothing arrives for a
- * third interval either, the connection is ended.
- *
- * A hidden page relies on the keep alive of MQTT. Browsers slow down the timers of hidden pages, so its MQTT pings may
- * come late. With a keep alive as short as one interval, the hub would then end the connection.
- */
-const quietMs = 10_000
 /** The reason of `refused` if all filters were denied. */
 export const noneGranted = 'The credential permits none of the filters.'
 /** MQTT 3.1.1 §3.2.2.3: the credential is not known, or may not be used. */
 const credentialCodes = [4, 5]
 
-/**
- * Keeps subscriptions across lost connections and new logins. Each new connection brings the retained messages. Each is
- * a client of mqtt.js of its own, which never connects again by itself: 5.16 then forgets granted filters beside denied
- * ones (findings/mqttjs-denied-filter.sh), and never comes back after a CONNACK other than 0
- * (findings/mqttjs-refused.sh).
- */
+/** Keeps subscriptions across lost connections and new logins. Each new connection brings the retained messages. */
 export function keepSubscribed(parts: SubscriptionParts) {
   const { filters, received, changed, clock = Date.now } = parts
   const denied = new Set<string>()
-  let current: MqttClient | undefined
-  const opening = new Set<MqttClient>()
+  let current: Link | undefined
+  /** The next one, until its filters are granted. */
+  let opening: Link | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let isClosed = false
@@ -84,10 +74,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
     isClosed = true
     clearTimeout(timer)
     endWatch()
-    const clients = [...opening, ...(current ? [current] : [])]
-    opening.clear()
-    current = undefined
-    await Promise.all(clients.map((client) => client.endAsync(true)))
+    await Promise.all([opening?.end(), current?.end()])
   }
 
   function refuse(reason: string): void {
@@ -105,66 +92,39 @@ export function keepSubscribed(parts: SubscriptionParts) {
     again(taken.reason, taken.retryAfter)
   }
 
-  function open(login: ReaderLogin): void {
-    const client = mqtt.connect(parts.url, {
-      username: login.username,
-      password: login.password,
-      clientId: parts.clientId(),
-      protocolVersion: 4,
-      clean: true,
-      keepalive: 60,
-      reconnectPeriod: 0,
-      connectTimeout: 15_000,
-      // The content security policy of a page may forbid the web worker of mqtt.js.
-      timerVariant: 'native',
-      // 65,536 prepared numbers would take 10 MB, and save no time.
-      writeCache: false,
-      ...parts.options,
-    })
-    opening.add(client)
-    let wasLive = false
-    let refusal: number | undefined
-    let cause: Error | undefined
-    client.on('message', (topic, payload, { retain }) => {
-      // mqtt.js goes on through what it has read already, also after its end.
-      if (!isClosed) received(topic, payload, retain)
-    })
-    client.on('error', (error) => {
-      cause ??= error
-      // mqtt.js would read on behind a packet that it could not read [MQTT-4.8.0-1].
-      client.end(true)
-      const code = 'code' in error ? Number(error.code) : 0
-      if (credentialCodes.includes(code)) refusal = code
-    })
-    client.on('connect', () => {
-      endWhenDead(client)
-      if (isClosed) return void client.end(true)
-      subscribe(client, filters, 1, (codes) => {
-        if (isClosed) return void client.end(true)
-        tellDenied(codes)
-        if (isClosed) return
-        // The former connection ends only now, so that no message is missed.
-        const former = current
-        opening.delete(client)
-        current = client
-        wasLive = true
-        if (former !== client) former?.end(true)
-        failures = 0
-        renewLater(login)
-        changed('live', '')
-      })
-    })
-    client.on('close', () => {
-      client.end(true)
-      opening.delete(client)
-      const isFormer = wasLive && current !== client
-      if (isClosed || isFormer) return
-      if (wasLive) current = undefined
-      if (refusal !== undefined && !parts.loginRefused(refusal)) {
-        return refuse(`The hub refused user name and password (CONNACK ${refusal}).`)
-      }
-      again('', undefined, cause)
-    })
+  function open({ username, password, expiresAt }: ReaderLogin): void {
+    const link = openLink(
+      {
+        url: parts.url,
+        login: { ...parts.options, username, password, clientId: parts.clientId(), clean: true },
+        filters,
+        qos: 1,
+        answerMs: parts.answerMs,
+      },
+      {
+        message: (topic, payload, { retain }) => received(topic, payload, retain),
+        subscribed(codes) {
+          tellDenied(codes)
+          if (isClosed) return
+          // The former connection ends only now, so that no message is missed.
+          void current?.end()
+          current = link
+          opening = undefined
+          failures = 0
+          renewLater(expiresAt)
+          changed('live', '')
+        },
+        closed(connack, problem) {
+          if (current === link) current = undefined
+          else opening = undefined
+          if (credentialCodes.includes(connack) && !parts.loginRefused(connack)) {
+            return refuse(`The hub refused user name and password (CONNACK ${connack}).`)
+          }
+          again('', undefined, problem)
+        },
+      },
+    )
+    opening = link
   }
 
   function tellDenied(codes: readonly unknown[]): void {
@@ -178,7 +138,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
     if (denied.size === filters.length) refuse(noneGranted)
   }
 
-  function renewLater({ expiresAt }: ReaderLogin): void {
+  function renewLater(expiresAt: number | undefined): void {
     clearTimeout(timer)
     timer = undefined
     if (expiresAt === undefined) return
@@ -198,7 +158,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
 
 /** What a page has and Node.js has not. */
 interface Page {
-  document?: EventTarget & { visibilityState: string }
+  document?: EventTarget
   addEventListener?(name: string, listener: () => void): void
   removeEventListener?(name: string, listener: () => void): void
 }
@@ -216,22 +176,4 @@ function watchPage(hurry: () => void): () => void {
     page.removeEventListener?.('online', shown)
     page.document?.removeEventListener('visibilitychange', shown)
   }
-}
-
-function isHidden(): boolean {
-  return page.document !== undefined && page.document.visibilityState !== 'visible'
-}
-
-/** Ends a connection when the node hangs or the line is dead. */
-function endWhenDead(client: MqttClient): void {
-  let quiet = 0
-  const timer = setInterval(() => {
-    quiet = isHidden() ? 0 : quiet + 1
-    if (quiet === 2) client.sendPing()
-    if (quiet === 3) client.end(true)
-  }, quietMs)
-  client.on('packetreceive', () => {
-    quiet = 0
-  })
-  client.once('close', () => clearInterval(timer))
 }

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ClientError } from './errors.ts'
 
-/** The locks of this process. Its own lock file says nothing about a second client in the same process. */
+/** The locks of this process. Where the system does not tell when a process started, the lock file says nothing about them. */
 const held = new Set<string>()
 
 /**
@@ -13,18 +13,13 @@ const held = new Set<string>()
  * without a race. The process must be one of the same machine and the same container.
  */
 export function takeLock(path: string): () => void {
-  if (held.has(path)) throw new ClientError('outbox.locked', `${path} is in use by this process`)
   const own = `${path}.lock-${process.pid}`
   const release = () => {
     held.delete(path)
     rmSync(own, { force: true })
   }
-  try {
-    writeFileSync(own, startOf('self'), { mode: 0o600 })
-  } catch (error) {
-    // On a full disk it may be there, empty, and would look like one that is being made.
-    release()
-    throw error
+  if (held.has(path) || !make(own)) {
+    throw new ClientError('outbox.locked', `${path} is in use by this process`)
   }
   const prefix = `${basename(path)}.lock-`
   for (const name of readdirSync(dirname(path))) {
@@ -39,6 +34,25 @@ export function takeLock(path: string): () => void {
   }
   held.add(path)
   return release
+}
+
+/** Makes the lock file of this process. False: another thread of it, or another copy of this package, has made it. */
+function make(own: string): boolean {
+  const start = startOf('self')
+  try {
+    writeFileSync(own, start, { mode: 0o600, flag: 'wx' })
+  } catch (error) {
+    const isThere = error instanceof Error && 'code' in error && error.code === 'EEXIST'
+    if (!isThere) {
+      // On a full disk it may be there, empty, and would look like one that is being made.
+      rmSync(own, { force: true })
+      throw error
+    }
+    if (start !== '' && textOf(own) === start) return false
+    // It is of a dead process that had this process id.
+    writeFileSync(own, start)
+  }
+  return true
 }
 
 /** Whether the process that wrote the lock file still runs. */

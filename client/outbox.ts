@@ -13,8 +13,8 @@ import {
 } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
-import { newClientId } from './connection.ts'
 import { ClientError } from './errors.ts'
+import { newClientId } from './link.ts'
 import { takeLock } from './outbox-lock.ts'
 
 export type Outbox = ReturnType<typeof openOutbox>
@@ -60,6 +60,7 @@ function openLocked(path: string, release: () => void) {
   let waiting: { resolve(): void; reject(error: unknown): void }[] = []
   let mustReplace = written === undefined
   let writing: Promise<void> | undefined
+  let isClosed = false
   const now = Date.now()
   // A clock that was set back makes an event older than it can be, never younger.
   const restored = [...kept].map(([number, { payload, at }]) => ({
@@ -69,6 +70,8 @@ function openLocked(path: string, release: () => void) {
   }))
 
   function write(text: string): void {
+    // The file may be another process's by now.
+    if (isClosed) return
     lines += text
     // Whatever comes in the same turn goes into the same write.
     writing ??= Promise.resolve().then(writeAll)
@@ -140,7 +143,9 @@ function openLocked(path: string, release: () => void) {
       mustReplace = true
       write('')
     },
+    /** What is settled later stays in the file, and is sent again. */
     async close(): Promise<void> {
+      isClosed = true
       await writing
       try {
         await handle?.close()

@@ -1,6 +1,6 @@
-import type { MqttClient } from 'mqtt'
-import { keepConnected, newClientId } from './connection.ts'
+import { keepConnected, type Publish } from './connection.ts'
 import { ClientError } from './errors.ts'
+import { newClientId } from './link.ts'
 import { loginTextProblem } from './login-text.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
@@ -49,7 +49,6 @@ export interface Platform {
   openOutbox(path: string): Outbox
 }
 
-const atLeastOnce = { qos: 1 } as const
 /** Publishes without a report. More wait. */
 const maxUnreported = 500
 /** What may wait in all: events, and characters of their JSON. */
@@ -101,7 +100,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const settled = new Map<string, number>()
   let characters = 0
   let unreported = 0
-  let client: MqttClient | undefined
+  /** Undefined while there is no connection. */
+  let publish: Publish | undefined
   let refusal: ClientError | undefined
   let closing: Promise<{ unsettled: unknown[] }> | undefined
   let onIdle = () => {}
@@ -123,8 +123,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       outlastsRefusals: outbox !== undefined,
     },
     {
-      ready(current, isResumed) {
-        client = current
+      ready(onThis, isResumed) {
+        publish = onThis
         refusal = undefined
         dropTooOld()
         if (outbox) drop(notWorthSending([...items], Date.now()))
@@ -138,11 +138,11 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       },
       message: received,
       lost(problem) {
-        client = undefined
+        publish = undefined
         onProblem(problem)
       },
       refused(problem) {
-        client = undefined
+        publish = undefined
         refusal = problem
         for (const item of items) {
           item.reject(problem)
@@ -215,7 +215,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function sendWaiting(): void {
-    if (!client) return
+    if (!publish) return
     for (const item of queue) {
       if (unreported >= maxUnreported) return
       queue.delete(item)
@@ -230,14 +230,11 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function send(item: Item): void {
     item.sends++
     item.report = undefined
-    client?.publish(item.topic, item.payload, atLeastOnce, (error) => {
-      // An error means that the connection is lost. The event is sent again on the next one.
-      if (!error) acknowledged(item)
-    })
+    // If the connection is lost first, the event is sent again on the next one.
+    publish?.(item.topic, item.payload, () => acknowledged(item))
   }
 
   function acknowledged(item: Item): void {
-    connection.proved()
     if (!items.has(item) || item.isAcknowledged) return
     item.isAcknowledged = true
     if (item.report) settle(item, item.report)
@@ -255,7 +252,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     if (item.isAcknowledged) settle(item, report)
   }
 
-  /** Whether a report is a further one about an event that is settled, although an equal one waits. */
+  /** Whether a report is about an earlier, equal event: that one was sent more than once, and is settled. */
   function isOfSettled(key: string, isRepeated: boolean, item: Item | undefined): boolean {
     const further = settled.get(key)
     if (further === undefined) return false
@@ -274,7 +271,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     }
     item.isSentAgain = true
     item.isAcknowledged = false
-    if (client) send(item)
+    if (publish) send(item)
   }
 
   function settle(item: Item, report: Report): void {
@@ -313,9 +310,10 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function dropTooOld(): void {
-    const tooOld = [...items].filter(isTooOld)
-    drop(tooOld.filter(({ isAcknowledged }) => !isAcknowledged))
-    for (const item of tooOld) if (item.isAcknowledged) reportMissed(item)
+    for (const item of [...items].filter(isTooOld)) {
+      if (item.isAcknowledged || item.isSentAgain) reportMissed(item)
+      else drop([item])
+    }
   }
 
   function drop(items: readonly Item[]): void {

@@ -7,13 +7,20 @@ export interface Remark {
   errorCode: string
 }
 
-/** The hub has decided against an event: to send it again unchanged would not help. */
+/** A report may have a hundred errors of any length. A line of a log shows so many, and so many characters of each. */
+const shown = { errors: 5, characters: 300 }
+
+/** The hub has decided against an event: to send it again unchanged would not help. `errors` has all reasons. */
 export class EventRefused extends Error {
   readonly outcome: string
   readonly errors: readonly Remark[]
 
   constructor(outcome: string, errors: readonly Remark[]) {
-    super(`${outcome}: ${errors.map(({ path, message }) => `${path} ${message}`).join('; ')}`)
+    const reasons = errors
+      .slice(0, shown.errors)
+      .map(({ path, message }) => `${path} ${message}`.slice(0, shown.characters))
+    if (errors.length > shown.errors) reasons.push(`and ${errors.length - shown.errors} more`)
+    super(`${outcome}: ${reasons.join('; ')}`)
     this.name = 'EventRefused'
     this.outcome = outcome
     this.errors = errors

@@ -97,8 +97,11 @@ class EventRefused(Exception):
     """
 
     def __init__(self, outcome: str, errors: Sequence[Remark]) -> None:
-        reasons = "; ".join(f"{error.get('path')} {error.get('message')}" for error in errors)
-        super().__init__(f"{outcome}: {reasons}")
+        # A report may have a hundred errors of any length. A line of a log shows five, and 300 characters of each.
+        reasons = [f"{error['path']} {error['message']}"[:300] for error in errors[:5]]
+        if len(errors) > 5:
+            reasons.append(f"and {len(errors) - 5} more")
+        super().__init__(f"{outcome}: {'; '.join(reasons)}")
         self.outcome = outcome
         self.errors = errors
 
@@ -600,7 +603,7 @@ class Publisher:
             self._settle(item, report)
 
     def _is_of_settled(self, key: str, is_repeated: bool, item: _Item | None) -> bool:
-        """Whether a report is a further one about an event that is settled, although an equal one waits."""
+        """Whether a report is about an earlier, equal event: that one was sent more than once, and is settled."""
         further = self._settled.get(key)
         if further is None:
             return False
@@ -656,11 +659,11 @@ class Publisher:
         self._drop_too_old()
 
     def _drop_too_old(self) -> None:
-        too_old = [item for item in self._items if item.is_too_old()]
-        self._drop([item for item in too_old if not item.is_acknowledged])
-        for item in too_old:
-            if item.is_acknowledged:
+        for item in [item for item in self._items if item.is_too_old()]:
+            if item.is_acknowledged or item.is_sent_again:
                 self._report_missed(item)
+            else:
+                self._drop([item])
 
     def _drop(self, items: Iterable[_Item]) -> None:
         for item in list(items):
@@ -791,8 +794,12 @@ def _read_report(payload: bytes) -> Report | None:
     if not isinstance(value, dict) or value.get("outcome") not in ("published", "blocked", "invalid", "failed"):
         return None
     remarks = (value.get("errors"), value.get("warnings", []))
-    are_remarks = all(isinstance(list_, list) and all(isinstance(one, dict) for one in list_) for list_ in remarks)
+    are_remarks = all(isinstance(list_, list) and all(map(_is_remark, list_)) for list_ in remarks)
     return value if are_remarks and isinstance(value.get("payloadHash"), str) else None  # type: ignore[return-value]
+
+
+def _is_remark(value: object) -> bool:
+    return all(isinstance(_get(value, name), str) for name in ("path", "message", "errorCode"))
 
 
 def _not_worth_sending(items: Sequence[_Item], now: float) -> list[_Item]:
@@ -1044,8 +1051,16 @@ def _take_lock(path: str) -> Callable[[], None]:
         if path in _held:
             raise ClientError("outbox.locked", f"{path} is in use by this process")
         own = f"{path}.lock-{os.getpid()}"
-        with open(os.open(own, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            file.write(_start_of("self"))
+        start = _start_of("self")
+        try:
+            descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            # Of another copy of this library in this process, or of a dead process that had this process id.
+            if start and _text_of(own) == start:
+                raise ClientError("outbox.locked", f"{path} is in use by this process") from None
+            descriptor = os.open(own, os.O_WRONLY | os.O_TRUNC)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(start)
         prefix = f"{path}.lock-"
         with os.scandir(os.path.dirname(path)) as entries:
             others = [entry.path for entry in entries]
@@ -2047,6 +2062,10 @@ _CONNECT_TIMEOUT = 20
 """How long the hub may take for CONNACK and SUBACK."""
 _KEEP_ALIVE = 20
 """A connection that is dead without a word is noticed after twice this."""
+_LONGEST_SILENCE = 30
+"""How long the hub may acknowledge nothing although publishes wait for it. It may answer pings and nothing else."""
+_MAX_PACKET = 2 * 1024 * 1024
+"""No packet of a hub is larger, bytes: events have at most 409,600, reports less."""
 _PUBLISHER_PAUSES = (1, 60)
 _SUBSCRIBER_PAUSES = (0.5, 20)
 """Pause before the next attempt to connect: the first and the longest. It grows with each failure, shortened at random."""
@@ -2088,7 +2107,11 @@ class _Link:
         self._is_writing = False
         self._is_flushing = False
         self._progress = 0
+        # What waits for its PUBACK, and when the last one came, or the first publish began to wait.
         self._acknowledged: dict[int, Callable[[], None]] = {}
+        self._acknowledged_at = 0.0
+        self._is_connected = False
+        self._filter_count = 0
         version = getattr(mqtt, "CallbackAPIVersion", None)
         first = () if version is None else (version.VERSION2,)
         client = mqtt.Client(
@@ -2111,15 +2134,19 @@ class _Link:
         client.on_publish = self._on_publish
         client.on_socket_close = self._on_socket_close
         client.on_socket_register_write = lambda *_: self._must_write()
+        _bound_packets(client)
         self._late = loop.later(2 * _CONNECT_TIMEOUT, self._gone, "no answer in time")
         self._tick: asyncio.TimerHandle | None = None
         loop.in_thread(self._connect, self._opened)
 
     def subscribe(self, filters: Sequence[str], qos: int) -> None:
+        self._filter_count = len(filters)
         self._client.subscribe([(one, qos) for one in filters])
 
     def publish(self, topic: str, payload: bytes, acknowledged: Callable[[], None]) -> None:
-        """QoS 1. `acknowledged` is called at the PUBACK."""
+        """QoS 1. `acknowledged` is called at the PUBACK, and never if the connection is lost before."""
+        if not self._acknowledged:
+            self._acknowledged_at = time.monotonic()
         self._acknowledged[self._client.publish(topic, payload, qos=1).mid] = acknowledged
 
     def end(self) -> None:
@@ -2144,6 +2171,10 @@ class _Link:
     def _on_connect(self, _client: Any, _data: Any, flags: Any, code: Any, *_: Any) -> None:
         self._progress += 1
         value = getattr(code, "value", code)
+        if self._is_connected:
+            self._gone("a second CONNACK")
+            return
+        self._is_connected = True
         self._code = _CONNACK_CODES.get(value, value)
         if self._code == 0 and not self._is_closed:
             present = flags["session present"] if isinstance(flags, dict) else flags.session_present
@@ -2152,7 +2183,9 @@ class _Link:
     def _on_subscribe(self, _client: Any, _data: Any, _mid: int, codes: Any, *_: Any) -> None:
         self._progress += 1
         self._late.cancel()
-        if not self._is_closed:
+        if len(codes) != self._filter_count:
+            self._gone("no answer to SUBSCRIBE")
+        elif not self._is_closed:
             self._owner.subscribed(self, [getattr(code, "value", code) for code in codes])
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
@@ -2162,6 +2195,7 @@ class _Link:
 
     def _on_publish(self, _client: Any, _data: Any, mid: int, *_: Any) -> None:
         self._progress += 1
+        self._acknowledged_at = time.monotonic()
         acknowledged = self._acknowledged.pop(mid, None)
         if acknowledged and not self._is_closed:
             acknowledged()
@@ -2192,14 +2226,20 @@ class _Link:
     def _every_second(self) -> None:
         self._tick = self._loop.later(1, self._every_second)
         self._read()
-        self._judge(self._client.loop_misc() if self._fd is not None else 0)
+        if self._fd is not None:
+            self._step(self._client.loop_misc)
+        if self._acknowledged and time.monotonic() - self._acknowledged_at > _LONGEST_SILENCE:
+            self._gone("the hub acknowledges nothing")
 
     def _read(self) -> None:
         # TLS and WebSocket may hold packets that the socket does not show any more.
         progress = -1
         while self._fd is not None and progress != self._progress:
             progress = self._progress
-            self._judge(self._client.loop_read())
+            self._step(self._client.loop_read)
+            # Nobody subscribes at QoS 2, and paho would keep each message until the hub releases it.
+            if getattr(self._client, "_in_messages", None):
+                self._gone("the hub sends at QoS 2")
 
     def _must_write(self) -> None:
         # What is sent in the same turn goes out together. paho also calls this while it connects, on another thread.
@@ -2211,12 +2251,17 @@ class _Link:
         self._is_flushing = False
         if self._fd is None:
             return
-        self._judge(self._client.loop_write())
+        self._step(self._client.loop_write)
         if self._fd is not None and self._client.want_write() != self._is_writing:
             self._is_writing = not self._is_writing
             self._loop.watch_writing(self._fd, self._flush if self._is_writing else None)
 
-    def _judge(self, code: int) -> None:
+    def _step(self, step: Callable[[], int]) -> None:
+        try:
+            code = step()
+        except Exception as error:  # noqa: BLE001 -- paho raises this and that at packets that it cannot read
+            self._gone(f"{type(error).__name__}: {error}")
+            return
         if code != 0 or (self._fd is None and not self._is_closed):
             self._gone(mqtt.error_string(code) if code else "the connection was closed")
 
@@ -2241,6 +2286,19 @@ class _Link:
             self._fd = None
         if sock is not None:
             sock.close()
+
+
+def _bound_packets(client: Any) -> None:
+    """paho asks its socket for the rest of a packet at once, up to 256 MiB. This makes it raise at more than any hub sends."""
+    receive = getattr(client, "_sock_recv", None)
+
+    def receive_bounded(size: int) -> bytes:
+        if size > _MAX_PACKET:
+            raise ValueError(f"a packet of the hub has more than {_MAX_PACKET} bytes")
+        return receive(size)  # type: ignore[misc, no-any-return]
+
+    if receive is not None:
+        client._sock_recv = receive_bounded
 
 
 class _Connection:
@@ -2285,7 +2343,7 @@ class _Connection:
         link.subscribe([self._filter], 1 if self._publisher._outbox else 0)
 
     def subscribed(self, link: _Link, codes: list[int]) -> None:
-        if 0x80 in codes:
+        if any(code >= 0x80 for code in codes):
             link.end()
             self._refuse("feedback.denied", f"{self._filter}: not granted")
             return
@@ -2372,7 +2430,7 @@ class _Subscription:
 
     def subscribed(self, link: _Link, codes: list[int]) -> None:
         for one, code in zip(self._filters, codes):
-            if code != 0x80:
+            if code < 0x80:
                 self._denied.discard(one)
             elif one not in self._denied:
                 self._denied.add(one)
@@ -2512,6 +2570,7 @@ class _Loop:
     """An event loop in a thread of its own: all state of a client belongs to this thread, so that nothing needs locks."""
 
     def __init__(self, name: str) -> None:
+        self._pid = os.getpid()
         # The other loop of Windows watches no sockets.
         self._loop = asyncio.SelectorEventLoop()
         self._ending = threading.Lock()
@@ -2529,7 +2588,9 @@ class _Loop:
         self._loop.close()
 
     def soon(self, call: Callable[..., object], *args: Any) -> None:
-        """Calls on the thread of the loop. Raises `ClientError` with `closed` after its end."""
+        """Calls on the thread of the loop. Raises `ClientError` with `closed` after its end, and in a forked process."""
+        if os.getpid() != self._pid:
+            raise ClientError("closed", "this client belongs to the process that forked this one: connect here, too")
         with self._ending:
             if self._has_ended:
                 raise ClientError("closed")

@@ -94,7 +94,8 @@ t.test('a subscriber leaves a hub that never answers SUBSCRIBE, and tries again'
   await new Promise<void>((resolve) => {
     const subscription = keepSubscribed({
       url: broker.url,
-      options: { ca: readFileSync(broker.ca, 'utf8'), connectTimeout: 200 },
+      options: { ca: readFileSync(broker.ca, 'utf8') },
+      answerMs: 200,
       filters: ['radio/#'],
       clientId: () => 'studio',
       received() {},
@@ -179,6 +180,27 @@ t.test('when no report comes at all, the outcome is unknown, but acknowledged', 
   t.same(await publisher.publish(playing(station())), { outcome: 'unknown', acknowledged: true })
   t.equal(broker.published.length, 2)
 })
+
+t.test(
+  'an event that was acknowledged once is never superseded, also if the hub falls silent then',
+  async (t) => {
+    const { now } = Date
+    t.teardown(() => {
+      Date.now = now
+    })
+    let publishes = 0
+    const broker = await openScriptedBroker(t, ({ packet, send, proceed, cut }) => {
+      if (packet.cmd !== 'publish') return proceed()
+      publishes++
+      if (publishes === 1) return send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+      // It is sent again, because no report came. Then an hour passes.
+      Date.now = () => now() + 3_600_000
+      cut()
+    })
+    const publisher = open(t, broker, { reportTimeout: 20, onProblem() {} })
+    t.same(await publisher.publish(playing(station())), { outcome: 'unknown', acknowledged: true })
+  },
+)
 
 t.test('the time-out begins with the PUBACK, however late that is', async (t) => {
   let late: (() => void) | undefined

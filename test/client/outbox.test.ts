@@ -34,6 +34,22 @@ t.test('what was kept and not settled is there again, with client id and age', a
   t.equal(second.damaged, 0)
 })
 
+t.test('after its end, an outbox writes nothing: the file may be in use by another process', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const first = openOutbox(path)
+  const { number, synced } = first.add(event(1))
+  await synced
+  await first.close()
+  const second = openOutbox(path)
+  t.teardown(() => second.close())
+  const before = readFileSync(path, 'utf8')
+  first.settled(number)
+  first.rename('another-id')
+  await second.add(event(2)).synced
+  t.equal(readFileSync(path, 'utf8').startsWith(before), true)
+  t.match(readFileSync(path, 'utf8').split('\n').length, 4, 'a head, two events and the end')
+})
+
 t.test('only its owner may read the file', async (t) => {
   const path = join(await temporaryDirectory(t), 'outbox')
   const outbox = openOutbox(path)
@@ -170,6 +186,27 @@ t.test('a second process is refused, and the lock of a killed one is taken over'
   t.match(outbox.restored, [{ payload: '{"event":"kept"}' }])
   await outbox.close()
   t.notOk(existsSync(`${path}.lock-${process.pid}`))
+})
+
+t.test('another thread of a process, or another copy of the package in it, is refused', async (t) => {
+  const path = join(await temporaryDirectory(t), 'outbox')
+  const program = `
+    const load = (copy) => import(${JSON.stringify(pathToFileURL(projectFile('client/outbox-lock.ts')).href)} + copy)
+    const [{ takeLock }, other] = [await load(''), await load('?other')]
+    const release = takeLock(${JSON.stringify(path)})
+    try {
+      other.takeLock(${JSON.stringify(path)})
+    } catch ({ code }) {
+      console.log(code)
+    }
+    release()
+    other.takeLock(${JSON.stringify(path)})()
+    console.log('released')`
+  const ran = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  t.same(ran.trim().split('\n'), ['outbox.locked', 'released'])
 })
 
 t.test('a lock counts for its process only, not for a later one with the same id', async (t) => {

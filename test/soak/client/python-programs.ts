@@ -3,8 +3,11 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Test } from 'tap'
 import { startProgram } from '../../documentation.ts'
+import { institutions, playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
-import { temporaryDirectory } from '../../start-hub.ts'
+import { type Issued, temporaryDirectory } from '../../start-hub.ts'
+
+const [own = ''] = institutions
 
 /** Every Python here with a paho of its own: Debian's 1.6, and 2 where `PAHO2_PYTHON` or the PATH has it. */
 export const pythons = [
@@ -35,6 +38,37 @@ export async function startPython(
     cwd: folder,
     env: { ...env, PYTHONDONTWRITEBYTECODE: '1', ...settings },
   })
+}
+
+/** The beginning of a program: what it imports, and a publisher. It finds the rest in `settingsOf`. */
+export const publishing = `
+import json, os, threading, time
+import now_playing_hub as hub
+env = os.environ
+event = json.loads(env["EVENT"])
+def say(*words):
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
+def connect(**options):
+    return hub.connect_publisher(url=env["URL"], username=env["HUB_USER"], password=env["HUB_PASSWORD"], ca=env["CA"],
+        institution=env["INSTITUTION"], on_problem=lambda problem: say("problem", problem.code), **options)
+`
+
+export type Settings = Record<string, string>
+
+/** What a program that begins with `publishing` finds in its environment. */
+export function settingsOf(
+  { mqttPort, caPath }: { mqttPort: number; caPath: string },
+  { username, password }: Issued,
+  event: Record<string, unknown> = playing(station()),
+): Settings {
+  return {
+    URL: `mqtts://localhost:${mqttPort}`,
+    CA: caPath,
+    INSTITUTION: own,
+    HUB_USER: username,
+    HUB_PASSWORD: password,
+    EVENT: JSON.stringify(event),
+  }
 }
 
 function pahoOf(python: string): string | undefined {

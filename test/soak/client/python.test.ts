@@ -12,23 +12,10 @@ import { control, institutions, playing, station } from '../../events.ts'
 import { projectFile } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
 import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../start-hub.ts'
-import { pythons, startPython } from './python-programs.ts'
+import { publishing, pythons, type Settings, settingsOf, startPython } from './python-programs.ts'
 
 const [own = '', foreign = ''] = institutions
 const skip = pythons.length === 0 && 'NOT TESTED: no Python has paho (apt-get install python3-paho-mqtt)'
-
-/** The beginning of each program: what it imports, and a publisher. */
-const publishing = `
-import json, os, threading, time
-import now_playing_hub as hub
-env = os.environ
-event = json.loads(env["EVENT"])
-def say(*words):
-    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
-def connect(**options):
-    return hub.connect_publisher(url=env["URL"], username=env["HUB_USER"], password=env["HUB_PASSWORD"], ca=env["CA"],
-        institution=env["INSTITUTION"], on_problem=lambda problem: say("problem", problem.code), **options)
-`
 
 t.test('the codes of errors are those of the JavaScript library', { skip }, async (t) => {
   for (const { python } of pythons) {
@@ -556,21 +543,4 @@ except hub.ClientError as error:
     t.equal(await program.ended, 0)
     t.same(program.lines, ['published True', 'invalid .length', 'login.refused'])
   })
-}
-
-type Settings = Record<string, string>
-
-function settingsOf(
-  { mqttPort, caPath }: { mqttPort: number; caPath: string },
-  { username, password }: Issued,
-  event: Record<string, unknown> = playing(station()),
-): Settings {
-  return {
-    URL: `mqtts://localhost:${mqttPort}`,
-    CA: caPath,
-    INSTITUTION: own,
-    HUB_USER: username,
-    HUB_PASSWORD: password,
-    EVENT: JSON.stringify(event),
-  }
 }

@@ -1,0 +1,170 @@
+import mqtt, { type IClientOptions } from 'mqtt'
+
+/** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
+const answerMs = 20_000
+/**
+ * Length of an interval, milliseconds. If nothing arrives for two intervals, the hub is pinged; after a third one the
+ * connection is ended. After three intervals without any PUBACK, although publishes wait for one, it is ended too: a hub
+ * may answer pings and nothing else.
+ */
+const intervalMs = 10_000
+/**
+ * Keep alive, seconds. Browsers slow down the timers of hidden pages, so the pings of a page may come late. With a keep
+ * alive as short as an interval, the hub would then end the connection.
+ */
+const keepaliveSeconds = 60
+/** How long a proper end of the connection may take, milliseconds. */
+const endMs = 2_000
+/** No packet of a hub is larger: events have at most 409,600 bytes, reports less. */
+const maxPacketBytes = 2 * 1024 * 1024
+const atLeastOnce = { qos: 1 } as const
+
+export interface LinkOptions {
+  /** `mqtts://host:port`, or `wss://host:port/mqtt`. */
+  url: string
+  /** User name, password, client id and the like; `clean` false: the session outlives the connection. */
+  login: IClientOptions
+  filters: readonly string[]
+  /** Of the subscriptions. */
+  qos: 0 | 1
+  answerMs?: number | undefined
+}
+
+export interface LinkEvents {
+  /** The hub has answered each filter, with a QoS or a denial. `isResumed`: it kept the session. */
+  subscribed(granted: readonly unknown[], isResumed: boolean): void
+  /** `dup`: it may have come before, on an earlier connection. */
+  message(topic: string, payload: Uint8Array, packet: { retain: boolean; dup: boolean }): void
+  /** The connection is gone, or there was none. `connack`: the code of a refusal, else 0. */
+  closed(connack: number, problem: Error | undefined): void
+}
+
+export interface Link {
+  /** Sends at QoS 1. `acknowledged` is called at the PUBACK, and never if the connection is lost before. */
+  publish(topic: string, payload: string, acknowledged: () => void): void
+  /** Ends the connection. From now on nothing is told. Resolves when it is gone. */
+  end(): Promise<void>
+}
+
+/**
+ * One MQTT connection with its subscriptions. It is a client of mqtt.js of its own, which never connects again by itself:
+ * mqtt.js repeats publishes one by one and before it subscribes, so their reports would be missed; and 5.16 never comes
+ * back after a CONNACK other than 0 (findings/mqttjs-refused.sh), and forgets granted filters beside denied ones
+ * (findings/mqttjs-denied-filter.sh).
+ */
+export function openLink({ url, login, filters, qos, ...times }: LinkOptions, events: LinkEvents): Link {
+  const patienceMs = times.answerMs ?? answerMs
+  const client = mqtt.connect(url, {
+    ...login,
+    protocolVersion: 4,
+    reconnectPeriod: 0,
+    connectTimeout: patienceMs,
+    keepalive: keepaliveSeconds,
+    // Otherwise each packet would set a timer anew.
+    reschedulePings: false,
+    // The content security policy of a page may forbid the web worker of mqtt.js.
+    timerVariant: 'native',
+    // 65,536 prepared numbers would take 10 MB, and save no time.
+    writeCache: false,
+  })
+  let isEnded = false
+  let problem: Error | undefined
+  let late: ReturnType<typeof setTimeout> | undefined
+  let unacknowledged = 0
+  /** Intervals without any packet, and without a PUBACK that something waits for. */
+  const silent = { packets: 0, acknowledgements: 0 }
+  /** Bytes that have arrived since the last whole packet. */
+  let bytes = 0
+
+  const fail = (error: Error) => {
+    problem ??= error
+    // mqtt.js would read on behind a packet that it could not read [MQTT-4.8.0-1].
+    client.end(true)
+  }
+  const watch = setInterval(() => {
+    silent.packets = isHidden() ? 0 : silent.packets + 1
+    silent.acknowledgements = unacknowledged > 0 ? silent.acknowledgements + 1 : 0
+    if (silent.packets === 2) client.sendPing()
+    if (silent.packets > 2) fail(new Error('the hub is silent'))
+    if (silent.acknowledgements > 3) fail(new Error('the hub acknowledges nothing'))
+  }, intervalMs)
+
+  client.on('error', fail)
+  client.stream.on('data', (chunk: Uint8Array) => {
+    bytes += chunk.length
+    if (bytes > maxPacketBytes) fail(new Error(`a packet of the hub has more than ${maxPacketBytes} bytes`))
+  })
+  client.on('packetreceive', (packet) => {
+    bytes = 0
+    silent.packets = 0
+    // Nobody subscribes at QoS 2, and mqtt.js would keep each message until the hub releases it.
+    if (packet.cmd === 'publish' && packet.qos === 2) fail(new Error('the hub sends at QoS 2'))
+  })
+  client.on('message', (topic, payload, packet) => {
+    // mqtt.js goes on through what it has read already, also after its end.
+    if (!isEnded) events.message(topic, payload, packet)
+  })
+  client.on('connect', ({ sessionPresent }) => {
+    // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
+    if ('setNoDelay' in client.stream && typeof client.stream.setNoDelay === 'function') {
+      client.stream.setNoDelay(true)
+    }
+    // mqtt.js would wait for SUBACK for ever.
+    late = setTimeout(fail, patienceMs, new Error('no answer to SUBSCRIBE in time'))
+    client.subscribe([...filters], { qos }, (error, _granted, answer) => {
+      clearTimeout(late)
+      if (isEnded) return
+      if (answer?.granted.length === filters.length) events.subscribed(answer.granted, sessionPresent)
+      else fail(error ?? new Error('no answer to SUBSCRIBE'))
+    })
+  })
+  client.once('close', () => {
+    clearInterval(watch)
+    clearTimeout(late)
+    client.end(true)
+    if (!isEnded) events.closed(connackOf(problem), problem)
+  })
+
+  return {
+    publish(topic, payload, acknowledged) {
+      unacknowledged++
+      client.publish(topic, payload, atLeastOnce, (error) => {
+        unacknowledged--
+        silent.acknowledgements = 0
+        if (!error && !isEnded) acknowledged()
+      })
+    },
+    async end() {
+      isEnded = true
+      const ended = new Promise<void>((resolve) => {
+        // Without DISCONNECT where something is unanswered: mqtt.js would wait for it for ever.
+        client.end(Object.keys(client.outgoing).length > 0, () => resolve())
+      })
+      const destroy = setTimeout(() => client.stream.destroy(), endMs)
+      await ended
+      clearTimeout(destroy)
+    },
+  }
+}
+
+/** Whether a code of a SUBACK denies its filter. MQTT 3.1.1 knows 0x80 alone, and reserves the others (§3.9.3). */
+export function isDenial(code: unknown): boolean {
+  return Number(code) >= 0x80
+}
+
+/** A client id that nobody else has. */
+export function newClientId(): string {
+  return `hub-client-${crypto.randomUUID()}`
+}
+
+/** What a page has and Node.js has not. */
+const page = globalThis as { document?: { visibilityState: string } }
+
+/** Whether this is a page that nobody sees. */
+export function isHidden(): boolean {
+  return page.document !== undefined && page.document.visibilityState !== 'visible'
+}
+
+function connackOf(problem: Error | undefined): number {
+  return problem && 'code' in problem && typeof problem.code === 'number' ? problem.code : 0
+}

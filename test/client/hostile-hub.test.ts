@@ -1,0 +1,176 @@
+import { mock } from 'node:test'
+import t, { type Test } from 'tap'
+import { type ClientError, connectPublisher, connectSubscriber, EventRefused } from '../../client/node.ts'
+import { institutions, playing, station } from '../events.ts'
+import { openScriptedBroker, type Turn } from './scripted-broker.ts'
+
+/*
+ * A hub that does what no hub does, by mistake or on purpose: the library tells it, goes on, and holds no more than it
+ * must. Each script misbehaves on the first connection and is a hub on the second.
+ */
+
+const [own = ''] = institutions
+
+t.test(
+  'a hub that answers pings and acknowledges nothing is told of, and the event sent again',
+  async (t) => {
+    mock.timers.enable({ apis: ['setInterval'] })
+    t.teardown(() => mock.timers.reset())
+    const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+      if (connection > 1 || packet.cmd !== 'publish') proceed()
+    })
+    const problems: string[] = []
+    const published = open(t, broker, problems).publish(playing(station()))
+    await broker.count(1)
+    // Forty seconds, in which the hub answers the pings.
+    for (let second = 0; second < 40; second++) {
+      mock.timers.tick(1_000)
+      await new Promise((resolve) => setTimeout(resolve, 5))
+    }
+    t.match(await published, { outcome: 'published' })
+    t.match(problems, [/: the hub acknowledges nothing$/])
+    t.equal(broker.published.length, 2, 'sent again once')
+    t.same(
+      broker.published[0]?.payload,
+      broker.published[1]?.payload,
+      'unchanged, so that the hub takes both as one',
+    )
+  },
+)
+
+t.test('a hub that is slow, but acknowledges one event after the other, is not left', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const held: (() => void)[] = []
+  const broker = await openScriptedBroker(t, ({ packet, proceed }) => {
+    if (packet.cmd === 'publish') held.push(proceed)
+    else proceed()
+  })
+  const problems: string[] = []
+  const publisher = open(t, broker, problems)
+  const all = Promise.all([1, 2, 3].map((nth) => publisher.publish(playing(station(), { title: `${nth}` }))))
+  await broker.count(3)
+  for (const proceed of held) {
+    for (let second = 0; second < 25; second++) {
+      mock.timers.tick(1_000)
+      await new Promise((resolve) => setTimeout(resolve, 2))
+    }
+    proceed()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  t.equal((await all).length, 3)
+  t.same(problems, [])
+})
+
+const huge = 0x7f_ff_ff
+for (const [what, misbehave] of Object.entries<(turn: Turn) => void>({
+  'a packet without end': ({ write }) => {
+    write(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0x7f))
+    for (let nth = 0; nth < 4; nth++) write(new Uint8Array(1024 * 1024))
+  },
+  'a report of 8 MiB': ({ write }) => {
+    write(Uint8Array.of(0x30, 0x80, 0x80, 0x80, 0x04))
+    write(new Uint8Array(huge))
+  },
+  'a message at QoS 2': ({ send }) =>
+    send({ cmd: 'publish', topic: 'x', payload: 'x', qos: 2, messageId: 1, dup: false, retain: false }),
+  'a second CONNACK': ({ send }) => send({ cmd: 'connack', returnCode: 0, sessionPresent: true }),
+})) {
+  t.test(`${what} ends the connection, and the event goes out on the next one`, async (t) => {
+    const broker = await openScriptedBroker(t, (turn) => {
+      if (turn.connection === 1 && turn.packet.cmd === 'publish') misbehave(turn)
+      else turn.proceed()
+    })
+    const problems: string[] = []
+    t.match(await open(t, broker, problems).publish(playing(station())), { outcome: 'published' })
+    t.equal(problems.length, 1)
+  })
+
+  t.test(`${what} ends the connection of a subscriber, which comes back`, async (t) => {
+    const broker = await openScriptedBroker(t, (turn) => {
+      turn.proceed()
+      if (turn.connection === 1 && turn.packet.cmd === 'subscribe') misbehave(turn)
+    })
+    const states: string[] = []
+    const subscriber = connectSubscriber({
+      ...loginOf(broker),
+      filters: ['radio/#'],
+      onProblem: ({ code }) => states.push(code),
+    })
+    t.teardown(subscriber.close)
+    await new Promise<void>((resolve) => {
+      subscriber.on('state', (state) => {
+        states.push(state)
+        if (state === 'live' && states.includes('lost')) resolve()
+      })
+    })
+    t.same(states, ['live', 'connection.lost', 'lost', 'live'])
+  })
+}
+
+for (const granted of [[], [1, 1], [0xff], [0x80]]) {
+  const isDenial = granted[0] === 0x80
+  t.test(`a SUBACK with ${JSON.stringify(granted)} grants nothing`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ packet, connection, write, proceed }) => {
+      if (connection > 1 || packet.cmd !== 'subscribe') return proceed()
+      const { messageId = 0 } = packet
+      write(Uint8Array.of(0x90, 2 + granted.length, messageId >> 8, messageId & 0xff, ...granted))
+    })
+    const published = open(t, broker, []).publish(playing(station()))
+    if (isDenial) await t.rejects(published, { code: 'feedback.denied' })
+    else t.match(await published, { outcome: 'published' }, 'the next connection is right')
+    t.equal(broker.published.length, isDenial ? 0 : 1)
+  })
+}
+
+t.test('packets that only clients send, and answers to nothing, change nothing', async (t) => {
+  const broker = await openScriptedBroker(t, ({ packet, send, write, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    send({ cmd: 'pingreq' })
+    send({ cmd: 'pingresp' })
+    send({ cmd: 'puback', messageId: 65_000 })
+    send({ cmd: 'pubcomp', messageId: 65_000 })
+    send({ cmd: 'suback', messageId: 65_000, granted: [0x80] })
+    write(Uint8Array.of(0xb0, 0x02, 0xfd, 0xe8))
+    write(Uint8Array.of(0xc0, 0x00))
+    proceed()
+  })
+  const problems: string[] = []
+  t.match(await open(t, broker, problems).publish(playing(station())), { outcome: 'published' })
+  t.same(problems, [])
+})
+
+t.test('a report of a thousand errors is a refusal with all of them, and a short message', async (t) => {
+  const errors = Array.from({ length: 1_000 }, (_, nth) => ({
+    path: `.services.${nth}.externalId`,
+    message: `must be a crid, ${'x'.repeat(500)}`,
+    errorCode: 'pattern.openapi.validation',
+  }))
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish') return proceed()
+    report(packet, { outcome: 'invalid', errors })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const refused = await open(t, broker, [])
+    .publish(playing(station()))
+    .catch((error: unknown) => error)
+  if (!(refused instanceof EventRefused)) throw refused
+  t.equal(refused.errors.length, 1_000)
+  t.ok(refused.message.startsWith('invalid: .services.0.externalId must be a crid'))
+  t.ok(refused.message.endsWith('and 995 more'), refused.message.slice(-50))
+  t.ok(refused.message.length < 3_000, `${refused.message.length} characters`)
+})
+
+function open(t: Test, broker: Broker, problems: string[]) {
+  const publisher = connectPublisher({
+    ...loginOf(broker),
+    institution: own,
+    onProblem: ({ message }: ClientError) => problems.push(message),
+  })
+  t.teardown(() => publisher.close(0))
+  return publisher
+}
+
+type Broker = Awaited<ReturnType<typeof openScriptedBroker>>
+
+const loginOf = ({ url, ca }: Broker) => ({ url, ca, username: 'pub-test', password: 'secret' })

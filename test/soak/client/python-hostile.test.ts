@@ -1,0 +1,205 @@
+import t, { type Test } from 'tap'
+import { openScriptedBroker, type Turn } from '../../client/scripted-broker.ts'
+import { publishing, pythons, settingsOf, startPython } from './python-programs.ts'
+
+/*
+ * The Python library with a hub that does what no hub does, and in a process that does what few do. Each script misbehaves
+ * on the first connection and is a hub on the second.
+ */
+
+for (const { python, version } of pythons) {
+  t.test(
+    `paho ${version}: a hub that answers pings and acknowledges nothing is told of, and the event sent again`,
+    async (t) => {
+      const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+        if (connection > 1 || packet.cmd !== 'publish') proceed()
+      })
+      const lines = await run(
+        t,
+        python,
+        broker,
+        `
+hub._LONGEST_SILENCE = 0.5
+publisher = hub.connect_publisher(url=env["URL"], username="u", password="p", ca=env["CA"], institution=env["INSTITUTION"],
+    on_problem=lambda problem: say(problem))
+say(publisher.publish(event)["outcome"])
+publisher.close()
+`,
+      )
+      t.match(lines, [/: the hub acknowledges nothing$/, 'published'])
+      t.equal(broker.published.length, 2)
+      t.same(
+        broker.published[0]?.payload,
+        broker.published[1]?.payload,
+        'unchanged, so that the hub takes both as one',
+      )
+    },
+  )
+
+  const misbehaviours: Record<string, (turn: Turn) => void> = {
+    'a packet without end': ({ write }) => {
+      write(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0x7f))
+      for (let nth = 0; nth < 4; nth++) write(new Uint8Array(1024 * 1024))
+    },
+    'a message at QoS 2': ({ send }) =>
+      send({ cmd: 'publish', topic: 'x', payload: 'x', qos: 2, messageId: 1, dup: false, retain: false }),
+    'a second CONNACK': ({ send }) => send({ cmd: 'connack', returnCode: 0, sessionPresent: true }),
+    'a packet of type 0': ({ write }) => write(Uint8Array.of(0x00, 0x00)),
+    'a PUBLISH that ends in its topic': ({ write }) => write(Uint8Array.of(0x30, 0x01, 0x00)),
+    'a PUBACK without a packet id': ({ write }) => write(Uint8Array.of(0x40, 0x00)),
+    'a length of five bytes': ({ write }) => write(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0xff, 0x01)),
+  }
+  t.test(`paho ${version}: after what no hub sends, the event goes out on the next connection`, async (t) => {
+    await Promise.all(
+      Object.entries(misbehaviours).map(async ([what, misbehave]) => {
+        const broker = await openScriptedBroker(t, (turn) => {
+          if (turn.connection === 1 && turn.packet.cmd === 'publish') misbehave(turn)
+          else turn.proceed()
+        })
+        const lines = await run(
+          t,
+          python,
+          broker,
+          'with connect() as publisher: say(publisher.publish(event)["outcome"])',
+        )
+        t.same(lines, ['problem connection.lost', 'published'], what)
+      }),
+    )
+  })
+
+  t.test(`paho ${version}: a SUBACK that is wrong grants nothing`, async (t) => {
+    await Promise.all(
+      [[], [1, 1], [0x80], [0xff]].map(async (granted) => {
+        const broker = await openScriptedBroker(t, ({ packet, connection, write, proceed }) => {
+          if (connection > 1 || packet.cmd !== 'subscribe') return proceed()
+          const { messageId = 0 } = packet
+          write(Uint8Array.of(0x90, 2 + granted.length, messageId >> 8, messageId & 0xff, ...granted))
+        })
+        const lines = await run(
+          t,
+          python,
+          broker,
+          `
+publisher = connect()
+try:
+    say(publisher.publish(event)["outcome"])
+except hub.ClientError as error:
+    say(error.code)
+publisher.close()
+`,
+        )
+        const isDenied = lines.includes('feedback.denied')
+        t.equal(isDenied || lines.includes('published'), true, lines.join())
+        if (granted[0] === 0x80) t.ok(isDenied)
+        t.equal(broker.published.length, isDenied ? 0 : 1, `${granted}`)
+      }),
+    )
+  })
+
+  t.test(
+    `paho ${version}: what is no report is ignored, and a report of a thousand errors has a short text`,
+    async (t) => {
+      const errors = Array.from({ length: 1_000 }, (_, nth) => ({
+        path: `.services.${nth}.externalId`,
+        message: `must be a crid, ${'x'.repeat(500)}`,
+        errorCode: 'pattern.openapi.validation',
+      }))
+      const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+        if (packet.cmd !== 'publish') return proceed()
+        const topic = 'feedback/x'
+        for (const payload of [
+          '',
+          'no JSON',
+          '\0'.repeat(1000),
+          'null',
+          '['.repeat(100_000),
+          Buffer.of(0xff, 0xfe),
+        ]) {
+          send({ cmd: 'publish', topic, payload, qos: 0, dup: false, retain: false })
+        }
+        report(packet, { errors: 'none' })
+        report(packet, { outcome: 'invalid', errors: [{ path: '.title', message: 7, errorCode: 'type' }] })
+        report(packet, { outcome: 'invalid', errors: [{}] })
+        report(packet, { outcome: ['invalid'] })
+        report(packet, { outcome: 'invalid', errors })
+        send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+      })
+      const lines = await run(
+        t,
+        python,
+        broker,
+        `
+with connect() as publisher:
+    try:
+        publisher.publish(event)
+    except hub.EventRefused as refused:
+        say(len(refused.errors), len(str(refused)) < 3_000, str(refused)[-12:])
+`,
+      )
+      t.same(lines, ['1000 True and 995 more'])
+    },
+  )
+
+  t.test(`paho ${version}: a client in a forked process says so, and does not hang`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+    const lines = await run(
+      t,
+      python,
+      broker,
+      `
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+publisher = connect(outbox="outbox")
+say(publisher.publish(event)["outcome"])
+child = os.fork()
+if child == 0:
+    for attempt in (lambda: publisher.publish(event), publisher.close, lambda: connect(outbox="outbox")):
+        try:
+            attempt()
+        except hub.ClientError as error:
+            say(error.code)
+    os._exit(0)
+os.waitpid(child, 0)
+say(publisher.publish(event)["outcome"])
+publisher.close()
+`,
+    )
+    t.same(lines, ['published', 'closed', 'closed', 'outbox.locked', 'published'])
+  })
+
+  t.test(
+    `paho ${version}: another copy of the library in the process gets no outbox that is in use`,
+    async (t) => {
+      const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+      const lines = await run(
+        t,
+        python,
+        broker,
+        `
+import importlib.util, sys
+spec = importlib.util.spec_from_file_location("copied", hub.__file__)
+copied = sys.modules["copied"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(copied)
+first = hub._Outbox("outbox")
+try:
+    copied._Outbox("outbox")
+except copied.ClientError as error:
+    say(error.code)
+first.close()
+copied._Outbox("outbox").close()
+say("released")
+`,
+      )
+      t.same(lines, ['outbox.locked', 'released'])
+    },
+  )
+}
+
+/** Runs a program to its end. */
+async function run(t: Test, python: string, { url, ca }: { url: string; ca: string }, text: string) {
+  const settings = settingsOf({ mqttPort: 0, caPath: ca }, { username: 'u', password: 'p' })
+  const program = await startPython(t, python, publishing + text, { ...settings, URL: url })
+  t.equal(await program.ended, 0, program.lines.join('\n'))
+  // Where many tests run, asyncio says that a step was slow.
+  return program.lines.filter((line) => !line.startsWith('Executing '))
+}
