@@ -62,7 +62,7 @@ function openLocked(path: string, release: () => void) {
   let writing: Promise<void> | undefined
   let isClosed = false
   const now = Date.now()
-  // A clock that was set back makes an event older than it can be, never younger.
+  // After the clock was set back, `at` may lie ahead. The event then counts as that old: it must not wait for ever.
   const restored = [...kept].map(([number, { payload, at }]) => ({
     number,
     payload,
@@ -176,12 +176,12 @@ function read(path: string): { clientId: string; kept: Map<number, Kept>; damage
       kept.set(number, { payload, at })
     else damaged++
   }
-  // Counted anew: in a damaged file a number may be one that cannot be counted on from.
+  // Numbered anew: in a damaged file a number may be too large to count on from.
   const counted = [...kept.values()].map((event, index) => [index + 1, event] as const)
   return { clientId, kept: new Map(counted), damaged }
 }
 
-/** What stands behind the last line end is a torn line, and left out. */
+/** Leaves out what stands behind the last line end: a line that was torn. */
 function linesOf(content: Buffer): Buffer[] {
   const lines: Buffer[] = []
   for (let from = 0, to = content.indexOf('\n'); to >= 0; to = content.indexOf('\n', from)) {

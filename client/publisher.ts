@@ -94,7 +94,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const items = new Set<Item>()
   /** Of these, what has not been sent yet. */
   const queue = new Set<Item>()
-  /** What has been sent, by key: reports settle equal events in their order. */
+  /** What has been sent, by key. Of equal events the first one gets the first report. */
   const sent = new Map<string, Item[]>()
   /** Settled events, by key, with the number of further reports that may come. */
   const settled = new Map<string, number>()
@@ -261,7 +261,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     return true
   }
 
-  /** Feedback is not retained: the report may have gone to a connection that was lost. The hub keeps the id. */
+  /** The report may have gone to a lost connection, and is not retained. An event that is sent once more keeps its id. */
   function reportMissed(item: Item): void {
     clearTimeout(item.timer)
     if (item.isSentAgain || isTooOld(item)) {

@@ -441,7 +441,7 @@ class Publisher:
         # All that is not settled, in the order of `publish`; of these, what has not been sent yet.
         self._items: dict[_Item, None] = {}
         self._queue: dict[_Item, None] = {}
-        # What has been sent, by key: reports settle equal events in their order.
+        # What has been sent, by key. Of equal events the first one gets the first report.
         self._sent: dict[str, list[_Item]] = {}
         # Settled events, by key, with the number of further reports that may come.
         self._settled: OrderedDict[str, int] = OrderedDict()
@@ -613,7 +613,7 @@ class Publisher:
         return True
 
     def _report_missed(self, item: _Item) -> None:
-        """Feedback is not retained: the report may have gone to a connection that was lost. The hub keeps the id."""
+        """The report may have gone to a lost connection, and is not retained. An event that is sent once more keeps its id."""
         item.stop()
         if item.is_sent_again or item.is_too_old():
             self._forget(item)
@@ -879,7 +879,7 @@ class _Outbox:
                     raise
         self._last = len(self._kept)
         now = time.time() * 1000
-        # A clock that was set back makes an event older than it can be, never younger.
+        # After the clock was set back, `at` may lie ahead. The event then counts as that old: it must not wait for ever.
         self.restored = [(number, payload, abs(now - at) / 1000) for number, (payload, at) in self._kept.items()]
 
     def add(self, payloads: Sequence[str]) -> list[int]:
@@ -982,7 +982,7 @@ class _Outbox:
             return
         if content == b"":
             return
-        # What stands behind the last line end is a torn line.
+        # What stands behind the last line end is a line that was torn.
         head, *lines = content.split(b"\n")[:-1] or [b""]
         first = _json_in(head)
         if _get(first, "outbox") != 1 or not isinstance(_get(first, "clientId"), str):
@@ -997,7 +997,7 @@ class _Outbox:
                 kept[number] = (payload, at)
             else:
                 self.damaged += 1
-        # Counted anew: in a damaged file a number may be one that cannot be counted on from.
+        # Numbered anew: in a damaged file a number may be too large to count on from.
         self._kept.update(enumerate(kept.values(), 1))
 
     def _guard(self) -> _Guard:
