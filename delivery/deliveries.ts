@@ -74,7 +74,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
   const isWebhook = (name: string) => find(name) !== undefined
   const whyClosed = () => whyRetired(track)
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
-  const leases = await createLeases({ store, nodes, calls })
+  const leases = await createLeases({ store, nodes, calls, log })
   const { isOwn } = leases
   const steadyClock = createSteadyClock(clock)
   const queues = await createWorkQueues({
@@ -198,7 +198,10 @@ export async function createDeliveries(parts: DeliveriesParts) {
       }
       await standings.tidy()
       runner.start()
-      plugins.start(runner.wake)
+      plugins.start((queue, isReady) => {
+        leases.declare(queue, isReady)
+        runner.wake(queue)
+      })
       beginnings.start()
       contacts.start()
     },

@@ -364,6 +364,11 @@ export const messages = {
     means:
       'the [driver](plugins.md#what-a-driver-cannot-do) of `plugin` has ended or cannot be loaded, and starts again after `startsInMs`; `stack` of an error that nobody caught. Mend the driver. Further ends for the same reason are debug',
   },
+  'the other nodes could not be told who can work a queue off': {
+    level: 'warn',
+    fields: ['err', 'queue'],
+    means: 'the store failed: what waits for a driver that does not start waits a minute longer at most',
+  },
   'plugin driver runs again': { level: 'info', fields: ['file'], means: 'after it had ended' },
   'plugin driver wrote': {
     level: 'info',

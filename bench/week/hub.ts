@@ -63,7 +63,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
   const repetitions = await createRepetitions({ store, clock })
   const subscriptions = await createPushSubscriptions({ store, serviceAccount: config.serviceAccount, clock })
   const limits = { ...workLimits, perQueue: config.workQueueLimit }
-  const leases = await createLeases({ store, nodes, calls })
+  const leases = await createLeases({ store, nodes, calls, log })
   const queues = await createWorkQueues({
     store,
     journal,

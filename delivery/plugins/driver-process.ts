@@ -30,8 +30,8 @@ export interface DriverState {
 
 /** A driver in a process of its own. */
 export interface DriverProcess extends PluginDriver {
-  /** Starts the process. `ready` is called each time when the driver can deliver. */
-  start(ready: () => void): void
+  /** Starts the process. `changed` is called each time when the driver can deliver, and when it ended before that. */
+  start(changed: (isReady: boolean) => void): void
   state(): DriverState
 }
 
@@ -87,12 +87,12 @@ export function createDriverProcess(parts: {
   let failures = 0
   let lastId = 0
   let pause: NodeJS.Timeout | undefined
-  let ready = () => {}
+  let changed = (_isReady: boolean) => {}
   let isClosing = false
 
   return {
-    start(onReady) {
-      ready = onReady
+    start(onChanged) {
+      changed = onChanged
       begin()
     },
 
@@ -140,6 +140,7 @@ export function createDriverProcess(parts: {
       if (isNews) log.error(line, 'plugin driver ended')
       else log.debug(line, 'plugin driver ended')
       pause = setTimeout(begin, pauseMs)
+      if (started.isStarting) changed(false)
     })
   }
 
@@ -149,7 +150,7 @@ export function createDriverProcess(parts: {
       from.isStarting = false
       shown.state = 'running'
       if (failures > 0) log.info({ file }, 'plugin driver runs again')
-      ready()
+      changed(true)
     }
     if (message.kind === 'outcome' && from.attempt?.id === message.id) {
       const outcome = readOutcome(message.outcome)

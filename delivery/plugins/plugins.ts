@@ -46,9 +46,13 @@ export function createPlugins(parts: {
       }
     },
 
-    /** Starts the drivers that have processes. Calls `ready` each time when one of them can deliver. */
-    start(ready: (queue: string) => void): void {
-      for (const [queue, driver] of drivers) if ('start' in driver) driver.start(() => ready(queue))
+    /**
+     * Starts the drivers that have processes. Calls `changed` each time when one of them can deliver, and when it ended
+     * before that.
+     */
+    start(changed: (queue: string, isReady: boolean) => void): void {
+      for (const [queue, driver] of drivers)
+        if ('start' in driver) driver.start((isReady) => changed(queue, isReady))
     },
 
     /** The drivers that have processes, by their queues. */

@@ -3,8 +3,18 @@ import { storeKeys } from '../../store/keys.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import { ConditionFailed, type StateChange, type Store } from '../../store/store.ts'
+import type { Log } from '../../telemetry/log.ts'
 
 const { prefix } = storeKeys.workLease
+
+/** Nodes tell each other on this channel which queues they can work off. */
+const ableChannel = 'queue-able'
+
+interface Ability {
+  queue: string
+  node: string
+  isAble: boolean
+}
 
 export type Leases = Awaited<ReturnType<typeof createLeases>>
 
@@ -12,9 +22,11 @@ export type Leases = Awaited<ReturnType<typeof createLeases>>
  * Decides which node works off which queue (`isOwn`). While nodes join or leave, the lease of a queue lets only one
  * node deliver: docs/decisions, "A queue of webhooks has one node". A single node needs no leases.
  */
-export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls }) {
-  const { store, nodes, calls } = parts
+export async function createLeases(parts: { store: Store; nodes: Nodes; calls: Calls; log: Log }) {
+  const { store, nodes, calls, log } = parts
   const holders = new Map<string, string>()
+  /** By queue the nodes that cannot work it off, because its driver does not start there. */
+  const unable = new Map<string, Set<string>>()
   let freed: (queue: string) => void = () => undefined
   if (nodes.isShared) {
     for await (const [key, value] of store.range(prefix)) holders.set(queueOf(key), value.toString())
@@ -26,9 +38,23 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       freed(queueOf(change.del))
     }
   })
+  store.onOthers(ableChannel, (change) => {
+    if (!('tell' in change)) return
+    const { queue, node, isAble }: Ability = JSON.parse(change.value.toString())
+    note({ queue, node, isAble })
+    freed(queue)
+  })
 
   return {
     isOwn,
+
+    /** Declares whether this node can work a queue off. While it cannot, another node does that can. */
+    declare(queue: string, isAble: boolean): void {
+      const isNews = isAble === (unable.get(queue)?.has(nodes.self) ?? false)
+      note({ queue, node: nodes.self, isAble })
+      // A node that cannot repeats it at each start of the driver: the others may not have heard of it.
+      if (isNews || !isAble) tell({ queue, node: nodes.self, isAble })
+    },
 
     /** Takes the lease of a queue for which `isOwn` is true. False: another node holds the lease. */
     async take(queue: string): Promise<boolean> {
@@ -68,9 +94,36 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
      */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
       freed = listener
-      nodes.onChange(changed)
+      nodes.onChange(() => {
+        for (const queue of unable.keys()) forgetGone(queue)
+        // Nodes that have joined do not know it.
+        for (const [queue, those] of unable)
+          if (those.has(nodes.self)) tell({ queue, node: nodes.self, isAble: false })
+        changed()
+      })
       calls.serve('let-go-of-queue', (queue) => freed(String(queue)))
     },
+  }
+
+  function note({ queue, node, isAble }: Ability): void {
+    const those = unable.get(queue) ?? new Set()
+    if (isAble) those.delete(node)
+    else those.add(node)
+    unable.set(queue, those)
+    forgetGone(queue)
+  }
+
+  function forgetGone(queue: string): void {
+    const left = [...(unable.get(queue) ?? [])].filter(nodes.isLiving)
+    if (left.length > 0) unable.set(queue, new Set(left))
+    else unable.delete(queue)
+  }
+
+  function tell(ability: Ability): void {
+    if (!nodes.isShared) return
+    store.commit([{ tell: ableChannel, value: JSON.stringify(ability) }]).catch((err: unknown) => {
+      log.warn({ err, queue: ability.queue }, 'the other nodes could not be told who can work a queue off')
+    })
   }
 
   function isHeldElsewhere(holder: string | undefined): holder is string {
@@ -97,7 +150,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   /** Whether this node is to work off a queue. With rendezvous hashing, few queues move when a node joins or leaves. */
   function isOwn(queue: string): boolean {
     if (!nodes.isShared) return true
-    const [first] = nodes.living().toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))
+    const those = unable.get(queue)
+    const able = those ? nodes.living().filter((node) => !those.has(node)) : []
+    const candidates = able.length > 0 ? able : nodes.living()
+    const [first] = candidates.toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))
     return first === nodes.self
   }
 }

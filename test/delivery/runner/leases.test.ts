@@ -44,7 +44,7 @@ async function openNode(t: Test, url: string, name: string) {
   const idFile = join(t.testdir({}), name)
   const log = pino({ level: 'silent' })
   const nodes = await createMembership({ store, name, idFile, log, onGap: (reason) => t.error(reason) })
-  const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }) })
+  const leases = await createLeases({ store, nodes, calls: createCalls({ store, nodes }), log })
   // Like a busy runner, this node keeps its lease when another node asks for it.
   leases.onFreed(
     () => {},

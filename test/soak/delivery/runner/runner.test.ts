@@ -41,13 +41,14 @@ async function startRunner(
   const closed = new Set<string>()
   const attempts = createAttempts(memory.store)
   const calls = createCalls({ store: memory.store, nodes })
-  const leases = await createLeases({ store: memory.store, nodes, calls })
+  const log = pino({ level: 'silent' })
+  const leases = await createLeases({ store: memory.store, nodes, calls, log })
   let behind = 0
   const runner = createRunner({
     queues,
     leases,
     attempts,
-    log: pino({ level: 'silent' }),
+    log,
     metrics: createMetrics(),
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'
