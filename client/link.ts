@@ -90,9 +90,10 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   }, intervalMs)
 
   client.on('error', fail)
-  client.stream.on('data', (chunk: Uint8Array) => {
-    bytes += chunk.length
+  // First of all listeners: mqtt.js reads what is in the chunk only then. Over WebSocket, a chunk may hold many packets.
+  client.stream.prependListener('data', (chunk: Uint8Array) => {
     if (bytes > maxPacketBytes) fail(new Error(`a packet of the hub has more than ${maxPacketBytes} bytes`))
+    bytes += chunk.length
   })
   client.on('packetreceive', (packet) => {
     bytes = 0

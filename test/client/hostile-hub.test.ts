@@ -1,7 +1,16 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import { mock } from 'node:test'
+import { generate, type Packet, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
+import { WebSocketServer } from 'ws'
 import { type ClientError, connectPublisher, connectSubscriber, EventRefused } from '../../client/node.ts'
+import { shareCertificates } from '../certificates.ts'
 import { institutions, playing, station } from '../events.ts'
+import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 
 /*
@@ -108,6 +117,52 @@ for (const [what, misbehave] of Object.entries<(turn: Turn) => void>({
   })
 }
 
+t.test('many packets in one message of a WebSocket are no large packet', async (t) => {
+  const certs = await temporaryDirectory(t)
+  await shareCertificates(certs)
+  const read = (name: string) => readFileSync(join(certs, name))
+  const server = createServer({ key: read('server-key.pem'), cert: read('server.pem') })
+  const control = (nth: number): Packet => ({
+    cmd: 'publish',
+    topic: `radio/${nth}/control`,
+    payload: JSON.stringify({ event: 'de.org.hub.v1.radio.control', name: 'x'.repeat(900_000) }),
+    qos: 0,
+    dup: false,
+    retain: true,
+  })
+  new WebSocketServer({ server }).on('connection', (socket) => {
+    const parse = parser()
+    socket.on('message', (bytes: Buffer) => parse.parse(bytes))
+    parse.on('packet', (packet) => {
+      if (packet.cmd === 'connect')
+        socket.send(generate({ cmd: 'connack', returnCode: 0, sessionPresent: false }))
+      if (packet.cmd !== 'subscribe') return
+      socket.send(generate({ cmd: 'suback', messageId: packet.messageId ?? 0, granted: [1] }))
+      for (const numbers of [[1], [2, 3, 4], [5, 6, 7]]) {
+        socket.send(Buffer.concat(numbers.map((nth) => generate(control(nth)))))
+      }
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const problems: string[] = []
+  const subscriber = connectSubscriber({
+    ...loginOf({ url: `wss://localhost:${port}/mqtt`, ca: join(certs, 'ca.pem') }),
+    filters: ['radio/#'],
+    onProblem: ({ message }) => problems.push(message),
+  })
+  t.teardown(async () => {
+    await subscriber.close()
+    server.closeAllConnections()
+    server.close()
+  })
+  const heard: string[] = []
+  for await (const { livestreamId } of subscriber) if (heard.push(livestreamId) === 7) break
+  t.same(heard, ['1', '2', '3', '4', '5', '6', '7'])
+  t.same(problems, [])
+})
+
 for (const granted of [[], [1, 1], [0xff], [0x80]]) {
   const isDenial = granted[0] === 0x80
   t.test(`a SUBACK with ${JSON.stringify(granted)} grants nothing`, async (t) => {
@@ -173,4 +228,9 @@ function open(t: Test, broker: Broker, problems: string[]) {
 
 type Broker = Awaited<ReturnType<typeof openScriptedBroker>>
 
-const loginOf = ({ url, ca }: Broker) => ({ url, ca, username: 'pub-test', password: 'secret' })
+const loginOf = ({ url, ca }: Pick<Broker, 'url' | 'ca'>) => ({
+  url,
+  ca,
+  username: 'pub-test',
+  password: 'secret',
+})
