@@ -2675,9 +2675,15 @@ class _Http:
         except urllib.error.HTTPError as error:
             response = error  # an answer all the same
         with response:
-            text = response.read(self._MAX_ANSWER + 1)
-            if len(text) > self._MAX_ANSWER:
-                raise OSError("the answer is too long")
+            # The time-out of a socket begins anew with each byte.
+            deadline = time.monotonic() + self._PATIENCE
+            text = b""
+            while part := response.read1(65_536):
+                text += part
+                if len(text) > self._MAX_ANSWER:
+                    raise OSError("the answer is too long")
+                if time.monotonic() > deadline:
+                    raise OSError("the answer takes too long")
             return _Answer(
                 response.status if hasattr(response, "status") else response.code,
                 _json_in(text),

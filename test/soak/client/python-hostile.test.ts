@@ -1,5 +1,12 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
+import { shareCertificates } from '../../certificates.ts'
 import { openScriptedBroker, type Turn } from '../../client/scripted-broker.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
 import { publishing, pythons, settingsOf, startPython } from './python-programs.ts'
 
 /*
@@ -191,6 +198,49 @@ say("released")
 `,
       )
       t.same(lines, ['outbox.locked', 'released'])
+    },
+  )
+}
+
+for (const { python, version } of pythons.slice(-1)) {
+  t.test(
+    `an answer over HTTPS that never ends is given up, and one that is too long (paho ${version})`,
+    async (t) => {
+      const certs = await temporaryDirectory(t)
+      await shareCertificates(certs)
+      const read = (name: string) => readFileSync(join(certs, name))
+      const server = createServer(
+        { key: read('server-key.pem'), cert: read('server.pem') },
+        (request, response) => {
+          const drip = setInterval(
+            () => response.write('x'.repeat(request.url === '/slow/auth/login' ? 1 : 400_000)),
+            50,
+          )
+          response.on('close', () => clearInterval(drip))
+        },
+      )
+      server.listen(0, '127.0.0.1')
+      await once(server, 'listening')
+      t.teardown(() => {
+        server.closeAllConnections()
+        server.close()
+      })
+      const { port } = server.address() as AddressInfo
+      const lines = await run(
+        t,
+        python,
+        { url: `https://localhost:${port}`, ca: join(certs, 'ca.pem') },
+        `
+hub._Http._PATIENCE = 0.5
+for path in ("/slow", "/long"):
+    publisher = hub.create_https_publisher(url=env["URL"] + path, email="e", password="p", ca=env["CA"], patience=0.1)
+    try:
+        publisher.publish(event)
+    except hub.ClientError as error:
+        say(error.code, error)
+`,
+      )
+      t.same(lines, ['hub.unavailable the answer takes too long', 'hub.unavailable the answer is too long'])
     },
   )
 }
