@@ -94,7 +94,6 @@ const options: BuildOptions = {
   platform: 'node',
   format: 'esm',
   target: 'node20',
-  minifyWhitespace: true,
   sourcemap: true,
   sourcesContent: false,
   logLevel: 'warning',

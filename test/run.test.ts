@@ -4,7 +4,7 @@ import t from 'tap'
 import { commandOf } from './root.ts'
 
 const passes = "import t from 'tap'; t.pass('the sun rises')"
-const isPlain = "process.execArgv.join() === '--enable-source-maps' && !process.env.NODE_OPTIONS"
+const isPlain = "process.execArgv.length === 0 && !process.env.NODE_OPTIONS"
 
 t.test('prints a line for each file that passes, and the totals', async (t) => {
   const folder = t.testdir({
@@ -39,6 +39,14 @@ t.test('shows why something failed, and runs the others', async (t) => {
   t.match(output, /^not ok 3 - .*skipped\.test\.js/m)
   t.match(output, /^ +not ok 1 - are right\n +---\n(.*\n)*? +-3\n +\+2\n/m)
   t.match(output, /^not ok 4 - .*wrong\.test\.js/m)
+})
+
+t.test('names the place in the source of a bundled test', async (t) => {
+  const bundled = `import t from 'tap'\n\nt.equal(1 + 1, 3)\n//# sourceMappingURL=wrong.test.js.map`
+  const map = { version: 3, sources: ['sums.test.ts'], names: [], mappings: ';;AAKE' }
+  const folder = t.testdir({ 'wrong.test.js': bundled, 'wrong.test.js.map': JSON.stringify(map) })
+  const { output } = await run([folder])
+  t.match(output, /^ +stack: \|\n +\S*sums\.test\.ts:6:3$/m)
 })
 
 t.test('finds fault with a folder without tests', async (t) => {

@@ -1,6 +1,7 @@
-import { createWriteStream, readdirSync, statSync } from 'node:fs'
+import { createWriteStream, existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { availableParallelism } from 'node:os'
-import { join, relative, resolve } from 'node:path'
+import { dirname, join, relative, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { PassThrough } from 'node:stream'
 import t from 'tap'
@@ -23,7 +24,7 @@ t.jobs = availableParallelism() + 3
 show(t.pipe(new PassThrough()))
 for (const file of longestFirst(testsAsked(process.argv.slice(2)))) {
   // `env -u` removes the loaders of mocks and coverage, which `t.spawn` passes on.
-  void t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, '--enable-source-maps', file], {
+  void t.spawn('env', ['-u', 'NODE_OPTIONS', process.execPath, file], {
     name: relative(root, file),
     cwd: root,
     at: null,
@@ -63,8 +64,23 @@ function show(tap: PassThrough): void {
   createInterface({ input: tap }).on('line', (line) => {
     const isFailure = /^ *not ok/.test(line)
     isReason ||= wasFailure && /^ *---$/.test(line)
-    if (isFailure || isReason || /^(ok|Bail out|# [^S])/.test(line)) process.stdout.write(`${line}\n`)
+    if (isFailure || isReason || /^(ok|Bail out|# [^S])/.test(line)) process.stdout.write(`${withSources(line)}\n`)
     if (/^ *\.\.\.$/.test(line)) isReason = false
     wasFailure = isFailure
+  })
+}
+
+/**
+ * Names the places of a line in the sources instead of in the bundles. Node.js can do that (`--enable-source-maps`), but
+ * then reads the map of each module: 0.15 s for each test.
+ */
+function withSources(line: string): string {
+  return line.replaceAll(/([^\s():]+\.js):(\d+):(\d+)/g, (place, file, row, column) => {
+    const map = `${resolve(root, file)}.map`
+    if (!existsSync(map)) return place
+    const entry = new SourceMap(JSON.parse(readFileSync(map, 'utf8'))).findEntry(row - 1, column - 1)
+    if (!('originalSource' in entry)) return place
+    const source = relative(root, resolve(dirname(map), entry.originalSource))
+    return `${source}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
   })
 }
