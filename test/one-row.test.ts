@@ -36,8 +36,8 @@ const patches = (await readdir(projectFile('test/one-row'))).map((name) =>
 )
 for (const patch of patches) await run('git', ['apply', patch], { cwd: copy, env: outsideOfGit() })
 
-const env = { NODE_OPTIONS: '--import=tsx', HUB_ONE_ROW: '12' }
-const hub = await spawnHub(t, copy, env, { server: join(copy, 'server.ts') })
+await run(process.execPath, ['--import=tsx', 'test/compile.ts'], { cwd: copy })
+const hub = await spawnHub(t, copy, { HUB_ONE_ROW: '12' }, { server: join(copy, '.compiled/server.js') })
 
 t.test('a patch touches one file, and only adds to it', async (t) => {
   for (const patch of patches) {
@@ -47,7 +47,7 @@ t.test('a patch touches one file, and only adds to it', async (t) => {
 })
 
 t.test('npm run check misses the reference pages until npm run docs has written them', async (t) => {
-  const docs = (...args: string[]) => inCopy(['reference/write.ts', ...args])
+  const docs = (...args: string[]) => inCopy(['--import=tsx', 'reference/write.ts', ...args])
   t.match(await docs('--check'), {
     code: 1,
     stderr: /docs\/reference\/settings\.md is not what the tables say/,
@@ -59,8 +59,8 @@ t.test('a setting: its page, its tests, its check, and hubctl config', async (t)
   const page = await readFile(join(copy, 'docs/reference/settings.md'), 'utf8')
   t.match(page, '| `HUB_ONE_ROW` | `7` | a whole number, 0 or greater | ')
   const [tests, refused, { stdout }] = await Promise.all([
-    inCopy(['test/config/config.test.ts']),
-    inCopy(['server.ts'], { HUB_ONE_ROW: 'x' }),
+    inCopy(['.compiled/test/config/config.test.js']),
+    inCopy(['.compiled/server.js'], { HUB_ONE_ROW: 'x' }),
     hubctl('config', '--json'),
   ])
   t.match(tests, { code: 0, stdout: /# \{ total: / })
@@ -99,7 +99,7 @@ t.test('a command: people read its answer, and the tests of all rows try its exa
   const [shown, wrong, tests] = await Promise.all([
     hubctl('echo', 'hello'),
     hubctl('echo', ''),
-    inCopy(['test/cli/typed/arguments.test.ts']),
+    inCopy(['.compiled/test/cli/typed/arguments.test.js']),
   ])
   t.strictSame(shown, { code: 0, stdout: 'text  hello\n', stderr: '' })
   t.match(wrong, { code: 2, stderr: 'hubctl: text must be a text, not ""\n' })
@@ -115,20 +115,20 @@ t.test('an event kind: its page, the libraries of clients, and its way to all wh
   ]) {
     t.ok((await readFile(join(copy, path), 'utf8')).includes(name), path)
   }
-  const tests = ['test/event/kind.test.ts', 'test/event/every-kind.test.ts']
+  const tests = ['.compiled/test/event/kind.test.js', '.compiled/test/event/every-kind.test.js']
   const results = await Promise.all(tests.map((test) => inCopy([test])))
   for (const result of results) t.match(result, { code: 0, stdout: new RegExp(`^ *ok \\d+ - ${name}`, 'm') })
 })
 
 function hubctl(...words: string[]) {
-  return inCopy(['cli/hubctl.ts', ...words, '--socket', hub.adminSocket])
+  return inCopy(['.compiled/cli/hubctl.js', ...words, '--socket', hub.adminSocket])
 }
 
 /** Runs a program of the copy. Resolves also when the program fails. */
 async function inCopy(args: readonly string[], env: Record<string, string> = {}) {
   const options = { cwd: copy, env: { PATH: process.env.PATH, ...env } }
   try {
-    return { code: 0, ...(await run(process.execPath, ['--import=tsx', ...args], options)) }
+    return { code: 0, ...(await run(process.execPath, args, options)) }
   } catch (error) {
     return error as { code: number; stdout: string; stderr: string }
   }

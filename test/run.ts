@@ -64,7 +64,8 @@ function show(tap: PassThrough): void {
   createInterface({ input: tap }).on('line', (line) => {
     const isFailure = /^ *not ok/.test(line)
     isReason ||= wasFailure && /^ *---$/.test(line)
-    if (isFailure || isReason || /^(ok|Bail out|# [^S])/.test(line)) process.stdout.write(`${withSources(line)}\n`)
+    if (isFailure || isReason || /^(ok|Bail out|# [^S])/.test(line))
+      process.stdout.write(`${withSources(line)}\n`)
     if (/^ *\.\.\.$/.test(line)) isReason = false
     wasFailure = isFailure
   })
