@@ -4,7 +4,6 @@ import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { buildServer } from '../test/compiled-server.ts'
 import { projectFile, root } from '../test/root.ts'
 import type { Build } from './node.ts'
 
@@ -23,11 +22,16 @@ export async function buildCommit(revision: string): Promise<Build> {
   const [wanted, installed] = await Promise.all([packagesOf(folder), packagesOf(root)])
   if (wanted !== installed) throw new Error(`${revision} wants other packages than those installed here`)
   symlinkSync(projectFile('node_modules'), join(folder, 'node_modules'))
-  return { server: await buildServer(folder, join(folder, 'dist')), project: folder }
+  await run('npm', ['run', 'build'], { cwd: folder })
+  return { server: join(folder, 'dist/server.js'), project: folder }
 }
 
-/** The packages that `npm ci` would install. */
+/** The packages that `npm ci` would install, with their versions. */
 async function packagesOf(project: string): Promise<string> {
   const { packages } = JSON.parse(await readFile(join(project, 'package-lock.json'), 'utf8'))
-  return JSON.stringify(Object.entries(packages).filter(([path]) => path.startsWith('node_modules/')))
+  const versions = Object.entries<{ version?: string }>(packages).map(([path, { version }]) => [
+    path,
+    version,
+  ])
+  return JSON.stringify(versions.filter(([path]) => path?.startsWith('node_modules/')))
 }

@@ -49,8 +49,8 @@ try {
   // A function counts only if it runs for this event and for the next one: a timer may run during one of them.
   const ranBefore = runIn(await node.counting.take())
   await sendOne(eventsBefore + 1)
-  const root = dirname(await compiledServer())
-  const files = touchedFiles(await node.counting.take(), root, ranBefore)
+  const folder = dirname(await compiledServer())
+  const files = touchedFiles(await node.counting.take(), folder, ranBefore)
   await Promise.all([publisher.endAsync(), subscriber.endAsync()])
 
   for (const { path, functions } of files) console.log(`${path}: ${functions.join(', ')}`)
@@ -60,24 +60,32 @@ try {
   await node.stop()
 }
 
-/** The functions of the product that have run and are also in `before`, by file. */
+/** The functions of the product that have run and are also in `before`, by file. `folder`: that of the bundles. */
 function touchedFiles(
   coverage: readonly FileCoverage[],
-  root: string,
+  folder: string,
   before: ReadonlySet<string>,
 ): TouchedFile[] {
-  return coverage
-    .filter(({ url }) => url.startsWith('file://'))
-    .map(({ url, functions }) => ({
-      file: fileURLToPath(url),
-      ran: functions.filter((each) => hasRun(each) && before.has(keyOf(url, each))),
-    }))
-    .filter(({ file, ran }) => isProduct(relative(root, file)) && ran.length > 0)
-    .map(({ file, ran }) => ({
-      path: relative(root, file).replace(/js$/, 'ts'),
-      functions: namesOf(ran, readFileSync(file, 'utf8')),
-    }))
+  const files = new Map<string, string[]>()
+  for (const { url, functions } of coverage) {
+    if (!url.startsWith('file://') || relative(folder, fileURLToPath(url)).startsWith('..')) continue
+    const source = readFileSync(fileURLToPath(url), 'utf8')
+    for (const each of functions) {
+      if (!hasRun(each) || !before.has(keyOf(url, each))) continue
+      const above = source.slice(0, each.ranges[0]?.startOffset)
+      const path = moduleOf(above)
+      if (path.startsWith('node_modules')) continue
+      files.set(path, [...(files.get(path) ?? []), each.functionName || nameAround(above)])
+    }
+  }
+  return [...files]
+    .map(([path, functions]) => ({ path, functions }))
     .sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+/** The module in which a bundle ends: a comment names each (`// broker/publish.ts`). */
+function moduleOf(bundle: string): string {
+  return [...bundle.matchAll(/^ *\/\/ ([\w@./-]+\.[cm]?[jt]s)$/gm)].at(-1)?.[1] ?? 'node_modules'
 }
 
 /** The functions that have run, by file and place. */
@@ -91,25 +99,18 @@ function keyOf(url: string, { ranges: [whole] }: FunctionCoverage): string {
   return `${url} ${whole?.startOffset}`
 }
 
-function isProduct(path: string): boolean {
-  return !path.startsWith('..') && !path.startsWith('node_modules')
-}
-
 type FunctionCoverage = FileCoverage['functions'][number]
 
 function hasRun({ ranges: [whole] }: FunctionCoverage): boolean {
   return whole !== undefined && whole.count > 0
 }
 
-/** Names of functions. `(in NAME)`: a function without a name, inside of NAME. */
-function namesOf(functions: readonly FunctionCoverage[], source: string): string[] {
-  return functions.map(({ functionName, ranges: [whole] }) => {
-    if (functionName !== '') return functionName
-    const before = source.slice(0, whole?.startOffset).split('\n')
-    const indentation = indentationOf(before.at(-1) ?? '')
-    const around = before.findLast((line) => indentationOf(line) < indentation && declared.test(line))
-    return `(in ${declared.exec(around ?? '')?.[1] ?? 'the file'})`
-  })
+/** `(in NAME)`: what to call a function without a name, inside of NAME, that begins where `above` ends. */
+function nameAround(above: string): string {
+  const lines = above.split('\n')
+  const indentation = indentationOf(lines.at(-1) ?? '')
+  const around = lines.findLast((line) => indentationOf(line) < indentation && declared.test(line))
+  return `(in ${declared.exec(around ?? '')?.[1] ?? 'the file'})`
 }
 
 function indentationOf(line: string): number {

@@ -2,7 +2,7 @@
 import https from 'node:https'
 import net from 'node:net'
 import tls from 'node:tls'
-import { loadConfig } from '../dist/config/config.js'
+import { loadConfig } from '../dist/config.js'
 
 const loaded = loadConfig(process.env, process.cwd())
 if ('problems' in loaded) fail(loaded.problems.join('\n'))

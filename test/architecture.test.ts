@@ -132,7 +132,7 @@ const seesTypesOfAll = [
 ]
 
 /** These put the parts together or start whole nodes, so they import from anywhere. */
-const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench', 'reference']
+const assemblers = ['hub.ts', 'server.ts', 'testing.ts', 'test', 'demo', 'bench', 'reference', 'deploy']
 
 /** Packages that only the files of one folder may import. */
 const packageOwners: [packages: RegExp, owner: string][] = [
@@ -147,14 +147,8 @@ const packageOwners: [packages: RegExp, owner: string][] = [
 /** Folders that are packages of their own, with their own dependencies. */
 const packages = ['client']
 
-/** Folders that are not shipped. */
-const development = ['test', 'demo', 'bench', 'reference']
-
-/** Folders whose packages `npm run build` bundles. These packages may be devDependencies. */
-const bundled = [
-  ...['web', 'web/page', 'web/live', 'web/on-air'],
-  ...['web/console', 'web/console/parts', 'web/console/views', 'web/console/trace'],
-]
+/** Folders whose code is not shipped. */
+const development = ['test', 'demo', 'bench', 'reference', 'deploy']
 
 interface Import {
   specifier: string
@@ -213,7 +207,7 @@ t.test('every folder and every file at the top has its place', async (t) => {
 t.test('every folder has its sentence in docs/architecture.md, and every sentence its folder', async (t) => {
   const [, places = ''] = /^## Folders$(.*)/ms.exec(architecture) ?? []
   const rows = [...places.matchAll(/^\| (.+?) \| .{10,} \|$/gm)].flatMap(([, names = '']) => namesIn(names))
-  const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'deploy/', 'docs/', 'findings/']
+  const wanted = [...Object.keys(folders).map((folder) => `${folder}/`), 'docs/', 'findings/']
   const others = assemblers.map((name) => (name.endsWith('.ts') ? name : `${name}/`))
   t.strictSame(rows.sort(), [...wanted, ...others].sort())
 })
@@ -368,22 +362,16 @@ t.test('a package belongs to one folder', async (t) => {
   )
 })
 
-t.test(
-  'packages are declared: in dependencies what is shipped, in devDependencies what is not',
-  async (t) => {
-    const dependencies = Object.keys(manifest.dependencies)
-    const all = [...dependencies, ...Object.keys(manifest.devDependencies)]
-    const ownDependencies = new Map(packages.map((place) => [place, dependenciesOf(place)]))
-    const wrong = files.flatMap(({ path, place, imports }) => {
-      const isUnshipped = [...development, ...bundled].includes(place)
-      const declared = ownDependencies.get(place) ?? (isUnshipped ? all : dependencies)
-      return packagesOf(imports)
-        .filter((name) => !declared.includes(name))
-        .map((name) => `${path} imports ${name}`)
-    })
-    t.strictSame(wrong, [])
-  },
-)
+t.test('packages are declared', async (t) => {
+  const all = Object.keys({ ...manifest.dependencies, ...manifest.devDependencies })
+  const ownDependencies = new Map(packages.map((place) => [place, dependenciesOf(place)]))
+  const wrong = files.flatMap(({ path, place, imports }) =>
+    packagesOf(imports)
+      .filter((name) => !(ownDependencies.get(place) ?? all).includes(name))
+      .map((name) => `${path} imports ${name}`),
+  )
+  t.strictSame(wrong, [])
+})
 
 t.test('Aedes has one door', async (t) => {
   const doors = product.filter(

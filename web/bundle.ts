@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { build, type Metafile, type Plugin } from 'esbuild'
+import { licensesOf } from './licenses.ts'
 import { type Page, pages } from './pages.ts'
 
 const sources = fileURLToPath(new URL('.', import.meta.url))
@@ -98,20 +99,6 @@ function documentOf({ title, entry }: Page, outputs: readonly Output[]): string 
     '</html>',
   ]
   return `${lines.join('\n')}\n`
-}
-
-/** The licence texts of all packages in the scripts, as the licences require. */
-async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
-  const packages = new Set(
-    Object.keys(inputs).flatMap((path) => /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path)?.[0] ?? []),
-  )
-  const texts = [...packages].sort().map(async (path) => {
-    const folder = resolve(from, path)
-    const file = (await readdir(folder)).find((name) => /^licen[cs]e/i.test(name))
-    const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8')
-    return `${path.replace(/^.*node_modules\//, '')}\n\n${text.trim()}\n`
-  })
-  return (await Promise.all(texts)).join('\n----\n\n')
 }
 
 async function compress(path: string): Promise<void> {

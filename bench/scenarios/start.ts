@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { dirname, join } from 'node:path'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { installedPackage } from '../../test/installed-package.ts'
 import { type Build, startNode } from '../node.ts'
@@ -34,8 +35,7 @@ export const start: Scenario = {
       // The first start makes the store.
       for (const { play } of hubs) await play()
       const commands = builds.map(({ name, build }) => {
-        const hubctl = join(dirname(build.server), 'cli/hubctl.js')
-        return { name, play: () => runCommand(hubctl, '--version') }
+        return { name, play: () => runCommand(hubctlOf(build), '--version') }
       })
       const cases = {
         'hub ready, second start': hubs,
@@ -57,6 +57,12 @@ export const start: Scenario = {
       await ground.remove()
     }
   },
+}
+
+/** The path of the program `hubctl`. */
+function hubctlOf({ project }: Build): string {
+  const { bin } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+  return join(project, bin.hubctl)
 }
 
 async function startHub(build: Build, env: Record<string, string>) {

@@ -36,9 +36,9 @@ export function createMailTransport(server: MailServer) {
 
 /** Loads the mail client on demand: most nodes have no mail server. */
 async function openTransport(server: MailServer) {
-  const { createTransport } = await import('nodemailer')
+  const { default: nodemailer } = await import('nodemailer')
   const { user, password, ca } = server
-  return createTransport({
+  return nodemailer.createTransport({
     host: server.host,
     port: server.port,
     secure: server.secure,

@@ -39,7 +39,7 @@ const disconnectMs = 500
  * queue or repeat commands: a repetition can do harm.
  */
 export async function createClients(server: RedisServer, timeoutMs: number) {
-  const ioredis = await import('ioredis')
+  const ioredis = await import('./ioredis.ts')
   const { host, port, db, username, password, isTls } = partsOf(server.url)
   const { ca } = server
   // ioredis reads these settings at each connection.

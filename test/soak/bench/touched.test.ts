@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import t from 'tap'
-import { projectFile, root } from '../../root.ts'
+import { commandOf, root } from '../../root.ts'
 
 t.test('bench/touched.ts lists the files that an event at QoS 1 passes', async (t) => {
-  // Not the compiled program: a bundle has no files.
-  const command = ['--import=tsx', projectFile('bench/touched.ts')]
-  const { stdout } = await promisify(execFile)(process.execPath, command, { cwd: root })
+  const [command = '', ...words] = commandOf('bench/touched.ts')
+  const { stdout } = await promisify(execFile)(command, words, { cwd: root })
   const files = stdout.trim().split('\n').slice(0, -2)
   for (const step of ['broker/publish.ts: ', 'validator/decide.ts: ', 'journal/journal.ts: ']) {
     t.ok(

@@ -1,0 +1,97 @@
+import { readFileSync } from 'node:fs'
+import { cp, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { type BuildOptions, build, type Plugin } from 'esbuild'
+import { bundle as bundlePages } from '../web/bundle.ts'
+import { licensesOf } from '../web/licenses.ts'
+
+const project = fileURLToPath(new URL('../', import.meta.url))
+const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
+
+/**
+ * Makes what an installed hub runs, in `directory`: bundles of the node, of `hubctl` and of the hub for tests, and the
+ * files that they read (docs/decisions, "The package is a bundle").
+ */
+export async function bundle(directory: string): Promise<void> {
+  const output = resolve(directory)
+  const options = { ...bundled, outdir: output, plugins: [inItsPlace({ url: urlHere, folder: folderHere })] }
+  const [{ metafile }] = await Promise.all([
+    build({
+      ...options,
+      entryPoints: {
+        server: 'server.ts',
+        hubctl: 'cli/hubctl.ts',
+        testing: 'testing.ts',
+        config: 'config/config.ts',
+      },
+      chunkNames: '[name]-[hash]',
+      splitting: true,
+      metafile: true,
+    }),
+    // What a node starts in a process or a thread of its own.
+    build({
+      ...options,
+      entryPoints: ['delivery/plugins/driver-program.ts', 'validator/feed/thread.ts'],
+      outbase: project,
+    }),
+    cp(join(project, 'config/sample-feed.json'), join(output, 'config/sample-feed.json')),
+    cp(join(swagger, 'static'), join(output, 'swagger-ui/static'), {
+      recursive: true,
+      filter: (path) => !path.endsWith('.map'),
+    }),
+    bundlePages(join(output, 'web/public')),
+  ])
+  await writeFile(join(output, 'licenses.txt'), await licensesOf(metafile, project))
+}
+
+const swagger = join(project, 'node_modules/@fastify/swagger-ui')
+
+// All bundles lie in `directory` itself, so that each finds the other files from its own place.
+const urlHere = (path: string) => `new URL(${JSON.stringify(path)}, import.meta.url).href`
+const folderHere = (path: string) => `(__dirname + ${JSON.stringify(path)})`
+
+/**
+ * Modules find the files that lie beside them. In a folder of bundles, these files lie as in the repository. `url` and
+ * `folder`: the expressions for a path in that folder, as the URL of a module and as the name of its folder.
+ */
+export function inItsPlace(at: { url(path: string): string; folder(path: string): string }): Plugin {
+  return {
+    name: 'in its place',
+    setup({ onLoad }) {
+      onLoad({ filter: /\.ts$/ }, async ({ path }) => {
+        if (path.includes('/node_modules/')) return undefined
+        const url = at.url(relative(project, path).replace(/ts$/, 'js'))
+        return { contents: (await readFile(path, 'utf8')).replaceAll('import.meta.url', url), loader: 'ts' }
+      })
+      // This package serves the files beside its code.
+      onLoad({ filter: /\/@fastify\/swagger-ui\/(lib\/.*|index)\.js$/ }, async ({ path }) => {
+        const folder = at.folder(join('swagger-ui', relative(swagger, dirname(path))))
+        return { contents: (await readFile(path, 'utf8')).replaceAll('__dirname', folder), loader: 'js' }
+      })
+    },
+  }
+}
+
+/** How all bundles are made. */
+export const bundled: BuildOptions = {
+  absWorkingDir: project,
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node20',
+  legalComments: 'none', // in `licenses.txt`
+  logLevel: 'warning',
+  // Packages with native code, and the one that makes the pages of a node that runs from its sources.
+  external: [...Object.keys(manifest.dependencies), 'esbuild'],
+  // Bundled CommonJS packages use these names, which ES modules do not have.
+  banner: {
+    js: [
+      `import { createRequire as requireOf } from 'node:module'`,
+      `import { fileURLToPath as fileOf } from 'node:url'`,
+      'const require = requireOf(import.meta.url)',
+      'const __filename = fileOf(import.meta.url)',
+      `const __dirname = fileOf(new URL('.', import.meta.url))`,
+    ].join('\n'),
+  },
+}
