@@ -11,7 +11,6 @@ import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
 import { root } from '../test/root.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
-import type { Bound } from './memory.ts'
 
 /** The V8 options of `npm start`. */
 export const v8Options = v8OptionsOf(root)
@@ -31,7 +30,8 @@ export type BenchNode = Awaited<ReturnType<typeof startNode>>
 
 /** How a node is started. */
 export interface NodeStart {
-  bound?: Bound | undefined
+  /** Words to put in front of the command. */
+  command?: readonly string[] | undefined
   /** The node loads no code of the bench, and `usage` does not work. */
   alone?: boolean
   /** The node of another commit. By default that of this checkout. */
@@ -41,13 +41,13 @@ export interface NodeStart {
 /** Starts a node in a new process and directory. `env` overrides the bench's variables. */
 export async function startNode(
   env: Record<string, string> = {},
-  { bound, alone = false, build }: NodeStart = {},
+  { command = [], alone = false, build }: NodeStart = {},
 ) {
   const { server, project } = build ?? { server: await compiledServer(), project: root }
   const home = await mkdtemp(join(tmpdir(), 'hub-bench-'))
   const options = [...v8OptionsOf(project), ...(alone ? [] : askable), ...profiling('server')]
   const node = [process.execPath, ...options, server]
-  const [program = '', ...args] = [...(bound?.command ?? []), ...node]
+  const [program = '', ...args] = [...command, ...node]
   const began = performance.now()
   const child = spawn(program, args, {
     cwd: home,
@@ -57,7 +57,6 @@ export async function startNode(
       HUB_MQTT_PORT: '0',
       HUB_HTTPS_PORT: '0',
       HUB_PUBLISH_RATE: '0',
-      ...bound?.env,
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -77,7 +77,9 @@ export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise
 export function chosen({ peers, before }: Asked, able: readonly System[]): StartPeer[] {
   const names = able.filter((name) => peers.length === 0 || peers.includes(name))
   return names.flatMap((name): StartPeer[] =>
-    name === 'hub' && before ? [systems.hub, (ground) => startHubPeer(ground, {}, before)] : [systems[name]],
+    name === 'hub' && before
+      ? [systems.hub, (ground) => startHubPeer(ground, {}, { build: before })]
+      : [systems[name]],
   )
 }
 

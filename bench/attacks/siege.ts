@@ -71,7 +71,7 @@ export async function besiege(
       ...plan.env,
       ...of.env,
     }
-    const node = await startNode(env, { bound })
+    const node = await startNode({ ...bound?.env, ...env }, { command: bound?.command })
     stops.push(node.stop)
     if (of.apart ?? true) await keepApart([node.pid], [pair.pid, attacker.pid])
     preferPair(pair.pid, attacker.pid)

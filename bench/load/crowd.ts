@@ -75,7 +75,7 @@ export const commands = {
     const start = performance.now()
     const first = members.length
     for (let index = first; index < first + joining.count; index++) {
-      const clientId = `crowd-${index}`
+      const clientId = `crowd-${process.pid}-${index}`
       members.push({ client: undefined, clientId, tlsSession: undefined, subscribed() {}, owed: [] })
     }
     await paced(joining.count, concurrency, (index) => enter(joining, members[first + index]))

@@ -1,10 +1,10 @@
 import { percentile } from '../../telemetry/latency.ts'
-import { playing } from '../../test/events.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
 import { answer } from '../answer.ts'
+import { createEvent } from './event.ts'
 import { type Address, type LightClient, openLightClient } from './light-client.ts'
 import { type Login, publishPacket } from './packets.ts'
-import { emptyStamp, microseconds, stampPlace, writeStamp } from './stamp.ts'
+import { microseconds } from './stamp.ts'
 
 /* A load generator: a process with publishers, which publish at QoS 1. */
 
@@ -14,9 +14,6 @@ interface Publisher {
   inFlight: number
   livestreams: number
 }
-
-/** Size of each event, bytes. The title fills the event up to this size. */
-const eventBytes = 900
 
 const publishers: Publisher[] = []
 let acknowledgements: number[] = []
@@ -170,22 +167,4 @@ async function open(
     },
   }
   return publisher
-}
-
-/** Makes events of one livestream in one buffer, which the next event overwrites. */
-function createEvent(livestream: Livestream) {
-  const noTime = '2000-01-01T00:00:00.000Z'
-  const make = (title: string) =>
-    Buffer.from(JSON.stringify(playing(livestream, { start: noTime, playlistItemId: emptyStamp, title })))
-  const payload = make('x'.repeat(Math.max(1, eventBytes - make('').length)))
-  const stampAt = stampPlace(payload)
-  const timeAt = payload.indexOf(noTime)
-  return {
-    topic: `inbox/${livestream.institution.id}`,
-    payload(stamp: number): Buffer {
-      payload.write(new Date().toISOString(), timeAt, 'latin1')
-      writeStamp(payload, stampAt, stamp)
-      return payload
-    },
-  }
 }

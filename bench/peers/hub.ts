@@ -1,5 +1,5 @@
 import type { Login } from '../load/packets.ts'
-import { type BenchNode, type Build, startNode } from '../node.ts'
+import { type BenchNode, type NodeStart, startNode } from '../node.ts'
 import type { Ground } from './ground.ts'
 import type { Peer } from './peer.ts'
 
@@ -15,13 +15,13 @@ export function nodeEnv({ certificate, feedPath }: Ground): Record<string, strin
   }
 }
 
-/** Starts this project's hub as `npm start` runs it. `build`: of another commit, named `before`. */
+/** Starts this project's hub as `npm start` runs it. The hub of another commit is named `before`. */
 export async function startHubPeer(
   ground: Ground,
   env: Record<string, string> = {},
-  build?: Build,
+  start: NodeStart = {},
 ): Promise<Peer & Pick<BenchNode, 'httpsPort' | 'ask'>> {
-  const node = await startNode({ ...env, ...nodeEnv(ground) }, { build })
+  const node = await startNode({ ...env, ...nodeEnv(ground) }, start)
   const publishers: Peer['publishers'] = []
   for (const { id, livestreams } of ground.institutions) {
     const request = { role: 'publisher', label: 'bench', institutions: [id] }
@@ -31,7 +31,7 @@ export async function startHubPeer(
     node.ask<Login>('credentials.add', { role: 'subscriber', label: 'bench', filters: ['radio/#'] })
   const subscriber = await addSubscriber()
   return {
-    name: build ? 'before' : 'hub',
+    name: start.build ? 'before' : 'hub',
     httpsPort: node.httpsPort,
     ask: node.ask,
     address: { port: node.mqttPort, ca: ground.ca },
@@ -43,6 +43,10 @@ export async function startHubPeer(
     async sessions() {
       const { username } = subscriber
       return (await node.ask<{ sessions: number }>('credentials.show', { username })).sessions
+    },
+    async exceeded() {
+      const { counters } = await node.ask<{ counters: Record<string, number> }>('status')
+      return counters.hub_budget_exceeded_total ?? 0
     },
     stop: node.stop,
   }

@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import { startChild } from '../child.ts'
 import { v8Options } from '../node.ts'
 import type { commands as aedesOnRedis } from './aedes-redis-process.ts'
+import type { commands as bareFastify } from './bare-fastify-process.ts'
 import type { commands as bareSockets } from './bare-sockets-process.ts'
 import type { commands as floor } from './floor-process.ts'
 import type { Ground } from './ground.ts'
@@ -54,6 +55,14 @@ export async function startFloor(ground: Ground, command: readonly string[] = []
   const child = await startChild<typeof floor>('peers/floor-process.ts', { v8Options, command })
   const directory = join(ground.directory, `floor-${child.pid}`)
   return peerOf('floor', ground, await child.ask('start', { ...lightStart(ground), directory }), child)
+}
+
+/** Starts Fastify with the check of bodies and a synced batch: no HTTPS door on it can take events with less work. */
+export async function startBareFastify(ground: Ground, command: readonly string[] = []) {
+  const child = await startChild<typeof bareFastify>('peers/bare-fastify-process.ts', { v8Options, command })
+  const { cert, key } = ground.certificate
+  const directory = join(ground.directory, `fastify-${child.pid}`)
+  return { ...child, port: await child.ask('start', { cert, key, directory }) }
 }
 
 function lightStart({ certificate: { cert, key }, institutions: [institution] }: Ground) {

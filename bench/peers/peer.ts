@@ -22,6 +22,8 @@ export interface Peer {
   sessions?: () => Promise<number>
   /** How many PUBACKs of subscribers the system has read. */
   pubacks?: () => Promise<number>
+  /** How many events the hub has counted as above its budget. */
+  exceeded?: () => Promise<number>
   /** The Redis of the system, if it stores data in one. */
   redis?: Redis
   /** Starts one more node of this system on the same Redis. */

@@ -1,95 +1,144 @@
-import type { MqttClient } from 'mqtt'
 import { maxSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { percentile } from '../../telemetry/latency.ts'
 import { institutions, playing, station } from '../../test/events.ts'
+import { startChild, type Usage } from '../child.ts'
 import { startWebhooks, type Webhooks } from '../load/webhooks.ts'
-import { startNode } from '../node.ts'
-import { type Sample, type Scenario, single } from '../scenario.ts'
+import { type Build, startNode } from '../node.ts'
+import type { commands as bareWebhooks } from '../peers/bare-webhooks-process.ts'
+import { type Options, type Sample, type Scenario, single } from '../scenario.ts'
+import { alternately, type System } from '../stage.ts'
 import { logIn, subscribeWebhook } from '../user.ts'
 
 const livestream = station()
+const peers: System[] = ['hub', 'bare']
+
+/** A system that sends events to the healthy webhooks. */
+interface Pusher {
+  name: string
+  publish(event: string): Promise<unknown>
+  /** Sends to dead webhooks too from now on. */
+  addDead?(count: number): Promise<void>
+  usage(): Promise<Usage>
+  stop(): Promise<void>
+}
+
+type StartPusher = (webhooks: Webhooks, healthy: number) => Promise<Pusher>
 
 export const push: Scenario = {
   about:
     'Webhooks of one livestream: the time from publish to the request at the healthy ones, without and beside dead ' +
-    'endpoints (refused connections, errors, no answer), and how many deliveries per second there are at most.',
+    'endpoints (refused connections, errors, no answer), and how many deliveries per second there are at most. The bare ' +
+    'client posts the same bodies and signed tokens over kept connections, and stores nothing: it is the limit.',
   options: { runs: [3], healthy: [90], dead: [10], events: [60], rate: [4], burst: [40] },
-  figures: { p50: 'p50, ms', p99: 'p99, ms', ratio: 'p99 ratio', rate: 'webhooks/s' },
-  compared: [],
+  figures: {
+    p50: 'p50, ms',
+    p99: 'p99, ms',
+    ratio: 'p99 ratio',
+    rate: 'webhooks/s',
+    cpu: 'CPU per webhook, µs',
+  },
+  compared: ['rate', 'p50', 'p99', 'cpu'],
+  peers,
 
-  async measure(options, _asked, say) {
-    const samples: Sample[] = []
-    for (let run = 1; run <= single(options, 'runs'); run++) {
-      samples.push(...(await once(options, run)))
-      say(`run ${run}`)
-    }
-    return samples
+  async measure(options, asked, say) {
+    const { before } = asked
+    const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
+    const starts: StartPusher[] = [
+      ...(isAsked('hub') ? [startHub()] : []),
+      ...(isAsked('hub') && before ? [startHub(before)] : []),
+      ...(isAsked('bare') ? [startBare] : []),
+    ]
+    const samples = await alternately(starts, single(options, 'runs'), async (start, run) => {
+      const found = await once(start, options, run)
+      for (const { system, case: name, figures } of found)
+        say(`${system}: run ${run}, ${name}: ${JSON.stringify(figures)}`)
+      return found
+    })
+    return samples.flat()
   },
 }
 
-async function once(options: Parameters<Scenario['measure']>[0], run: number): Promise<Sample[]> {
+async function once(start: StartPusher, options: Options, run: number): Promise<Sample[]> {
   const [healthy, dead] = [single(options, 'healthy'), single(options, 'dead')]
   const [events, rate, burst] = [single(options, 'events'), single(options, 'rate'), single(options, 'burst')]
   let arrived: (playlistItemId: string) => void = () => {}
   const webhooks = await startWebhooks((playlistItemId) => arrived(playlistItemId))
-  const node = await startNode({
-    HUB_PUSH_ALLOW_PRIVATE: 'true',
-    HUB_PUSH_CA: webhooks.ca ?? '',
-  })
   const listen = (listener: typeof arrived) => {
     arrived = listener
   }
+  const stops = [webhooks.close]
   try {
-    const publisher = await node.connect(livestream.institution.id)
-    await publish(publisher, 'makes the topic')
-    // Several institutions subscribe, because each has a limited number of webhooks of a livestream.
-    const { perLivestream } = maxSubscriptions
-    const subscribing = institutions.slice(0, Math.ceil((healthy + dead) / perLivestream))
-    const tokens = await Promise.all(subscribing.map((institution) => logIn(node, institution)))
-    let added = 0
-    const subscribe = (url: string) =>
-      subscribeWebhook(node, tokens[Math.floor(added++ / perLivestream)] ?? '', { url, topic: livestream.id })
-    for (let index = 0; index < healthy; index++) await subscribe(webhooks.ok)
-    await measure(publisher, listen, { events: 10, rate, expected: healthy }) // warm-up
-    const alone = await measure(publisher, listen, { events, rate, expected: healthy })
-    const fastest = await measure(publisher, listen, { events: burst, rate: Infinity, expected: healthy })
-    for (let index = 0; index < dead; index++) await subscribe(deadUrl(webhooks, index))
-    const beside = await measure(publisher, listen, { events, rate, expected: healthy })
-    publisher.end(true)
-    const sampleOf = (name: string, figures: Record<string, number>) => ({
+    const pusher = await start(webhooks, healthy)
+    stops.push(pusher.stop)
+    const paced = { events, rate, expected: healthy }
+    await measure(pusher, listen, { ...paced, events: 10 }) // warm-up
+    const alone = await measure(pusher, listen, paced)
+    const fastest = await measure(pusher, listen, { events: burst, rate: Infinity, expected: healthy })
+    const results = {
+      [`${healthy} webhooks`]: { ...alone, ratio: 1 },
+      [`${burst} events at once`]: { ...fastest, rate: (burst * healthy * 1000) / fastest.ms },
+    }
+    if (pusher.addDead) {
+      await pusher.addDead(dead)
+      const beside = await measure(pusher, listen, paced)
+      results[`beside ${dead} dead ones`] = { ...beside, ratio: beside.p99 / alone.p99 }
+    }
+    return Object.entries(results).map(([name, { ms: _, ...figures }]) => ({
       case: name,
-      system: 'hub',
+      system: pusher.name,
       run,
       figures,
-    })
-    return [
-      sampleOf(`${healthy} webhooks`, { ...figuresOf(alone.times), ratio: 1 }),
-      sampleOf(`beside ${dead} dead ones`, {
-        ...figuresOf(beside.times),
-        ratio: percentile(beside.times, 0.99) / percentile(alone.times, 0.99),
-      }),
-      sampleOf(`${burst} events at once`, { rate: (burst * healthy * 1000) / fastest.ms }),
-    ]
+    }))
   } finally {
-    await node.stop()
-    await webhooks.close()
+    for (const stop of stops.reverse()) await stop()
   }
 }
 
-function figuresOf(times: Float64Array) {
-  return { p50: percentile(times, 0.5), p99: percentile(times, 0.99) }
+function startHub(build?: Build): StartPusher {
+  return async (webhooks, healthy) => {
+    const node = await startNode({ HUB_PUSH_ALLOW_PRIVATE: 'true', HUB_PUSH_CA: webhooks.ca }, { build })
+    const publisher = await node.connect(livestream.institution.id)
+    const topic = `inbox/${livestream.institution.id}`
+    const publish = (event: string) => publisher.publishAsync(topic, event, { qos: 1 })
+    await publish(JSON.stringify(playing(livestream, { playlistItemId: 'makes the topic' })))
+    // Several institutions subscribe, because each has a limited number of webhooks of a livestream.
+    const { perLivestream } = maxSubscriptions
+    const tokens: string[] = []
+    let added = 0
+    const subscribe = async (url: string) => {
+      const nth = Math.floor(added++ / perLivestream)
+      tokens[nth] ??= await logIn(node, institutions[nth] ?? '')
+      await subscribeWebhook(node, tokens[nth], { url, topic: livestream.id })
+    }
+    for (let index = 0; index < healthy; index++) await subscribe(webhooks.ok)
+    return {
+      name: build ? 'before' : 'hub',
+      publish,
+      async addDead(count) {
+        const { dead } = webhooks
+        for (let index = 0; index < count; index++) await subscribe(dead[index % dead.length] ?? '')
+      },
+      usage: node.usage,
+      async stop() {
+        publisher.end(true)
+        await node.stop()
+      },
+    }
+  }
 }
 
-function deadUrl({ dead }: Webhooks, index: number): string {
-  return dead[index % dead.length] ?? ''
+const startBare: StartPusher = async (webhooks, healthy) => {
+  const { ask, usage, stop } = await startChild<typeof bareWebhooks>('peers/bare-webhooks-process.ts')
+  await ask('start', { url: webhooks.ok, ca: webhooks.ca, count: healthy })
+  return { name: 'bare client', publish: (payload) => ask('push', { payload }), usage, stop }
 }
 
 /**
- * Publishes events, and waits until all `expected` webhooks have them. `times`: from publish to arrival, milliseconds,
- * ascending.
+ * Publishes events, and waits until all `expected` webhooks have them. `p50` and `p99`: from publish to arrival,
+ * milliseconds. `cpu`: for each arrival, microseconds.
  */
 async function measure(
-  publisher: MqttClient,
+  pusher: Pusher,
   listen: (listener: (playlistItemId: string) => void) => void,
   { events, rate, expected }: { events: number; rate: number; expected: number },
 ) {
@@ -103,20 +152,19 @@ async function measure(
       if (times.length === events * expected) resolve()
     })
   })
+  const before = await pusher.usage()
   const began = performance.now()
   for (let index = 0; index < events; index++) {
     const due = began + (index * 1000) / rate
     const early = due - performance.now()
     if (early > 0) await new Promise((resolve) => setTimeout(resolve, early))
-    const id = `${began} ${index}`
-    sent.set(id, performance.now())
-    await publish(publisher, id)
+    const playlistItemId = `${began} ${index}`
+    sent.set(playlistItemId, performance.now())
+    await pusher.publish(JSON.stringify(playing(livestream, { playlistItemId })))
   }
   await all
-  return { times: Float64Array.from(times).sort(), ms: performance.now() - began }
-}
-
-async function publish(publisher: MqttClient, playlistItemId: string): Promise<void> {
-  const event = JSON.stringify(playing(livestream, { playlistItemId }))
-  await publisher.publishAsync(`inbox/${livestream.institution.id}`, event, { qos: 1 })
+  const ms = performance.now() - began
+  const cpu = (((await pusher.usage()).cpuMs - before.cpuMs) * 1000) / times.length
+  const sorted = Float64Array.from(times).sort()
+  return { p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99), cpu, ms }
 }

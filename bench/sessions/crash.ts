@@ -15,6 +15,7 @@ export const crashFigures = {
   back: 'all back after, s',
   backCpu: 'CPU per return, ms',
   pairAlone: 'p99 of the pair alone, ms',
+  pairBeside50: 'p50 of the pair while they return, ms',
   pairBeside: 'p99 of the pair while they return, ms',
   pairLost: 'lost by the pair',
 }
@@ -98,6 +99,7 @@ async function once(store: Store, count: number, options: Options) {
       back: ms / 1000,
       backCpu: (after.cpuMs - before.cpuMs) / count,
       pairAlone: events.alone.p99,
+      pairBeside50: events.beside.p50,
       pairBeside: events.beside.p99,
       pairLost: Object.values(events).reduce((sum, { sent, received }) => sum + sent - received, 0),
     }

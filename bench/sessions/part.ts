@@ -45,7 +45,7 @@ export const stores: Record<'hub' | 'redis', Store> = {
 
 /** The hub of another commit on its embedded store. */
 export function storeBefore(build: Build): Store {
-  return { ...files, name: 'before', build, start: (ground, env) => startHubPeer(ground, env, build) }
+  return { ...files, name: 'before', build, start: (ground, env) => startHubPeer(ground, env, { build }) }
 }
 
 /** The systems that store sessions. The bench measures their stores too. */

@@ -60,7 +60,7 @@ async function fill(
   { env, build }: { env: Record<string, string>; build: Store['build'] },
   options?: Options,
 ): Promise<string> {
-  const peer = await startHubPeer(ground, env, build)
+  const peer = await startHubPeer(ground, env, { build })
   const stops = [peer.stop]
   try {
     if (!options) return 'an empty store'

@@ -1,8 +1,18 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { createServer, request } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { text } from 'node:stream/consumers'
+import { decodeJwt, decodeProtectedHeader } from 'jose'
 import t, { type Test } from 'tap'
+import { startChild } from '../../bench/child.ts'
 import { openLightClient } from '../../bench/load/light-client.ts'
 import { publishPacket, subscribePacket } from '../../bench/load/packets.ts'
+import type { commands as bareWebhooks } from '../../bench/peers/bare-webhooks-process.ts'
 import { prepareGround } from '../../bench/peers/ground.ts'
-import { startBareSockets, startFloor } from '../../bench/peers/ours.ts'
+import { startMosquitto, usageOfProcess } from '../../bench/peers/installed.ts'
+import { startBareFastify, startBareSockets, startFloor } from '../../bench/peers/ours.ts'
 import type { Peer, StartPeer } from '../../bench/peers/peer.ts'
 import { onSlowDisk } from '../../bench/slow-disk.ts'
 import { playing } from '../events.ts'
@@ -47,6 +57,70 @@ t.test('bare sockets send QoS 0 where nothing else is asked of them', async (t) 
   const { publisher, subscriber, event } = await onPeer(t, (ground) => startBareSockets(ground, 0))
   publisher.publish(1, event)
   t.equal((await subscriber.next())[0], 0x30)
+})
+
+t.test('bare Fastify answers after the sync, and refuses what the hub refuses', async (t) => {
+  const ground = await prepareGround()
+  t.teardown(ground.remove)
+  const { port, stop } = await startBareFastify(ground, onSlowDisk(syncMs))
+  t.teardown(stop)
+  const [livestream] = ground.institutions[0]?.livestreams ?? []
+  if (!livestream) throw new Error('the feed is empty')
+  const event = playing(livestream)
+  const post = async (body: object) => {
+    const headers = { 'content-type': 'application/json' }
+    const path = `/events/${event.event}`
+    const sent = request({ host: 'localhost', port, ca: ground.ca, path, method: 'POST', headers })
+    sent.end(JSON.stringify(body))
+    const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+    return { status: answer.statusCode, ...JSON.parse(await text(answer)) }
+  }
+  const began = performance.now()
+  t.match(await post(event), { status: 201, statuses: { published: 1 }, event })
+  t.ok(performance.now() - began >= syncMs)
+  t.match(await post({ ...event, title: 7 }), { status: 400, errors: [{ errorCode: String }] })
+})
+
+t.test('the bare client posts what the hub would post', async (t) => {
+  const ground = await prepareGround()
+  t.teardown(ground.remove)
+  const { cert, key, ca } = ground.certificate
+  const seen: { authorization: string; titles: string }[] = []
+  const server = createServer({ cert: readFileSync(cert), key: readFileSync(key) })
+  const all = new Promise<void>((resolve) => {
+    server.on('request', async (received, answer) => {
+      const { message } = JSON.parse(await text(received))
+      const titles = Buffer.from(message.data, 'base64').toString()
+      seen.push({ authorization: String(received.headers.authorization), titles })
+      answer.writeHead(204).end(() => seen.length === 4 && resolve())
+    })
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.closeAllConnections())
+  t.teardown(() => server.close())
+  const url = `https://localhost:${(server.address() as AddressInfo).port}/ok`
+  const client = await startChild<typeof bareWebhooks>('peers/bare-webhooks-process.ts')
+  t.teardown(client.stop)
+  await client.ask('start', { url, ca, count: 2 })
+  for (const payload of ['"first"', '"second"']) await client.ask('push', { payload })
+  await all
+  t.strictSame(seen.map(({ titles }) => titles).sort(), ['"first"', '"first"', '"second"', '"second"'])
+  for (const { authorization } of seen) {
+    const token = authorization.replace('Bearer ', '')
+    t.equal(decodeProtectedHeader(token).alg, 'RS256')
+    t.equal(decodeJwt(token).aud, url)
+  }
+  t.equal(await client.ask('failures', {}), 0)
+})
+
+t.test('the CPU time of Mosquitto includes that of its validator', async (t) => {
+  const { peer } = await onPeer(t, startMosquitto)
+  const cpuOf = async (pid = 0) => (await usageOfProcess(pid)).cpuMs
+  const [broker, validator] = await Promise.all(peer.pids.map(cpuOf))
+  t.ok(Number(validator) > 0)
+  // Two clocks of the kernel, which may differ a little.
+  t.ok((await peer.usage()).cpuMs > Number(broker) + Number(validator) * 0.8)
 })
 
 /** Starts a peer with a publisher and a subscriber at QoS 1. */

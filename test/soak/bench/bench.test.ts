@@ -26,28 +26,48 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
   t.ok(rows[0].ratios['plain Aedes'].p99 > 0)
 })
 
-t.test('cold and idle: systems that are started anew, beside the least that is possible', async (t) => {
+t.test('cold and idle: systems that are started anew', async (t) => {
   const short = ['--seconds', '1', '--runs', '1', '--json']
-  const opened = ['--publishers', '2', '--share', '20', '--warm', '50', '--subscribers', '2']
-  const { rows } = JSON.parse((await bench('cold', ...opened, '--peers', 'hub,floor', ...short)).stdout)
-    .results.cold
+  const sizes = ['--publishers', '2', '--share', '20', '--warm', '50', '--subscribers', '2']
+  const { rows } = JSON.parse((await bench('cold', ...sizes, '--peers', 'hub', ...short)).stdout).results.cold
   t.strictSame(
-    rows.map((row: { case: string; system: string }) => `${row.system}, ${row.case}`),
-    [
-      'hub, acknowledged right after the start',
-      'floor, acknowledged right after the start',
-      'hub, acknowledged when warm',
-      'floor, acknowledged when warm',
-      'hub, 2 subscribers, right after the start',
-      'floor, 2 subscribers, right after the start',
-    ],
+    rows.map((row: { case: string }) => row.case),
+    ['acknowledged right after the start', 'acknowledged when warm', '2 subscribers, right after the start'],
   )
   for (const { figures } of rows) t.equal(figures.lost, 0)
   t.ok(rows[0].figures.times > 0)
-  t.ok(rows[4].ratios.floor.p99 > 0)
   const few = ['--connections', '20', '--runs', '1', '--json']
   const { results } = JSON.parse((await bench('idle', ...few, '--peers', 'hub,bare')).stdout)
   t.match(results.idle.rows[0].ratios, { 'bare sockets': { kilobytes: Number, cpu: Number } })
+})
+
+t.test('post and push: the hub beside the least that takes and posts events', async (t) => {
+  const posted = await bench('post', '--events', '40', '--connections', '2', '--runs', '1', '--json')
+  const [hub, fastify] = JSON.parse(posted.stdout).results.post.rows
+  t.match(hub, { system: 'hub', figures: { refused: 0 }, ratios: { 'bare Fastify': { rate: Number } } })
+  t.match(fastify, { system: 'bare Fastify', figures: { refused: 0 } })
+  const few = ['--healthy', '2', '--dead', '1', '--events', '3', '--burst', '2', '--runs', '1', '--json']
+  const { rows } = JSON.parse((await bench('push', ...few)).stdout).results.push
+  t.strictSame(
+    rows.map((row: { case: string; system: string }) => `${row.system}: ${row.case}`),
+    [
+      'hub: 2 webhooks',
+      'bare client: 2 webhooks',
+      'hub: 2 events at once',
+      'bare client: 2 events at once',
+      'hub: beside 1 dead ones',
+    ],
+  )
+  t.ok(rows[2].ratios['bare client'].rate > 0)
+})
+
+t.test('slow-disk: PUBACK and persistent sessions wait for the disk, clean ones do not', async (t) => {
+  const short = ['--seconds', '1', '--sessions', '2', '--delay', '500', '--runs', '1', '--json']
+  const { rows } = JSON.parse((await bench('slow-disk', ...short)).stdout).results['slow-disk']
+  const [clean, persistent, puback] = rows.map((row: { figures: object }) => row.figures)
+  t.ok(clean.p50 < 500)
+  t.ok(persistent.p50 >= 500 && puback.p50 >= 500)
+  t.match(puback, { events: 20, exceeded: Number, lost: 0 })
 })
 
 t.test('--before measures the node of another commit beside the hub', async (t) => {

@@ -1,0 +1,43 @@
+import type { Scenario } from './scenario.ts'
+import { attacks } from './scenarios/attacks.ts'
+import { client } from './scenarios/client.ts'
+import { cold } from './scenarios/cold.ts'
+import { connect } from './scenarios/connect.ts'
+import { fanout } from './scenarios/fanout.ts'
+import { growth } from './scenarios/growth.ts'
+import { hazards } from './scenarios/hazards.ts'
+import { idle } from './scenarios/idle.ts'
+import { ingest } from './scenarios/ingest.ts'
+import { latency } from './scenarios/latency.ts'
+import { pages } from './scenarios/pages.ts'
+import { post } from './scenarios/post.ts'
+import { push } from './scenarios/push.ts'
+import { retained } from './scenarios/retained.ts'
+import { sessions } from './scenarios/sessions.ts'
+import { slowDisk } from './scenarios/slow-disk.ts'
+import { slowReaders } from './scenarios/slow-readers.ts'
+import { start } from './scenarios/start.ts'
+import { week } from './scenarios/week.ts'
+
+/** The scenarios by their names in `npm run bench -- NAME …`. Without a name, all run. */
+export const scenarios: Record<string, Scenario> = {
+  latency,
+  cold,
+  fanout,
+  ingest,
+  connect,
+  idle,
+  retained,
+  growth,
+  post,
+  push,
+  'slow-readers': slowReaders,
+  'slow-disk': slowDisk,
+  sessions,
+  start,
+  week,
+  pages,
+  attacks,
+  hazards,
+  client,
+}
