@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { cpus, totalmem } from 'node:os'
 import { projectFile } from '../test/root.ts'
+import { goals } from './goals.ts'
 import type { Sample, Scenario } from './scenario.ts'
 
 /** The result of one system in one case: medians over the runs. */
@@ -99,13 +100,16 @@ function format(value: number | undefined): string {
   return value.toFixed(Math.abs(value) >= 10 ? 1 : 2)
 }
 
-function align([heading = [], ...rows]: string[][]): string {
+/** Aligns the first `left` columns to the left, the others to the right. */
+function align([heading = [], ...rows]: string[][], left = 2): string {
   const widths = heading.map((_, column) =>
     Math.max(...[heading, ...rows].map((row) => row[column]?.length ?? 0), 3),
   )
   const line = (cells: string[]) =>
-    `| ${cells.map((cell, column) => (column < 2 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`
-  const rule = widths.map((width, column) => (column < 2 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
+    `| ${cells.map((cell, column) => (column < left ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0))).join(' | ')} |`
+  const rule = widths.map((width, column) =>
+    column < left ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`,
+  )
   return [line(heading), line(rule), ...rows.map(line)].join('\n')
 }
 
@@ -148,11 +152,26 @@ function versionOf(command: string, args: string[], pattern: RegExp, name: strin
 }
 
 const page = projectFile('docs/benchmarks.md')
-const introduction = `# Benchmarks
+const table = align(
+  [
+    ['what', 'goal', '`npm run bench --` …'],
+    ...goals.map(({ row, goal, command }) => [row, goal, `\`${command}\``]),
+  ],
+  3,
+)
+
+/** The beginning of the page. */
+export const introduction = `# Benchmarks
 
 This page is written by \`npm run bench -- --page\`. Every scenario measures the systems side by side, in turn, in
 the same run, with load generators in processes of their own on the same machine. Figures are medians over the
 runs; a ratio is the median of the ratios within a run. Machines differ and are noisy: look at the ratios.
+
+What the hub is measured by, and the command that measures it. COMMIT is the commit before. The floor is the least that a
+hub must do with an event: MQTT over TLS, the check of its shape, one synced batch for what came during the last one, and
+PUBACK after it. Bare sockets, bare Fastify and the bare client are the least that the others must do.
+
+${table}
 `
 
 /** Writes the section of a scenario into the page. Chosen parts or systems make a section of their own. */

@@ -1,6 +1,10 @@
+import { readFileSync } from 'node:fs'
 import t from 'tap'
-import { summarize, toTables } from '../../bench/report.ts'
+import { readArguments } from '../../bench/arguments.ts'
+import { goals } from '../../bench/goals.ts'
+import { introduction, summarize, toTables } from '../../bench/report.ts'
 import type { Sample, Scenario } from '../../bench/scenario.ts'
+import { projectFile } from '../root.ts'
 
 const scenario: Scenario = {
   about: '',
@@ -56,4 +60,9 @@ t.test('yes and no, and what never came', async (t) => {
     toTables(rows, { ...scenario, figures, yesNo: ['survived'] }),
     /\| attacked +\| hub +\| +∞ \| +no \|$/,
   )
+})
+
+t.test('the page begins with what the hub is measured by, and each command of that is one', async (t) => {
+  t.ok(readFileSync(projectFile('docs/benchmarks.md'), 'utf8').startsWith(introduction))
+  for (const { command } of goals) t.match(readArguments(command.split(' ')), { runs: [{}] }, command)
 })

@@ -1,0 +1,87 @@
+/** A goal for the hub, and the scenario of `npm run bench` whose output shows it. */
+interface Goal {
+  /** What is compared. */
+  row: string
+  goal: string
+  /** The arguments of `npm run bench --`. `COMMIT` stands for the commit before. */
+  command: string
+}
+
+/** What the hub is measured by. */
+export const goals: readonly Goal[] = [
+  {
+    row: 'ingest ÷ the commit before',
+    goal: 'events/s ≥ 2.0, CPU ≤ 0.5, p99 ≤ 0.5',
+    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+  },
+  {
+    row: 'ingest ÷ floor',
+    goal: 'events/s ≥ 0.8, CPU ≤ 1.3, p99 ≤ 1.3',
+    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+  },
+  {
+    row: 'ingest ÷ plain Aedes',
+    goal: 'hoped for: events/s ≥ 1.0, CPU ≤ 1.1',
+    command: 'ingest --publishers 10 --runs 5 --peers hub,floor,aedes --before COMMIT',
+  },
+  {
+    row: 'open loop right after the start ÷ warm',
+    goal: 'p99 until PUBACK ≤ 1.5, nothing lost',
+    command: 'cold --only open-loop --peers hub',
+  },
+  {
+    row: 'latency right after the start ÷ Mosquitto + validator',
+    goal: 'p50 ≤ 1.1, p99 ≤ 1.0',
+    command: 'cold --only latency --peers hub,mosquitto',
+  },
+  {
+    row: 'delivery at QoS 0 ÷ bare sockets',
+    goal: 'CPU ≤ 1.10',
+    command: 'fanout --subscribers 1000 --runs 5 --peers hub,bare,bare-qos1',
+  },
+  {
+    row: 'delivery at QoS 1 ÷ bare sockets that read PUBACKs',
+    goal: 'CPU ≤ 1.15',
+    command: 'fanout --subscribers 1000 --runs 5 --peers hub,bare,bare-qos1',
+  },
+  {
+    row: '10,000 retained values ÷ Mosquitto',
+    goal: 'time ≤ 1.5',
+    command: 'retained --runs 5 --peers hub,mosquitto',
+  },
+  {
+    row: 'connect, full and resumed ÷ bare sockets',
+    goal: 'CPU ≤ 1.25',
+    command: 'connect --subscribers 1000 --runs 5 --peers hub,bare',
+  },
+  {
+    row: 'a healthy pair while 2,500 persistent sessions return',
+    goal: 'p99 ≤ 220 ms',
+    command: 'sessions --only crash --runs 5 --peers hub',
+  },
+  {
+    row: '`POST /events` ÷ bare Fastify',
+    goal: 'events/s ≥ 0.7',
+    command: 'post --peers hub,bare',
+  },
+  {
+    row: 'webhooks ÷ bare client',
+    goal: 'webhooks/s ≥ 0.8',
+    command: 'push --runs 5 --peers hub,bare',
+  },
+  {
+    row: 'memory of an idle connection ÷ bare sockets',
+    goal: '≤ 0.95',
+    command: 'idle --peers hub,bare',
+  },
+  {
+    row: 'start to `hub ready`; `hubctl --version`',
+    goal: '≤ 1.2 s; ≤ 0.25 s CPU',
+    command: 'start',
+  },
+  {
+    row: 'a disk whose syncs take 300 ms longer',
+    goal: 'p99 to clean sessions ≤ 220 ms',
+    command: 'slow-disk',
+  },
+]
