@@ -12,7 +12,7 @@ import {
 import { createRepeatedReads, type Damage, openDirectory, pagesOf, reopen } from './level/directory.ts'
 import { startReclaiming, type Written } from './level/reclaiming.ts'
 import { type Change, type ConditionalChange, ConditionFailed, type Dumpable, type Store } from './store.ts'
-import { contentOf, counterKey, encode, entryOf, keysBelow, timeOf } from './stored-value.ts'
+import { contentOf, counterKey, encode, entryOf, keysBelow, storedLength, timeOf } from './stored-value.ts'
 
 /**
  * The embedded driver: LevelDB in one directory, one process per directory. Puts commits that wait into one synced
@@ -273,8 +273,7 @@ async function writeSynced(
   for (const operation of operations) {
     const { key } = operation
     if ('value' in operation) {
-      // `put` copies the bytes before it returns, so the encoder may reuse them.
-      batch.put(key, encodeNext(operation.time, operation.value))
+      put(batch, operation)
       bytes += operation.value.length
     } else {
       batch.del(key)
@@ -291,24 +290,23 @@ interface NumberedPending extends Pending {
   first?: number
 }
 
-const sharedBytes = 64 * 1024
-const encodeNext = createEncoder()
+const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** Makes an `encode` that reuses one buffer: the caller must copy each result before the next call. */
-function createEncoder(): typeof encode {
-  const bytes = Buffer.allocUnsafeSlow(sharedBytes)
-  return (time, value) => {
-    const end = 8 + Buffer.byteLength(value)
-    if (end > sharedBytes) return encode(time, value)
-    bytes.writeDoubleBE(time, 0)
-    if (typeof value === 'string') bytes.write(value, 8)
-    else value.copy(bytes, 8)
-    return bytes.subarray(0, end)
-  }
+/** Adds a put to a batch. Encodes all values in the same memory, because LevelDB copies the bytes of each put. */
+function put(batch: ReturnType<ClassicLevel<string, Buffer>['batch']>, { key, time, value }: Put): void {
+  const length = storedLength(value)
+  const bytes = length > shared.length ? Buffer.allocUnsafe(length) : shared.subarray(0, length)
+  batch.put(key, encode(time, value, bytes))
+}
+
+interface Put {
+  key: string
+  time: number
+  value: Buffer | string
 }
 
 /** An operation without a value removes the key. */
-type Operation = { key: string; time: number; value: Buffer | string } | { key: string }
+type Operation = Put | { key: string }
 
 function isOrdered(change: Change): boolean {
   return 'order' in change && change.order !== undefined

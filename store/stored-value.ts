@@ -5,12 +5,21 @@ import type { Bounds, Change, Store } from './store.ts'
  * A stored value: the event time of the entry (8 bytes, NaN if it has none), then the caller's value.
  */
 
-export function encode(time: number, value: Buffer | string): Buffer {
-  const stored = Buffer.allocUnsafe(8 + Buffer.byteLength(value))
+/** Writes into `stored`, which must have the length of the stored value. */
+export function encode(
+  time: number,
+  value: Buffer | string,
+  stored = Buffer.allocUnsafe(storedLength(value)),
+): Buffer {
   stored.writeDoubleBE(time, 0)
   if (typeof value === 'string') stored.write(value, 8)
   else value.copy(stored, 8)
   return stored
+}
+
+/** The bytes of a stored value. */
+export function storedLength(value: Buffer | string): number {
+  return 8 + Buffer.byteLength(value)
 }
 
 export function contentOf(stored: Buffer): Buffer {

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { keysBelow } from '../stored-value.ts'
-import { finishMending, type Mending, mend } from './repair.ts'
+import { type Mended, openMended } from './repair.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
@@ -22,7 +22,7 @@ export async function openDirectory(
 
 /** The damage to a store, and the outcome of its repair. */
 export type Damage =
-  | (Mending & { error: unknown })
+  | Mended
   /** LevelDB left out an unreadable part of its log, such as the end after a power failure. */
   | { outcome: 'cut'; bytes: number }
 
@@ -30,21 +30,18 @@ async function openOrMend(
   directory: string,
   onDamaged: (damage: Damage) => void,
 ): Promise<ClassicLevel<string, Buffer>> {
-  await finishMending(directory)
-  try {
-    await checkFiles(directory)
-    await checkTables(directory)
-    const db = await openLevel(directory, true)
-    const bytes = await droppedBytes(directory)
-    if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
-    return db
-  } catch (error) {
-    if (!isDamage(error)) throw error
-    const mending = await mend(directory)
-    const db = await openLevel(directory, false)
-    onDamaged({ ...mending, error })
-    return db
-  }
+  const { db, mended } = await openMended(directory, {
+    async suspect() {
+      await checkFiles(directory)
+      await checkTables(directory)
+      return openLevel(directory, true)
+    },
+    mended: () => openLevel(directory, false),
+  })
+  const bytes = mended ? 0 : await droppedBytes(directory)
+  if (mended) onDamaged(mended)
+  else if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
+  return db
 }
 
 /** Size of LevelDB's blocks, bytes: docs/decisions, "Blocks of 16 KiB in LevelDB". */
@@ -142,19 +139,6 @@ async function checkFiles(directory: string): Promise<void> {
   const isNew = !names.some((name) => name.endsWith('.ldb') || name.startsWith('MANIFEST-'))
   if (!isNew && !names.includes('CURRENT')) throw new Error('Corruption: CURRENT file is missing')
 }
-
-/** Whether the content of the store is damaged. A full disk or a locked directory is no damage. */
-function isDamage(error: unknown): boolean {
-  for (let cause = error; cause instanceof Error; cause = cause.cause) {
-    if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true
-    if (cause.message.startsWith('Corruption')) return true
-    if (brokenFile.test(cause.message)) return true
-  }
-  return false
-}
-
-const brokenFile =
-  /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
 
 function openFailure(directory: string, error: unknown): Error {
   if (error instanceof Error && error.message.startsWith('the store in ')) return error

@@ -27,8 +27,10 @@ export interface Replacement {
   reason: string
 }
 
-/** The outcome of the repair of a damaged store. */
-export type Mending =
+/** The damage that was found in a store, and the outcome of its repair. */
+export type Mended = Mending & { error: unknown }
+
+type Mending =
   | { outcome: 'repaired'; movedTo: string; entries: number }
   | ({ outcome: 'replaced' } & Replacement)
 
@@ -39,11 +41,28 @@ export type Mending =
  * - `.damaged-<time>`: the damaged store, which is kept
  * - `.replaced`: the note that an empty store has replaced the damaged one
  *
- * After a crash between any two steps, `finishMending` finishes the repair or removes the copies.
+ * After a crash between any two steps, the next start finishes the repair or removes the copies.
  */
 
-/** Finishes a repair that a crash interrupted. Call it before the store is opened. */
-export async function finishMending(directory: string): Promise<void> {
+/**
+ * Opens a store with `suspect`, which rejects if the store is damaged. Then repairs the store, and opens it with
+ * `mended`. First of all, finishes a repair that a crash interrupted.
+ */
+export async function openMended<Db>(
+  directory: string,
+  open: { suspect(): Promise<Db>; mended(): Promise<Db> },
+): Promise<{ db: Db; mended?: Mended }> {
+  await finishMending(directory)
+  try {
+    return { db: await open.suspect() }
+  } catch (error) {
+    if (!isDamage(error)) throw error
+    const mending = await mend(directory)
+    return { db: await open.mended(), mended: { ...mending, error } }
+  }
+}
+
+async function finishMending(directory: string): Promise<void> {
   await rm(`${directory}.repairing`, { recursive: true, force: true })
   if (!(await exists(`${directory}.repaired`))) return
   // Empty or missing: the crash came after `mend` had renamed the damaged store.
@@ -58,7 +77,7 @@ export async function finishMending(directory: string): Promise<void> {
  * Replaces a damaged store by a repaired copy. If nothing can be saved, leaves no directory: LevelDB then makes an
  * empty store. Rejects if a copy has no room, because with more room the repair may succeed.
  */
-export async function mend(directory: string): Promise<Mending> {
+async function mend(directory: string): Promise<Mending> {
   const at = new Date().toISOString()
   const movedTo = `${directory}.damaged-${at.replace(/[:.]/g, '-')}`
   const saved = await repairedCopy(directory)
@@ -76,6 +95,19 @@ export async function mend(directory: string): Promise<Mending> {
   await sync(dirname(directory))
   return { outcome: 'replaced', ...replacement }
 }
+
+/** Whether the content of the store is damaged. A full disk or a locked directory is no damage. */
+function isDamage(error: unknown): boolean {
+  for (let cause = error; cause instanceof Error; cause = cause.cause) {
+    if ('code' in cause && cause.code === 'LEVEL_CORRUPTION') return true
+    if (cause.message.startsWith('Corruption')) return true
+    if (brokenFile.test(cause.message)) return true
+  }
+  return false
+}
+
+const brokenFile =
+  /^IO error: .*(MANIFEST-\d+|\d+\.(ldb|sst|log)): (No such file or directory|Invalid argument)$/
 
 /** Reads the note of a replacement. Undefined: there is none. */
 export async function replacementOf(directory: string): Promise<Replacement | undefined> {
