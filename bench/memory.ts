@@ -44,8 +44,8 @@ export interface Bound {
   command: string[]
   /** Variables for its environment. */
   env: Record<string, string>
-  /** `cgroup`: the kernel ends a process that wants more. `watched`: the caller has to watch. */
-  by: 'cgroup' | 'watched'
+  /** `cgroup`: the kernel ends a process that wants more. `heap`: only its heap is bounded. */
+  by: 'cgroup' | 'heap'
 }
 
 /**
@@ -60,6 +60,6 @@ export async function boundMemory(mebibytes: number): Promise<Bound> {
     return { command, env: {}, by: 'cgroup' }
   } catch {
     const env = { NODE_OPTIONS: `--max-old-space-size=${Math.floor(mebibytes / 2)}` }
-    return { command: [], env, by: 'watched' }
+    return { command: [], env, by: 'heap' }
   }
 }

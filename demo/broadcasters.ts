@@ -47,12 +47,10 @@ export async function startBroadcaster(
       const key = keyOf(event.event, time, event.services[0]?.id)
       const topics = event.services.map(({ id }) => radioTopic(id, kind))
       const what = `${kind.suffix} of ${event.services[0]?.id} at ${time}`
-      ledger.sent(key, what, expected, deliveriesOf(subscribers, topics))
-      decisionOf(event, publisher.publish).then(
-        (decision) => {
-          ledger.reported(key, decision.outcome)
-          show(institution, decision)
-        },
+      const entry = { what, expected, deliveries: deliveriesOf(subscribers, topics) }
+      const decided = ledger.publish(key, entry, () => decisionOf(event, publisher.publish))
+      decided.then(
+        (decision) => show(institution, decision),
         (error: Error) => lost(`${institution.title}: ${error.message}`),
       )
     },

@@ -30,28 +30,27 @@ export function createLedger() {
     /** Milliseconds from the publish call to the receipt in a subscriber, and to the report of the hub. */
     latency: () => ({ receipt: receipts.summary(), report: reports.summary() }),
 
-    /** Call this before the publish. `deliveries`: where the event must arrive, as `subscriber on topic`. */
-    sent(key: string, what: string, expected: Verdict, deliveries: readonly string[]): void {
+    /**
+     * Publishes an event, and notes the outcome that the hub reports. `deliveries`: where the event must arrive, as
+     * `subscriber on topic`.
+     */
+    async publish<Report extends { outcome: string }>(
+      key: string,
+      { what, expected, deliveries }: { what: string; expected: Verdict; deliveries: readonly string[] },
+      send: () => Promise<Report>,
+    ): Promise<Report> {
       counts.published++
       if (expected === 'published') counts.awaited += deliveries.length
       else refused.add(key)
       const awaited = new Set(expected === 'published' ? deliveries : [])
       const entry = { what, expected, outcome: undefined, awaited }
       open.set(key, { ...entry, sentAt: performance.now() })
+      const report = await send()
+      reported(key, report.outcome)
+      return report
     },
 
-    reported(key: string, outcome: string): void {
-      const entry = open.get(key)
-      if (!entry) return
-      entry.outcome = outcome
-      reports.add(performance.now() - entry.sentAt)
-      if (outcome === 'published') counts.accepted++
-      if (outcome === 'blocked' || outcome === 'invalid') counts[outcome]++
-      if (outcome !== entry.expected) problems.push(`${entry.what}: ${outcome}, expected ${entry.expected}`)
-      closeIfDone(key)
-    },
-
-    /** Returns the milliseconds since `sent`. Undefined: the delivery was not awaited, or came before. */
+    /** Returns the milliseconds since `publish`. Undefined: the delivery was not awaited, or came before. */
     arrived(key: string, delivery: string): number | undefined {
       if (refused.has(key)) problems.push(`arrived although it was to be refused: ${delivery}`)
       const entry = open.get(key)
@@ -76,6 +75,17 @@ export function createLedger() {
     problems(): string[] {
       return [...problems, ...[...open.values()].flatMap(describe)]
     },
+  }
+
+  function reported(key: string, outcome: string): void {
+    const entry = open.get(key)
+    if (!entry) return
+    entry.outcome = outcome
+    reports.add(performance.now() - entry.sentAt)
+    if (outcome === 'published') counts.accepted++
+    if (outcome === 'blocked' || outcome === 'invalid') counts[outcome]++
+    if (outcome !== entry.expected) problems.push(`${entry.what}: ${outcome}, expected ${entry.expected}`)
+    closeIfDone(key)
   }
 
   function closeIfDone(key: string): void {

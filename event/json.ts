@@ -22,21 +22,14 @@ export function parseJson(payload: Uint8Array): { value: unknown } | { errors: E
   // RFC 8259 §8.1: a byte order mark must not be added.
   if (text.startsWith('\uFEFF')) return refused('it starts with a byte order mark, expected {')
 
-  // Scan first: JSON.parse is slow with a hundred thousand open brackets or keys.
-  const scanned = scan(text)
-  if (!scanned.isComplete) return { errors: scanned.errors?.items() ?? [] }
-
-  let value: unknown
-  try {
-    value = JSON.parse(text)
-  } catch {
-    return refused(jsonFault(text) ?? 'it does not parse')
-  }
+  const parsed = parse(text)
+  if (!('value' in parsed)) return parsed
+  const { value } = parsed
+  let { found: errors } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     const name = typeof value === 'object' ? quote(value) : `a ${typeof value}`
     return refused(`it is ${name}, expected an object`)
   }
-  let { errors } = scanned
   for (const path of halfCharacters(text, value)) {
     errors ??= createErrorList()
     errors.add(() => errorItem('payload.json', path, halfCharacter))
@@ -89,6 +82,20 @@ function refused(detail: string): { errors: ErrorItem[] } {
   return { errors: [errorItem('payload.json', '.', detail)] }
 }
 
+/**
+ * Parses a text. `found`: faults that JSON.parse does not report, if there are any. Scans the text first, because
+ * JSON.parse is slow with a hundred thousand open brackets or keys.
+ */
+function parse(text: string): { value: unknown; found: ErrorList | undefined } | { errors: ErrorItem[] } {
+  const { errors, isComplete } = scan(text)
+  if (!isComplete) return { errors: errors?.items() ?? [] }
+  try {
+    return { value: JSON.parse(text), found: errors }
+  } catch {
+    return refused(jsonFault(text) ?? 'it does not parse')
+  }
+}
+
 /** An object or array that is open at the current index of the scan. */
 interface Level {
   /** The keys of an object so far. Undefined: this level is an array. */
@@ -98,11 +105,9 @@ interface Level {
 }
 
 /**
- * Finds faults that JSON.parse does not report, in linear time for any input.
+ * Finds faults that JSON.parse does not report, in linear time for any input: also in text that is not JSON.
  *
- * Stops at `maxNesting`, at `maxValues`, or when the list of errors is full. Then `isComplete` is false. After a
- * complete scan, the caller must also call JSON.parse. If JSON.parse refuses the text, the errors of the scan do not
- * count.
+ * Stops at `maxNesting`, at `maxValues`, or when the list of errors is full. Then `isComplete` is false.
  */
 function scan(text: string): { errors: ErrorList | undefined; isComplete: boolean } {
   /** Made for the first error, because most payloads have none. */

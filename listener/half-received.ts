@@ -14,7 +14,7 @@ export type HalfReceived = ReturnType<typeof createHalfReceived>
 /** Collects the pieces of one request or packet in one buffer. */
 export type Collected = ReturnType<HalfReceived['collect']>
 
-/** Counts the bytes of one request or packet that the caller keeps itself. */
+/** Counts the bytes of one request or packet that is kept elsewhere. */
 export type Held = ReturnType<HalfReceived['countBytes']>
 
 /**
@@ -76,8 +76,8 @@ export function createHalfReceived(limitBytes: number, freePieces: number) {
   }
 
   /**
-   * Counts the bytes of one request or packet that the caller keeps. Calls `end` when the caller must give up these
-   * bytes to make room for others.
+   * Counts the bytes of one request or packet that is kept elsewhere. Calls `end`, which gives up the request or packet,
+   * to make room for others.
    */
   function countBytes(end: () => void) {
     const own: Link = { bytes: 0, end, before: undefined, after: undefined }

@@ -62,8 +62,8 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /**
-     * Call it when the reader has reached a group. If Redis has not answered the group yet, first waits for `writing`:
-     * too few replicas may have the group. Then settles all earlier groups.
+     * The reader has reached a group. If Redis has not answered the group yet, first waits for `writing`: too few
+     * replicas may have the group. Then settles all earlier groups.
      *
      * If no commit of this group was given up, also settles this group, and resolves with an empty list. Otherwise
      * resolves with functions that end the commits of this group. The reader must call these functions in order.
