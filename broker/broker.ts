@@ -31,7 +31,7 @@ import { createOperating } from './operating.ts'
 import { createPublishing, type Inbox, publishesSettled } from './publish.ts'
 import { openKnownSessions } from './session/known-sessions.ts'
 import { createLocalSessions } from './session/local-sessions.ts'
-import { openProgress, unsettledOf } from './session/progress.ts'
+import { openProgress } from './session/progress.ts'
 import { createReturning } from './session/returning.ts'
 import { createRecords } from './session/session-record.ts'
 import { createEndedSessions, createSessions } from './session/sessions.ts'
@@ -90,7 +90,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
   const clients = createClients(metrics)
   const opened = await openSessions(parts, clients)
-  const { hubTime, known, local, sessions, returning, claims, grants, rules } = opened
+  const { hubTime, known, local, sessions, returning, claims, grants, rules, stored, progress } = opened
   const { mayReceive, publishes, isValid } = access
   const retainedSending = createRetainedSending({ retained, mayReceive, live: fanout, log, metrics })
   const pacing = { small: createPacing(smallPerTurn), large: createPacing(1) }
@@ -149,6 +149,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       nodes.onGone(() => running.add(wills.publishLeftOver()))
       await sessions.endGone()
       await wills.publishLeftOver()
+      progress.start()
       sweeping.start()
       fanout.bridges.start()
     },
@@ -191,7 +192,8 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       for (const { connection } of clients.open) connection.destroy()
       await running.ended()
       await hubTime.save().catch((err: unknown) => log.warn({ err }, 'running time not stored'))
-      await opened.close()
+      stored.close()
+      await progress.close()
     },
   }
 
@@ -215,7 +217,22 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
   })
   const { maxSubscriptions, maxTopicLevels } = limits
   const rules = createFilterRules({ access, maxSubscriptions, maxTopicLevels, log, metrics })
-  const progress = await openProgress({ store, nodes, journal, hubTime, log, metrics })
+  const sequences = createSequences(clock, nodes)
+  const local = createLocalSessions(routes, bridges, hubTime)
+  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
+  const progress = await openProgress({
+    store,
+    nodes,
+    journal,
+    hubTime,
+    sessions: local.values,
+    placeOf: records.placeOf,
+    sequences,
+    deliveredUpTo: reading.deliveredUpTo,
+    outgoing,
+    log,
+    metrics,
+  })
   const known = await openKnownSessions({ store, nodes, hubTime, expiryMs, clock, endOf: progress.endOf })
   const { mayReceive } = access
   const returning = createReturning({
@@ -231,9 +248,6 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
     clock,
     metrics,
   })
-  const sequences = createSequences(clock, nodes)
-  const local = createLocalSessions(routes, bridges, hubTime)
-  const records = createRecords({ store, reading, nodes, sequences, hubTime, bounds })
   const stored = createStoredSessions({ store, records, known, local, outgoing })
   const ended = createEndedSessions({ isLeader, known, progress, stored })
   const sessions = createSessions({ known, local, records, stored, ended, reading })
@@ -251,7 +265,6 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
     clock,
     maxClientId,
   })
-  progress.start(valueNow, outgoing)
 
   return {
     hubTime,
@@ -263,17 +276,8 @@ async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: C
     grants,
     rules,
     imported,
-    /** Call it when all connections are closed. */
-    async close(): Promise<void> {
-      stored.close()
-      await progress.close()
-    },
-  }
-
-  /** How far the persistent sessions of this node have got in the journal. */
-  function valueNow() {
-    const unsettled = unsettledOf(local.values(), records.placeOf)
-    return { version: sequences.next(), upTo: reading.deliveredUpTo(), unsettled }
+    stored,
+    progress,
   }
 }
 

@@ -2,6 +2,7 @@ import type { Journal } from '../../journal/journal.ts'
 import { keyOf } from '../../store/commit.ts'
 import { storeKeys } from '../../store/keys.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
+import type { Sequences } from '../../store/nodes/sequences.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
@@ -41,10 +42,18 @@ export async function openProgress(parts: {
   nodes: Nodes
   journal: Journal
   hubTime: HubTime
+  /** The sessions on this node that may have got further than their records say. */
+  sessions: () => Iterable<Session>
+  placeOf: (session: Session) => StoredPlace
+  sequences: Pick<Sequences, 'next'>
+  /** The position up to which the sessions that keep up have all messages. */
+  deliveredUpTo: () => number
+  outgoing: Pick<Outgoing, 'commitRemovals'>
   log: Log
   metrics: Metrics
 }) {
-  const { store, nodes, journal, hubTime, log, metrics } = parts
+  const { store, nodes, journal, hubTime, sessions, placeOf, sequences, deliveredUpTo, outgoing } = parts
+  const { log, metrics } = parts
   const values = new Map<string, Value>()
   /** The JSON of the value that this node stored last, without its version. */
   let last = ''
@@ -65,12 +74,12 @@ export async function openProgress(parts: {
     endOf: (run: string): number | undefined => values.get(run)?.end?.ran,
 
     /** Stores the progress every second, and the removals of QoS 2 messages in the same commit. */
-    start(valueNow: () => Omit<Value, 'end'>, { commitRemovals }: Pick<Outgoing, 'commitRemovals'>): void {
+    start(): void {
       let isWriting = false
       const writeNow = async () => {
         if (isWriting) return
         isWriting = true
-        await write(valueNow(), commitRemovals)
+        await write()
         isWriting = false
       }
       timer = setInterval(() => void writeNow(), intervalMs).unref()
@@ -109,23 +118,24 @@ export async function openProgress(parts: {
       for (const run of runs) values.delete(run)
     },
 
-    /** Call it when all connections are closed: removes the progress of this node. Never rejects. */
+    /** Removes the progress of this node, unless a session still needs it, as after a crash. Never rejects. */
     async close(): Promise<void> {
       clearInterval(timer)
-      if (last === '') return
+      if (last === '' || [...sessions()].some(({ clean }) => !clean)) return
       const removed = store.commit([{ del: prefix + nodes.self }])
       await removed.catch((err: unknown) => log.warn({ err }, 'progress of sessions not removed'))
     },
   }
 
   /** Never rejects. */
-  async function write(value: Omit<Value, 'end'>, commitRemovals: Outgoing['commitRemovals']): Promise<void> {
-    const { version, ...rest } = value
-    const text = JSON.stringify(rest)
+  async function write(): Promise<void> {
+    const version = sequences.next()
+    const value = { upTo: deliveredUpTo(), unsettled: unsettledOf(sessions(), placeOf) }
+    const text = JSON.stringify(value satisfies Omit<Value, 'version'>)
     if (text === last) return
     const put = { put: prefix + nodes.self, value: `{"version":${version},${text.slice(1)}` }
     try {
-      await commitRemovals('all', (removals) => store.commit([put, ...removals]))
+      await outgoing.commitRemovals('all', (removals) => store.commit([put, ...removals]))
       last = text
     } catch (err) {
       metrics.storeFailures.inc()

@@ -136,6 +136,27 @@ t.test('acknowledgements that could not be stored are stored later, without furt
   t.same(publishes(next), [])
 })
 
+t.test('a session that cannot be stored at the end keeps what its client has acknowledged', async (t) => {
+  const store = createFailingStore()
+  const broker = await openBroker(t, { wrapStore: store.wrap })
+  const client = await subscriber(t, broker, 'c', { a: 1 }, { clean: false })
+  client.send(publish('a', 1))
+  const { messageId = 0 } = await client.next('publish')
+  client.send({ cmd: 'puback', messageId })
+  await client.settled()
+  const storing = store.hold(touches('progress/'))
+  await storing
+  store.release()
+  await broker.store.commit([{ put: 'test/behind', value: '' }])
+  store.fail(touches('session/'))
+  await broker.broker.close()
+  store.heal()
+  const node = { store: broker.store, nodes: createOnlyNode('next') }
+  const next = await peer(t, await openBroker(t, { node }), 'c', { clean: false })
+  await next.settled()
+  t.same(publishes(next), [])
+})
+
 t.test('what cannot be read is sent as soon as that works', async (t) => {
   const store = createFailingStore()
   const broker = await openBroker(t, { wrapStore: store.wrap })
