@@ -104,11 +104,17 @@ onEachStore(`sessions lose nothing in ${rounds} times kill -9, seed ${seed}`, as
   await hub.stop('SIGTERM')
 })
 
-/** A connection of a session: requested at `asked`, established at `from`, over at `until`. */
+const still = { until: Infinity, closed: Infinity, begun: Infinity }
+
+/**
+ * A connection of a session: requested at `asked`, established at `from`, over at `until`, closed at `closed`. Between
+ * `until` and `closed`, the hub may read a PUBLISH before the DISCONNECT.
+ */
 interface Visit {
   asked: number
   from: number
   until: number
+  closed: number
   /**
    * The session must get the events accepted between `from` and `begun`. If the client leaves by itself, `begun` is
    * `servedMs + heldUpMs` before `until`, because the hub needs that time to send. Otherwise `begun` is `until`.
@@ -178,7 +184,7 @@ function isWithin(from: number, until: number, { sentAt, acknowledgedAt = Infini
 function uninvited({ qos, record, visits }: Visited, sent: readonly Sent[]): string[] {
   if (qos > 0) return []
   const got = new Set(record.received.filter(({ isRetained }) => !isRetained).map(({ marker }) => marker))
-  const away = visits.slice(1).map(({ asked }, index) => ({ from: visits[index]?.until ?? 0, until: asked }))
+  const away = visits.slice(1).map(({ asked }, index) => ({ from: visits[index]?.closed ?? 0, until: asked }))
   return sent
     .filter((event) => event.attempts === 1 && away.some(({ from, until }) => isWithin(from, until, event)))
     .filter(({ marker }) => got.has(marker))
@@ -261,10 +267,11 @@ function createVisitor(parts: {
             record.received.push({ marker, at: performance.now(), ...flags, connection })
           },
         })
-        const visit: Visit = { asked, from: performance.now(), until: Infinity, begun: Infinity, heldUpMs: 0 }
+        const visit: Visit = { asked, from: performance.now(), ...still, heldUpMs: 0 }
         visits.push(visit)
         void client.closed.then(() => {
-          visit.until = Math.min(visit.until, performance.now())
+          visit.closed = performance.now()
+          visit.until = Math.min(visit.until, visit.closed)
           visit.begun = Math.min(visit.begun, visit.until)
         })
         if (subscribedAt !== Infinity) continue
