@@ -44,7 +44,7 @@ export function createSessions(parts: {
     connected,
     ...ended,
 
-    /** Ends the session of a clean client that has gone [MQTT-3.1.2-6]. Stores that a persistent session is offline. */
+    /** The client has gone: ends a clean session [MQTT-3.1.2-6], and stores that a persistent one is offline. */
     async leave(session: Session): Promise<void> {
       if (session.state !== 'connected') return
       if (!session.clean) reading.end(session)
