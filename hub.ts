@@ -273,7 +273,6 @@ async function load({ config, log, options, reached, add }: Given) {
     repetitions,
     feed: feed.state,
     former: feed.former,
-    store,
     fanout,
     work: deliveries.planner,
     payloadAt: async (position) => (await fanout.journal.get(position))?.payload,

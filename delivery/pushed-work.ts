@@ -1,3 +1,4 @@
+import { commitTogether } from '../store/commit-together.ts'
 import type { Store } from '../store/store.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { PluginItem } from './plugins/driver.ts'
@@ -20,23 +21,18 @@ export function createPushedWork(parts: {
     const payload = Buffer.from(JSON.stringify(event))
     // A repeated message for the same target has the same fingerprint.
     const fingerprint = fingerprintOf(`${action}\n${messageId}`, institutionId, payload)
-    await decideWithRetries(async () => {
-      const repetition = repetitions(fingerprint, () => messageId)
-      const planned = queues.plan({
-        messageId,
-        once: repetition.once,
-        groups: [
-          { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
-        ],
+    await decideWithRetries(() => {
+      const { once, marks } = repetitions(fingerprint, () => messageId)
+      const planned = () => ({
+        changes: queues.plan({
+          messageId,
+          once,
+          groups: [
+            { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
+          ],
+        }),
       })
-      let first: number
-      try {
-        first = await store.commit([...planned, ...repetition.marks()])
-      } catch (error) {
-        repetition.failed()
-        throw error
-      }
-      repetition.stored(first)
+      return commitTogether(store, [planned, marks])
     })
     return true
   }

@@ -1,5 +1,5 @@
 import type { Message } from '../event/message.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { appendChanges, type Entry, journalPrefix, positionIn, readEntry } from './entry.ts'
 import { createNamed } from './named.ts'
 import { createReading, withPayloadOf } from './reading.ts'
@@ -40,26 +40,26 @@ export async function openJournal(store: Store) {
   })
 
   return {
+    timeOf,
+
     /**
-     * Returns the time of a message that is accepted now: `now`, or the newest message's time if later. So times rise
-     * with positions, even if a clock is set back by up to `maxBackMs`.
+     * Prepares messages for the end of the journal (`commitTogether`). `at`: when they are accepted. `stored` takes the
+     * position of the first message, and returns the entries.
      */
-    timeOf(now: number): number {
-      newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
-      return newestAt
-    },
-
-    append: (messages: readonly Message[], at: number): Change[] => appendChanges(messages, at),
-
-    /** Call it when `messages` are stored from position `first` on. Returns their entries. */
-    appended(messages: readonly Message[], first: number, at: number): Entry[] {
-      return messages.map((message, nth) => {
-        // Adds the fields of an entry to the message itself. A separate copy would take memory for as long as the
-        // message does.
-        const entry = Object.assign(message, { position: first + nth, at })
-        take(entry)
-        return entry
-      })
+    append(messages: readonly Message[], now: number) {
+      const at = timeOf(now)
+      return {
+        at,
+        changes: appendChanges(messages, at),
+        stored: (first: number): Entry[] =>
+          messages.map((message, nth) => {
+            // Adds the fields of an entry to the message itself. A separate copy would take memory for as long as the
+            // message does.
+            const entry = Object.assign(message, { position: first + nth, at })
+            take(entry)
+            return entry
+          }),
+      }
     },
 
     /** Calls `listener` with each message that another node appends, in order. */
@@ -94,6 +94,15 @@ export async function openJournal(store: Store) {
 
     /** Drops the message at a position from memory, after its removal from the store. */
     forget: recent.forget,
+  }
+
+  /**
+   * Returns the time of a message that is accepted now: `now`, or the newest message's time if later. So times rise with
+   * positions, even if a clock is set back by up to `maxBackMs`.
+   */
+  function timeOf(now: number): number {
+    newestAt = Math.max(now, newestAt - now > maxBackMs ? now : newestAt)
+    return newestAt
   }
 
   /**

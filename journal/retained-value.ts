@@ -29,11 +29,6 @@ export type ValueKey = Pick<RetainedValue, 'topic' | 'slot' | 'time' | 'position
 export interface SlotChange {
   topic: string
   slot: string
-  /**
-   * Identifies the commit. If the commit stores a message, this is the position of the message. If the commit removes
-   * values, this is the array of their slots.
-   */
-  by: unknown
   /** The value that the commit stores. Undefined: the commit removes the stored value. */
   value?: RetainedValue | undefined
   /**

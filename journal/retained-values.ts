@@ -1,5 +1,6 @@
 import type { Message } from '../event/message.ts'
 import { keepsStored } from '../store/commit.ts'
+import type { CommitEnd } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change, Order } from '../store/store.ts'
 import {
@@ -49,6 +50,9 @@ interface Held extends RetainedValue {
   unsettled?: Unsettled | undefined
 }
 
+/** Ends a change of a slot, as its commit has ended. */
+type EndChange = (how: CommitEnd) => void
+
 export type RetainedValues = ReturnType<typeof createRetainedValues>
 
 /**
@@ -89,7 +93,7 @@ export function createRetainedValues(returnable: Returnable) {
     /** The stored values that were pushed out of memory. */
     pushedOut: (): Iterable<ValueKey> => pushedOut.values(),
 
-    /** Call it when the store has this value in its slot. */
+    /** Takes a value that the store has in its slot. */
     put(value: RetainedValue): void {
       pushedOut.delete(keyOf(value))
       slots.put(value)
@@ -97,7 +101,7 @@ export function createRetainedValues(returnable: Returnable) {
       pushOut(value.topic)
     },
 
-    /** Call it when the store has no value in this slot. */
+    /** Follows the store, which has no value in this slot. */
     remove(topic: string, slot: string): void {
       pushedOut.delete(keyOf({ topic, slot }))
       const value = slots.get(topic, slot)
@@ -108,7 +112,6 @@ export function createRetainedValues(returnable: Returnable) {
     },
 
     begin,
-    end,
 
     /** Whether the journal must keep the message at this position. */
     refersTo: (topic: string, position: number): boolean =>
@@ -124,34 +127,37 @@ export function createRetainedValues(returnable: Returnable) {
         .sort((a, b) => a.position - b.position),
   }
 
-  /** Call it when a commit that changes a slot begins, in the order of the commits. */
-  function begin(change: SlotChange): void {
+  /**
+   * Makes a slot show what a commit under way will leave. Commits change a slot in the order of these calls. The
+   * returned function ends the change. It does nothing if another node has changed the slot meanwhile.
+   */
+  function begin(change: SlotChange): EndChange {
     const { topic, slot } = change
     const shown = slots.get(topic, slot)
     const stored = shown ?? pushedOut.get(keyOf(change))
     const unsettled = unsettledAt(change, shown) ?? { topic, slot, stored, changes: [] }
     unsettled.changes.push(change)
     showLeft(unsettled, shown)
+    return (how) => end(change, how !== 'failed')
   }
 
-  /** Call it when the commit of a change has ended. Does nothing if `begin` was not called for the change. */
-  function end(settled: Pick<SlotChange, 'topic' | 'slot' | 'by'>, isStored: boolean): void {
-    const shown = slots.get(settled.topic, settled.slot)
-    const unsettled = unsettledAt(settled, shown)
-    const change = unsettled?.changes.find(({ by }) => by === settled.by)
-    if (!unsettled || !change) return
-    unsettled.changes.splice(unsettled.changes.indexOf(change), 1)
+  function end(change: SlotChange, isStored: boolean): void {
+    const shown = slots.get(change.topic, change.slot)
+    const unsettled = unsettledAt(change, shown)
+    const index = unsettled?.changes.indexOf(change) ?? -1
+    if (!unsettled || index < 0) return
+    unsettled.changes.splice(index, 1)
     const before = unsettled.stored
     const stored = isStored ? leftBy(before, change) : before
     unsettled.stored = stored
     showLeft(unsettled, shown)
     if (stored !== before) {
-      pushedOut.delete(keyOf(settled))
+      pushedOut.delete(keyOf(change))
       if (isHeld(stored)) noteStored(stored, returnable)
       else if (isHeld(before)) returnable.removeLatest(before.topic, before.position)
     }
-    pushOut(settled.topic)
-    if (!isStored || change.value === undefined) changedSilently(settled.topic)
+    pushOut(change.topic)
+    if (!isStored || change.value === undefined) changedSilently(change.topic)
   }
 
   /** Makes a slot show the value that its changes lead to. `before`: the value that the slot shows so far. */
@@ -184,8 +190,8 @@ export function createRetainedValues(returnable: Returnable) {
 }
 
 /**
- * Returns the changes that store retained messages. The same commit must append `messages`, in this order, before all
- * other messages. `at`: the time that the journal gives the messages.
+ * Returns the changes that store retained messages. `messages`: those of the commit, in its order. `at`: the time that
+ * the journal gives them.
  */
 function changes(messages: readonly Message[], now: number, at = now): Change[] {
   const isBehind = at - now > clockToleranceMs
@@ -225,21 +231,18 @@ export function createRetaining(values: RetainedValues) {
     changes,
 
     /**
-     * From now on new subscribers get this message, if `Order` lets the message replace the previous value. Call `show`
-     * in the order of the commits, and `settle` when the commit has ended.
+     * From now on new subscribers get these messages of a commit, if `Order` lets them replace the previous values. The
+     * returned functions end this: after a failure, new subscribers get the previous values again.
      */
-    show(message: Message, now: number, position: number): void {
-      const value = toValue(message, position, now)
-      if (!value) return
-      const { topic, slot, time } = value
-      values.begin({ topic, slot, by: position, value, order: orderAt(time, now) })
-    },
-
-    /**
-     * Call it when the commit of a message has ended. After a failure, new subscribers get the previous value again.
-     */
-    settle({ topic, retained }: Message, position: number, isStored: boolean): void {
-      if (retained) values.end({ topic, slot: retained.slot, by: position }, isStored)
+    show(messages: readonly Message[], now: number, first: number): EndChange[] {
+      const ends: EndChange[] = []
+      for (const [nth, message] of messages.entries()) {
+        const value = toValue(message, first + nth, now)
+        if (!value) continue
+        const { topic, slot, time } = value
+        ends.push(values.begin({ topic, slot, value, order: orderAt(time, now) }))
+      }
+      return ends
     },
 
     /** Returns a moment: a number that is higher than all moments before, even if the clock is set back. */

@@ -1,6 +1,6 @@
 import { digits, digitsOf, keepsStored } from '../store/commit.ts'
+import { type CommitPart, commitTogether } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
-import { once } from '../store/once.ts'
 import { type Change, type Condition, ConditionFailed, type Store, type Told } from '../store/store.ts'
 import type { Journal } from './journal.ts'
 import type { RetainedValue, Slot, ValueKey } from './retained-value.ts'
@@ -209,26 +209,23 @@ function createRemoving(
     removed: readonly (Slot & { when?: Condition })[],
     alongside: readonly Change[] = [],
   ): Promise<void> {
-    const changes = removed.map(({ topic, slot }) => ({ topic, slot, by: removed }))
     const keys = new Set(removed.map(keyOf))
     const ending = [...new Set(removed.map(({ topic }) => topic))].filter((topic) =>
       [...values.of(topic)].every((value) => keys.has(keyOf(value))),
     )
-    const begin = once(() => {
-      for (const change of changes) values.begin(change)
-    })
     // The conditions do not have `onlyOthers`. An earlier commit of this node may still wait, and may change a slot.
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
-    let isStored = false
-    try {
-      await store.commit([...deletions, ...alongside, ...ended.changes(ending)], begin)
-      // If the driver has not called `begin`, this line does. The order is still that of the commits, because commits
-      // resolve in that order.
-      begin()
-      isStored = true
-      for (const topic of ending) ended.note(topic)
-    } finally {
-      for (const change of changes) values.end(change, isStored)
+    let ends: ReturnType<typeof values.begin>[] = []
+    const removal: CommitPart = {
+      changes: [...deletions, ...alongside, ...ended.changes(ending)],
+      begin() {
+        ends = removed.map(({ topic, slot }) => values.begin({ topic, slot }))
+      },
+      end(how) {
+        for (const end of ends) end(how)
+        if (how !== 'failed') for (const topic of ending) ended.note(topic)
+      },
     }
+    await commitTogether(store, [() => removal])
   }
 }

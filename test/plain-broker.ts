@@ -12,7 +12,7 @@ import type { Message } from '../event/message.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import { createCalls } from '../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
-import type { Change, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
 import { createMetrics } from '../telemetry/metrics.ts'
 import { defaultLimits } from './default-limits.ts'
 
@@ -87,7 +87,10 @@ export async function startPlainBroker(
       // An empty retained message removes the retained value of its topic [MQTT-3.3.1-10].
       if (retain && payload.length === 0) await fanout.retained.clear(topic)
       const message = { topic, payload, qos, ...retained, queue: { keep: 'every' as const } }
-      await distribute([{ ...message, ...options.rulesOf?.(message) }], alongside)
+      await fanout.distribute(
+        [{ ...message, ...options.rulesOf?.(message) }],
+        [() => ({ changes: alongside })],
+      )
       return true
     } catch {
       return false
@@ -117,7 +120,7 @@ export async function startPlainBroker(
   const address = server.address()
 
   return {
-    broker: { ...broker, distribute, announce: fanout.announce },
+    broker: { ...broker, distribute: fanout.distribute, announce: fanout.announce },
     /** From now on, `next` decides about each PUBLISH. */
     receiveWith(next: Receive): void {
       receive = next
@@ -134,17 +137,5 @@ export async function startPlainBroker(
       await store.close()
       if (options.directory === undefined) rmSync(directory, { recursive: true, force: true })
     },
-  }
-  /** Stores messages and delivers them, like the pipeline of the hub. */
-  async function distribute(messages: readonly Message[], alongside: readonly Change[] = []): Promise<void> {
-    const batch = fanout.prepare(messages, alongside)
-    let first: number
-    try {
-      first = await store.commit(batch.changes, batch.underway)
-    } catch (error) {
-      fanout.takeBack(batch)
-      throw error
-    }
-    await fanout.deliver(batch, first)
   }
 }

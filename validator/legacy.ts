@@ -114,7 +114,7 @@ export function createLegacy(parts: LegacyParts) {
     try {
       await store({
         messages: [answeredMessage(institutionId, report, { payload, value })],
-        topics: { created: [], changes: [] },
+        topics: undefined,
         accepted: undefined,
         repetition: undefined,
         alongside: arrival.alongside,

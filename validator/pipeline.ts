@@ -3,7 +3,7 @@ import { parseJson } from '../event/json.ts'
 import type { HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
 import { warningsOf } from '../event/warnings.ts'
-import type { Store } from '../store/store.ts'
+import type { Prepare } from '../store/commit-together.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -13,7 +13,7 @@ import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
-import type { Accepted, Batch, FanOut, Settlement, WorkPlanner } from './settlement.ts'
+import type { Accepted, FanOut, Settlement, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
 import { countWarnings } from './warning-counts.ts'
 
@@ -24,17 +24,13 @@ export type Pipeline = ReturnType<typeof createPipeline>
  * the decision, sends its messages, and reports to the publisher. Call `settle` in the same turn of the event loop as
  * `decide`.
  */
-export function createPipeline<Prepared extends Batch>(parts: {
+export function createPipeline(parts: {
   feed: FeedInUse
   /** Livestreams that dropped out of the feed. */
   former: Livestreams
   topics: Topics
   repetitions: Repetitions
-  store: Pick<Store, 'commit'>
-  fanout: FanOut<Prepared> & {
-    /** Sends messages without storing them. If an event could not be stored, its report goes out this way. */
-    announce(messages: readonly Message[]): void
-  }
+  fanout: FanOut
   work: WorkPlanner
   /** The payload of a message in the journal. Undefined: the journal does not have it any more. */
   payloadAt: (position: number) => Promise<Buffer | undefined>
@@ -195,7 +191,7 @@ function settlementOf(
   const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
   const feedback = feedbackMessages(institutions, completed.report, completed.source)
   const { report, accepted, messages } = completed
-  if (accepted && decision.outcome === 'published' && decision.isCompletedFromFeed && !repetition?.isRepeated)
+  if (accepted && decision.outcome === 'published' && decision.isCompletedFromFeed)
     repetition?.keepAsStored(accepted.payload)
   return { report, accepted, messages: messages.concat(feedback), repetition }
 }
@@ -303,42 +299,26 @@ function readLoosely(payload: Buffer): unknown {
 
 /**
  * Returns a function that carries out a decision. One commit stores the messages and all other changes of the decision.
- * Some messages may go out while the commit is still under way. The function resolves when all messages are sent.
- *
- * The function rejects if the commit fails. It also rejects if a recipient may lack a message.
+ * Some messages may go out while the commit is still under way. The function resolves when all messages are sent, and
+ * rejects as `FanOut.distribute` does.
  */
-export function createStoring<Prepared extends Batch>(parts: {
-  store: Pick<Store, 'commit'>
-  topics: Topics
-  fanout: FanOut<Prepared>
-  work: WorkPlanner
-}) {
-  const { store, topics, fanout, work } = parts
-
-  return async (settlement: Settlement): Promise<void> => {
-    const { messages, topics: missing, accepted, repetition, alongside = [], way } = settlement
-    let batch: Prepared | undefined
-    let first: number
-    try {
+export function createStoring({ fanout, work }: { fanout: Pick<FanOut, 'distribute'>; work: WorkPlanner }) {
+  return ({ messages, topics, accepted, repetition, alongside = [], way }: Settlement): Promise<void> => {
+    const planned: Prepare = () => {
       const isPlanned = accepted && repetition && mayCauseWork(accepted, work)
-      const planned = isPlanned ? work.plan(accepted, repetition) : []
-      const created = missing?.changes ?? []
-      const following = created.concat(planned, repetition?.marks() ?? [], alongside)
-      batch = fanout.prepare(repetition?.isRepeated ? messages.map(asRepetition) : messages, following)
-      first = await store.commit(batch.changes, batch.underway)
-    } catch (error) {
-      if (batch) fanout.takeBack(batch)
-      if (missing) topics.giveUp(missing.created)
-      repetition?.failed()
-      throw error
+      return {
+        changes: isPlanned ? work.plan(accepted, repetition).concat(alongside) : alongside,
+        end(how) {
+          if (how === 'failed') return
+          way.stored = performance.now()
+          way.position = how
+        },
+      }
     }
-    // The calls below update topics and marks in memory. Do not wait for anything before these calls. Otherwise this
-    // node could receive a later commit of another node first.
-    way.stored = performance.now()
-    way.position = first
-    if (missing) topics.show(missing.created)
-    repetition?.stored(first)
-    await fanout.deliver(batch, first)
+    const others = [planned]
+    if (topics) others.push(topics)
+    if (repetition) others.push(repetition.marks)
+    return fanout.distribute(repetition?.isRepeated ? messages.map(asRepetition) : messages, others)
   }
 }
 

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto'
 import { digits } from '../store/commit.ts'
+import type { Prepare } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
 import { type Change, ConditionFailed, type Store } from '../store/store.ts'
 
@@ -22,17 +23,15 @@ const inPart = 'in part'
 /** The key of a third mark ends in this: where the journal has an event with values of the livestream feed. */
 const asStored = 'as stored'
 
-/** Changes to store, and a function to call when they are stored. */
+/** The changes that store a piece of work. `show` then runs, with the first position of the commit in the journal. */
 export interface Work {
   changes: readonly Change[]
-  /** `first`: the first position of the commit in the journal. */
   show: (first: number) => void
 }
 
-/**
- * One event on its way to the store, within `decideWithRetries`. The caller puts all returned changes into one commit,
- * then calls either `stored` or `failed`.
- */
+const noWork = (): Work => ({ changes: [], show() {} })
+
+/** One event on its way to the store, within `decideWithRetries`. */
 export interface Repetition {
   /** The id of the event. A repeated event keeps its first id. */
   id: string
@@ -47,23 +46,19 @@ export interface Repetition {
    * first message. So a repetition is sent the same, also after the feed changed (open.md §2). Undefined for others.
    */
   first: { payload: Buffer } | { position: number } | undefined
-  /** Notes how the event is stored. Call it for the first event, if it was completed from the livestream feed. */
+  /** Notes how an event that was completed from the livestream feed is stored. Of equal events, the first counts. */
   keepAsStored(payload: Buffer): void
   /**
    * Returns the changes of one piece of work. Returns none if this work is stored, or being stored, for an equal event.
    * `scope` names the work, such as a livestream id.
    */
   once(scope: string, make: () => Work): readonly Change[]
-  /** The changes that store the marks of this event, and remove old marks. */
-  marks(): readonly Change[]
-  /** To be called when the commit is stored. `first`: the first position of the commit in the journal. */
-  stored(first: number): void
-  /** Call it if the commit is not stored, or if that is not certain. */
-  failed(): void
+  /** Stores the marks of the event and of its work (`once`), and removes old marks. */
+  marks: Prepare
 }
 
-/** A mark that is being stored, and the callback that makes the marked work visible. */
-interface Pending {
+/** A mark to be stored, and the callback that makes the marked work visible. */
+interface NewMark {
   mark: Mark
   show: Work['show']
 }
@@ -101,50 +96,54 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     const earlier = remembered(fingerprint)?.id ?? pending.get(fingerprint)?.id
     const id = earlier ?? newId()
     const at = clock()
-    const own: Pending[] = []
+    const own: NewMark[] = []
     const awaited: Mark[] = []
-    let forgotten: readonly Mark[] = []
-    mark(fingerprint, () => ({ changes: [], show() {} }))
+    let asFirstStored: Buffer | undefined
+    mark(fingerprint)
 
     return {
       id,
       isRepeated: earlier !== undefined,
       isRepeatedWhole: earlier !== undefined && !isKnown(`${fingerprint}/${inPart}`, id),
-      markPublishedInPart: () => void mark(`${fingerprint}/${inPart}`, () => ({ changes: [], show() {} })),
+      markPublishedInPart: () => void mark(`${fingerprint}/${inPart}`),
       first: earlier === undefined ? undefined : firstOf(`${fingerprint}/${asStored}`, id),
       keepAsStored(payload) {
-        const key = `${fingerprint}/${asStored}`
-        mark(key, () => ({ changes: [], show() {} }))
-        underway.set(key, payload)
+        if (earlier !== undefined) return
+        mark(`${fingerprint}/${asStored}`)
+        asFirstStored = payload
       },
       once: (scope, make) => mark(`${fingerprint}/${scope}`, make),
       marks() {
-        forgotten = forget(own.length * forgottenAtOnce, fingerprint)
-        return [
-          ...forgotten.map(({ key }) => ({ del: prefix + key })),
-          ...own.map(({ mark }) => markChange(mark)),
-          // An equal event may still be on its way to the store. If the commit of that event fails, this commit must
-          // fail too.
-          ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
-        ]
-      },
-      stored(first) {
-        for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
-        for (const each of own) {
-          release(each)
-          // The first message of the event is the first of its commit.
-          if (isAsStored(each.mark)) each.mark.position = first
-          marks.add(each.mark)
-          each.show(first)
+        for (const { mark } of own) pending.set(mark.key, mark)
+        if (asFirstStored) underway.set(`${fingerprint}/${asStored}`, asFirstStored)
+        const forgotten = forget(own.length * forgottenAtOnce, fingerprint)
+        return {
+          changes: [
+            ...forgotten.map(({ key }) => ({ del: prefix + key })),
+            ...own.map(({ mark }) => markChange(mark)),
+            // An equal event may still be on its way to the store. If the commit of that event fails, this commit must
+            // fail too.
+            ...awaited.map((mark) => ({ check: prefix + mark.key, when: { value: textOf(mark) } })),
+          ],
+          end(how) {
+            for (const { mark } of own) release(mark)
+            if (how === 'failed') {
+              unremovedMarks.push(...forgotten)
+              return
+            }
+            for (const mark of forgotten) if (marks.has(mark)) marks.remove(mark.key)
+            for (const { mark, show } of own) {
+              // The first message of the event is the first of its commit.
+              if (isAsStored(mark)) mark.position = how
+              marks.add(mark)
+              show(how)
+            }
+          },
         }
-      },
-      failed() {
-        unremovedMarks.push(...forgotten)
-        for (const each of own) release(each)
       },
     }
 
-    function mark(key: string, make: () => Work): readonly Change[] {
+    function mark(key: string, make = noWork): readonly Change[] {
       if (remembered(key)?.id === id) return []
       const first = pending.get(key)
       if (first?.id === id) {
@@ -152,9 +151,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
         return []
       }
       const { changes, show } = make()
-      const made: Mark = { key, at, id }
-      pending.set(key, made)
-      own.push({ mark: made, show })
+      own.push({ mark: { key, at, id }, show })
       return changes
     }
   }
@@ -163,7 +160,7 @@ export async function createRepetitions(parts: { store: Store; clock: () => numb
     return remembered(key)?.id === id || pending.get(key)?.id === id
   }
 
-  function release({ mark }: Pending): void {
+  function release(mark: Mark): void {
     if (pending.get(mark.key) !== mark) return
     pending.delete(mark.key)
     underway.delete(mark.key)

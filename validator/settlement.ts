@@ -1,15 +1,15 @@
 import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
+import type { Prepare } from '../store/commit-together.ts'
 import type { Change } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Repetition } from './repetitions.ts'
-import type { NewTopics } from './topics.ts'
 
 /** The content of one commit, to be stored before the publisher gets its acknowledgement. */
 export interface Settlement {
   messages: readonly Message[]
-  /** New topics for livestreams of the event. Undefined: the event needs no new topic. */
-  topics: NewTopics | undefined
+  /** Makes new topics for livestreams of the event. Undefined: the event needs no new topic. */
+  topics: Prepare | undefined
   /** Undefined: the event is not published. */
   accepted: Accepted | undefined
   /** Undefined: the hub does not remember the event, so a repetition counts as new. */
@@ -55,19 +55,13 @@ export interface WorkPlanner {
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
 }
 
-/** Messages that are about to be stored. */
-export interface Batch {
-  /** All changes of the commit. */
-  readonly changes: readonly Change[]
-  /** The callback to give to `Store.commit`, described there. */
-  readonly underway: (first: number) => void
-}
-
-/** Sends messages to connected clients. After `prepare`, the caller calls either `deliver` or `takeBack`. */
-export interface FanOut<Prepared extends Batch> {
-  prepare(messages: readonly Message[], alongside: readonly Change[]): Prepared
-  /** Call it when the batch is stored, from position `first` on. Resolves when all recipients have been written to. */
-  deliver(batch: Prepared, first: number): Promise<void>
-  /** Call it if the batch is not stored, or if that is not certain. */
-  takeBack(batch: Prepared): void
+/** Stores messages, and sends them to connected clients. */
+export interface FanOut {
+  /**
+   * Stores messages and `others` in one commit, and sends the messages. Resolves when all recipients have been written
+   * to. Rejects if the commit fails, or if a recipient may lack a message.
+   */
+  distribute(messages: readonly Message[], others: readonly Prepare[]): Promise<void>
+  /** Sends messages without storing them. If an event could not be stored, its report goes out this way. */
+  announce(messages: readonly Message[]): void
 }

@@ -1,4 +1,5 @@
 import { crc64 } from '../event/derived-id.ts'
+import type { CommitEnd, Prepare } from '../store/commit-together.ts'
 import { storeKeys } from '../store/keys.ts'
 import type { Change, Store } from '../store/store.ts'
 import { foldExternalId } from './feed/external-id.ts'
@@ -20,12 +21,6 @@ export interface Topic {
 export interface Unlisted {
   institutionId: string
   externalId: string
-}
-
-/** New topics for livestreams that have none yet, and the changes that store them. */
-export interface NewTopics {
-  created: readonly Topic[]
-  changes: readonly Change[]
 }
 
 /**
@@ -79,36 +74,23 @@ export async function createTopics(store: Store) {
     },
 
     /**
-     * Makes topics for livestreams that have none. `unlisted`: the owners of livestreams that no feed ever listed. The
-     * caller must later call `show` or `giveUp`.
+     * Makes topics for livestreams that have none. `unlisted`: the owners of livestreams that no feed ever listed. Until
+     * the commit ends, the new topics count as being stored.
      */
     missing(
       livestreamIds: readonly string[],
       now: number,
       unlisted: ReadonlyMap<string, Unlisted> = new Map(),
-    ): NewTopics {
-      const absent = new Set(livestreamIds.filter((id) => !topics.has(id)))
-      const created = [...absent].map((id): Topic => {
-        const createdAt = new Date(now).toISOString()
-        return { id, createdAt, ...ownership(id, unlisted.get(id)) }
-      })
-      for (const topic of created) reserve(topic)
-      return { created, changes: created.map(toChange) }
-    },
-
-    /** Call it when new topics are stored. */
-    show(created: readonly Topic[]): void {
-      for (const topic of created) {
-        release(topic)
-        const known = topics.get(topic.id)
-        // If another node was earlier, the store has kept the topic of that node.
-        if (!known || orderOf(known) <= orderOf(topic)) put(topic)
+    ): Prepare {
+      return () => {
+        const absent = new Set(livestreamIds.filter((id) => !topics.has(id)))
+        const created = [...absent].map((id): Topic => {
+          const createdAt = new Date(now).toISOString()
+          return { id, createdAt, ...ownership(id, unlisted.get(id)) }
+        })
+        for (const topic of created) reserve(topic)
+        return { changes: created.map(toChange), end: (how) => end(created, how) }
       }
-    },
-
-    /** Call it when new topics could not be stored. */
-    giveUp(created: readonly Topic[]): void {
-      for (const topic of created) release(topic)
     },
   }
 
@@ -119,6 +101,15 @@ export async function createTopics(store: Store) {
 
   function take(value: Buffer): void {
     put(JSON.parse(value.toString()))
+  }
+
+  function end(created: readonly Topic[], how: CommitEnd): undefined {
+    for (const topic of created) {
+      release(topic)
+      const known = topics.get(topic.id)
+      // If another node was earlier, the store has kept the topic of that node.
+      if (how !== 'failed' && (!known || orderOf(known) <= orderOf(topic))) put(topic)
+    }
   }
 
   function put(topic: Topic): void {

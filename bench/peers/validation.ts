@@ -18,9 +18,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
       has: () => false,
       countOf: () => 0,
       ownerOf: () => undefined,
-      missing: () => ({ created: [], changes: [] }),
-      show() {},
-      giveUp() {},
+      missing: () => () => ({ changes: [] }),
     },
     repetitions: (_fingerprint, newId) => ({
       id: newId(),
@@ -30,20 +28,15 @@ export function createValidation(feedPath: string, publish: (message: Message) =
       first: undefined,
       keepAsStored() {},
       once: () => [],
-      marks: () => [],
-      stored() {},
-      failed() {},
+      marks: () => ({ changes: [] }),
     }),
     feed: { inUse: { feed } },
     former: { byId: new Map(), byExternalId: new Map(), likeExternalId: () => [] },
     work: { withWebhooks: new Set(), isForAll: false, pluginTargets: new Set(), plan: () => [] },
-    store: { commit: async () => 0 },
     fanout: {
-      prepare: (messages: readonly Message[]) => ({ messages, changes: [], underway() {} }),
-      deliver: async ({ messages }) => {
+      distribute: async (messages) => {
         await Promise.all(messages.map(publish))
       },
-      takeBack: async () => {},
       announce: () => {},
     },
     payloadAt: async () => undefined,

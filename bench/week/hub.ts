@@ -105,7 +105,6 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     dialects: 'all',
     feed: feed.state,
     former: feed.former,
-    store,
     fanout,
     work: createPlanner({ subscriptions, targets: [], queues, whyClosed: () => undefined }),
     nextEventId: createEventIds(clock),

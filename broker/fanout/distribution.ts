@@ -6,9 +6,9 @@ import type { RetainedMessages } from '../../journal/retained.ts'
 import type { Audience } from '../../journal/retained-values.ts'
 import type { Returnable } from '../../journal/returnable.ts'
 import { sumPerTurn } from '../../listener/pacing.ts'
-import type { Change } from '../../store/store.ts'
+import { type CommitPart, commitTogether, type Prepare } from '../../store/commit-together.ts'
+import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { Batch as BatchToStore } from '../../validator/settlement.ts'
 import { lowerQos, type Publish, type PublishFlags, preparePublish } from '../connection/frames.ts'
 import type { Qos } from '../connection/protocol.ts'
 import type { Access } from '../login/access.ts'
@@ -18,30 +18,19 @@ import { pagesOf, persistentRecipientsOf, recipientsOf } from '../session/subscr
 import type { Bridges } from './bridges.ts'
 import type { Reading } from './reading.ts'
 
-/** The messages of one commit, from `prepare` to `deliver` or `takeBack`. */
-interface Batch extends BatchToStore {
-  readonly messages: readonly Message[]
-  readonly publishes: readonly Publish[]
-  readonly now: number
-  /** Time of acceptance: `now`, but not before the time of the newest message (`journal.timeOf`). */
-  readonly at: number
-  /** Only if the events went out before they were stored: the first position, and the end of their delivery. */
-  early?: { first: number; sent: Promise<void> }
-}
-
 /**
  * Sends accepted messages to all connected subscribers, and waits for none. Persistent sessions that do not keep up
  * read the journal later.
  */
 export function createDistribution(
-  parts: { journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
+  parts: { store: Store; journal: Journal; returnable: Returnable; clock: () => number } & DeliveryParts,
 ) {
-  const { journal, retained, returnable, clock } = parts
+  const { store, journal, retained, returnable, clock } = parts
   const live = createLiveDeliveries(parts)
   const persistent = createPersistentDeliveries(parts)
-  /** Batches of which no message was sent yet, in the order of their commits. */
+  /** The packets of commits of which none was sent yet, in the order of the commits. */
   // An array: docs/decisions, "Nothing that comes and goes with each event lies in a set or a map".
-  const waiting: Batch[] = []
+  const waiting: (readonly Publish[])[] = []
   /** Messages of other nodes that this node has not delivered yet. */
   let ofOthers: Entry[] = []
   journal.onAppended((entry) => {
@@ -51,48 +40,11 @@ export function createDistribution(
 
   return {
     /**
-     * Makes a batch, with the changes `alongside`. Commit all `changes` of the batch without a wait in between, with
-     * the callback `underway`: otherwise times may not rise with positions. Then call `deliver` or `takeBack`.
+     * Stores messages and `others` in one commit, and sends the messages. Resolves when all messages are sent. Rejects
+     * if the commit fails, or if a recipient may lack a message.
      */
-    prepare(messages: readonly Message[], alongside: readonly Change[] = []): Batch {
-      const now = clock()
-      const at = journal.timeOf(now)
-      const batch: Batch = {
-        messages,
-        publishes: messages.map(preparePublish),
-        changes: alongside.concat(journal.append(messages, at), retained.changes(messages, now, at)),
-        now,
-        at,
-        underway: (first) => deliverEarly(batch, first),
-      }
-      waiting.push(batch)
-      return batch
-    },
-
-    /** Call it when the batch is stored, from position `first` on. Resolves when all messages are sent. */
-    async deliver(batch: Batch, first: number): Promise<void> {
-      removeFrom(waiting, batch)
-      const { messages, publishes, now, at } = batch
-      const entries = journal.appended(messages, first, at)
-      const rest: ToSend[] = []
-      for (const [nth, entry] of entries.entries()) {
-        const isOut = batch.early !== undefined && !entry.isReport
-        if (!isOut) retained.show(entry, now, entry.position)
-        keepReturnable(entry)
-        retained.settle(entry, entry.position, true)
-        if (!isOut) rest.push([entry, publishes[nth], entry.position])
-      }
-      const sent = rest.length > 0 && live.deliver(rest)
-      await Promise.all([batch.early?.sent, sent, persistent.deliver(entries, publishes)])
-    },
-
-    /** Call it when the commit has failed, or its outcome is unknown. */
-    takeBack(batch: Batch): void {
-      removeFrom(waiting, batch)
-      if (batch.early === undefined) return
-      for (const [nth, message] of batch.messages.entries())
-        retained.settle(message, batch.early.first + nth, false)
-    },
+    distribute: (messages: readonly Message[], others: readonly Prepare[] = []): Promise<void> =>
+      commitTogether(store, [...others, () => prepare(messages)]),
 
     /** Sends messages that are not stored. Connected clients get these messages at QoS 0. */
     announce(messages: readonly Message[]): void {
@@ -108,20 +60,56 @@ export function createDistribution(
     },
   }
 
-  /**
-   * Sends events to live subscribers while the disk writes: docs/decisions, "Delivered during the commit,
-   * acknowledged last". A later batch waits, to keep the order of the commits.
-   */
-  function deliverEarly(batch: Batch, first: number): void {
-    if (waiting[0] !== batch) return
-    waiting.shift()
-    const early: ToSend[] = []
-    for (const [nth, message] of batch.messages.entries()) {
-      if (message.isReport) continue
-      retained.show(message, batch.now, first + nth)
-      early.push([message, batch.publishes[nth], first + nth])
+  function prepare(messages: readonly Message[]): CommitPart {
+    const now = clock()
+    const { at, changes: appending, stored } = journal.append(messages, now)
+    const changes = appending.concat(retained.changes(messages, now, at))
+    const publishes = messages.map(preparePublish)
+    let shown: ReturnType<typeof retained.show> | undefined
+    let sent: Promise<void> | undefined
+    waiting.push(publishes)
+
+    return {
+      changes,
+
+      // Sends events while the disk writes: docs/decisions, "Delivered during the commit, acknowledged last". If an
+      // earlier commit waits, this one waits too, to keep the order.
+      begin(first) {
+        if (waiting[0] === publishes) sendEvents(first)
+      },
+
+      end(how) {
+        if (how === 'failed') {
+          removeFrom(waiting, publishes)
+          for (const end of shown ?? []) end(how)
+          return
+        }
+        const entries = stored(how)
+        if (!shown) sendEvents(how)
+        for (const entry of entries) keepReturnable(entry)
+        for (const end of shown ?? []) end(how)
+        const reports = toSend(true, how)
+        return Promise.all([
+          sent,
+          reports.length > 0 && live.deliver(reports),
+          persistent.deliver(entries, publishes),
+        ])
+      },
     }
-    batch.early = { first, sent: live.deliver(early) }
+
+    function sendEvents(first: number): void {
+      removeFrom(waiting, publishes)
+      shown = retained.show(messages, now, first)
+      sent = live.deliver(toSend(false, first))
+    }
+
+    /** The reports among the messages, or the events. */
+    function toSend(reports: boolean, first: number): ToSend[] {
+      const chosen: ToSend[] = []
+      for (const [nth, message] of messages.entries())
+        if (Boolean(message.isReport) === reports) chosen.push([message, publishes[nth], first + nth])
+      return chosen
+    }
   }
 
   /** Delivers to the clients of this node the messages that other nodes have appended. */

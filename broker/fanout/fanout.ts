@@ -52,6 +52,7 @@ export async function openFanOut(
   const reading = createReading({ head: journal.head(), sending, catchingUp, bounds, metrics })
   const bridges = createBridges({ retained, mayReceive, sent: () => distribution.sent('others') })
   const distribution = createDistribution({
+    store,
     journal,
     retained,
     returnable,

@@ -214,13 +214,13 @@ function createGotLive(retained: RetainedMessages) {
   const drops = new WeakMap<MqttConnection, number>()
 
   return {
-    /** Call it just before filters are granted: the client gets later values live. */
+    /** The moment before filters are granted: the client gets later values live. */
     granting: (session: Session): Grant => ({
       granted: retained.moment(),
       lost: lostOf(session, session.connection),
     }),
 
-    /** Call it when a connection drops a live message. */
+    /** Notes that a connection has dropped a live message. */
     dropped: (connection: MqttConnection): void =>
       void drops.set(connection, (drops.get(connection) ?? 0) + 1),
 

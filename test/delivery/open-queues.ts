@@ -4,21 +4,17 @@ import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
 import type { Message } from '../../event/message.ts'
 import { appendChanges, positionIn } from '../../journal/entry.ts'
 import { openJournal } from '../../journal/journal.ts'
+import { type CommitPart, commitTogether } from '../../store/commit-together.ts'
 import { createOnlyNode } from '../../store/nodes/nodes.ts'
-import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createRepetitions } from '../../validator/repetitions.ts'
 import { createMemoryStore } from './memory-store.ts'
 
 export type OpenQueues = Awaited<ReturnType<typeof openQueues>>
 
-/** The planned work for an event, and what to call after the commit. */
-export interface Planned {
+/** The part of the commit that stores the planned work of an event. */
+export interface Planned extends CommitPart {
   id: string
-  changes: readonly Change[]
-  /** `first` is the first number that the store gave to the changes. */
-  stored(first: number): void
-  failed(): void
 }
 
 export const hour = 3_600_000
@@ -56,14 +52,15 @@ export async function openQueues(
 
   /** Plans one work item per queue. `changes` is everything that the hub stores of the event. */
   function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
-    const { id, once, marks, stored, failed } = repetitions(fingerprint, () => messageId)
+    const { id, once, marks } = repetitions(fingerprint, () => messageId)
     const planned = queues.plan({
       messageId: id,
       once,
       groups: names.map((queue) => ({ scope: queue, content: { nth: 0 }, items: [{ queue, details: {} }] })),
     })
     const appended = planned.length > 0 ? appendChanges([messageOf(id)], time.now) : []
-    return { id, changes: [...planned, ...appended, ...marks()], stored, failed }
+    const part = marks()
+    return { ...part, id, changes: [...planned, ...appended, ...part.changes] }
   }
 
   return {
@@ -76,16 +73,11 @@ export async function openQueues(
 
     /** Appends one message to each of these queues. False: the store refused the commit. */
     async append(messageId: string, ...names: string[]): Promise<boolean> {
-      const planned = plan(messageId, names)
-      let first: number
-      try {
-        first = await memory.store.commit(planned.changes)
-      } catch {
-        planned.failed()
-        return false
-      }
-      planned.stored(first)
-      return true
+      const stored = commitTogether(memory.store, [() => plan(messageId, names)])
+      return stored.then(
+        () => true,
+        () => false,
+      )
     },
 
     /** Removes the journal entries that no work item refers to. */

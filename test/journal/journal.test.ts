@@ -10,7 +10,7 @@ async function start(count: number) {
     const topic = ['a', 'b', 'c'][position % 3] ?? ''
     const payload = Buffer.from(String(position))
     const message = { topic, stream: 's', payload, qos: 1 as const, queue: { keep: 'latest' as const } }
-    await store.commit(journal.append([message], position))
+    await store.commit(journal.append([message], position).changes)
   }
   return journal
 }
@@ -42,9 +42,9 @@ t.test('a message that was read again keeps no other bytes of the store in memor
         { ...message, topic: 'b', payload },
       ],
       1,
-    ),
+    ).changes,
   )
-  await store.commit(before.append([{ ...message, payload: Buffer.from('other') }], 1))
+  await store.commit(before.append([{ ...message, payload: Buffer.from('other') }], 1).changes)
   // The client of Redis hands out parts of what it received in one piece.
   const received = (value: Buffer) =>
     Buffer.concat([Buffer.alloc(64 * 1024), value]).subarray(64 * 1024, 64 * 1024 + value.length)

@@ -7,6 +7,7 @@ import { openJournal } from '../../journal/journal.ts'
 import { openRetained } from '../../journal/retained.ts'
 import { openReturnable } from '../../journal/returnable.ts'
 import { numbersTaken } from '../../store/commit.ts'
+import { type CommitPart, commitTogether } from '../../store/commit-together.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import type { Store, Told } from '../../store/store.ts'
 import { createRandom } from '../random.ts'
@@ -31,26 +32,22 @@ async function open(store: Store, clock = () => now) {
     ...retained,
     /** Stores an event. Returns the position of the first message. */
     async publish(...messages: Message[]): Promise<number> {
-      let shown: number | undefined
-      const show = (first: number) => {
-        shown = first
-        for (const [nth, message] of messages.entries()) retained.show(message, clock(), first + nth)
+      const appending = journal.append(messages, clock())
+      let position = 0
+      let shown: ReturnType<typeof retained.show> = []
+      const part: CommitPart = {
+        changes: [...appending.changes, ...retained.changes(messages, clock())],
+        begin(first) {
+          position = first
+          shown = retained.show(messages, clock(), first)
+        },
+        end(how) {
+          if (how !== 'failed') appending.stored(how)
+          for (const end of shown) end(how)
+        },
       }
-      const settle = (isStored: boolean) => {
-        if (shown === undefined) return
-        for (const [nth, message] of messages.entries()) retained.settle(message, shown + nth, isStored)
-      }
-      try {
-        const changes = [...journal.append(messages, clock()), ...retained.changes(messages, clock())]
-        const first = await store.commit(changes, show)
-        journal.appended(messages, first, clock())
-        if (shown === undefined) show(first)
-        settle(true)
-        return first
-      } catch (error) {
-        settle(false)
-        throw error
-      }
+      await commitTogether(store, [() => part])
+      return position
     },
     /** Topics and payloads, in order, for a session that was away since `position`. */
     async missed(position: number): Promise<string[]> {

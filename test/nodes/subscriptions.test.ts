@@ -1,5 +1,6 @@
 import t, { type Test } from 'tap'
 import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { commitTogether } from '../../store/commit-together.ts'
 import { createTopics } from '../../validator/topics.ts'
 import { createSharedSpace, settled } from '../shared-store.ts'
 
@@ -83,10 +84,14 @@ t.test('disabling does not bring back what another node removes', async (t) => {
 t.test('topics created by another node are there', async (t) => {
   const { a, b } = await openNodes(t)
   const create = async ({ store, topics }: typeof a, now: number) => {
-    const { created, changes } = topics.missing([topicId], now)
-    await store.commit(changes)
-    topics.show(created)
-    return created.length
+    let created = 0
+    const missing = () => {
+      const part = topics.missing([topicId], now)()
+      created = part.changes.length
+      return part
+    }
+    await commitTogether(store, [missing])
+    return created
   }
   t.equal(await create(a, clock()), 1)
   await settled(b.store)
@@ -97,11 +102,9 @@ t.test('topics created by another node are there', async (t) => {
 t.test('of a topic created on two nodes at once all show the same', async (t) => {
   const { a, b } = await openNodes(t)
   await Promise.all(
-    [a, b].map(async ({ store, topics }, index) => {
-      const { created, changes } = topics.missing([topicId], clock() + index)
-      await store.commit(changes)
-      topics.show(created)
-    }),
+    [a, b].map(({ store, topics }, index) =>
+      commitTogether(store, [topics.missing([topicId], clock() + index)]),
+    ),
   )
   await settled(a.store, b.store)
   t.strictSame(a.topics.list(), b.topics.list())

@@ -3,6 +3,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import type { Message } from '../../event/message.ts'
 import type { Service } from '../../event/schema.ts'
+import { commitTogether } from '../../store/commit-together.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createLegacy } from '../../validator/legacy.ts'
@@ -47,19 +48,12 @@ async function startLegacy(t: Test, hasFeed = true) {
     topics,
     repetitions: await createRepetitions({ store, clock: Date.now }),
     store: createStoring({
-      topics,
-      store: {
-        async commit(changes) {
-          if (failure) throw failure
-          return store.commit(changes)
-        },
-      },
       fanout: {
-        prepare: (messages: readonly Message[], changes) => ({ messages, changes, underway() {} }),
-        async deliver({ messages }) {
+        async distribute(messages, others) {
+          const failing = failure && Promise.reject(failure)
+          await commitTogether(failing ? { commit: () => failing } : store, others)
           distributed.push(...messages.filter(({ isReport }) => !isReport))
         },
-        takeBack: async () => {},
       },
       work,
     }),

@@ -3,6 +3,7 @@ import pino from 'pino'
 import t from 'tap'
 import { errorItem } from '../../event/error.ts'
 import type { Message } from '../../event/message.ts'
+import { commitTogether } from '../../store/commit-together.ts'
 import type { Change } from '../../store/store.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import type { Submission } from '../../validator/decide.ts'
@@ -26,9 +27,7 @@ const everyTopicExists: Topics = {
   has: () => false,
   countOf: () => 0,
   ownerOf: () => undefined,
-  missing: () => ({ created: [], changes: [] }),
-  show: () => {},
-  giveUp: () => {},
+  missing: () => () => ({ changes: [] }),
 }
 
 const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
@@ -39,9 +38,7 @@ const everythingIsNew: Repetitions = (_fingerprint, newId) => ({
   first: undefined,
   keepAsStored() {},
   once: () => [],
-  marks: () => [],
-  stored() {},
-  failed() {},
+  marks: () => ({ changes: [] }),
 })
 
 const nothingToDo: WorkPlanner = {
@@ -66,19 +63,18 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
     topics: everyTopicExists,
     repetitions: everythingIsNew,
     work: nothingToDo,
-    store: {
-      async commit() {
-        if (storeError) throw storeError
-        return 1
-      },
-    },
     fanout: {
-      prepare(messages, alongside) {
-        distributed.push({ messages, alongside })
-        return { changes: alongside, underway() {} }
-      },
-      deliver: async () => {},
-      takeBack: async () => {},
+      distribute: (messages, others) =>
+        commitTogether(
+          {
+            async commit(alongside) {
+              distributed.push({ messages, alongside })
+              if (storeError) throw storeError
+              return 1
+            },
+          },
+          others,
+        ),
       announce: (messages) => void announced.push(...messages),
     },
     payloadAt: async () => undefined,

@@ -1,4 +1,5 @@
 import t, { type Test } from 'tap'
+import { commitTogether } from '../../store/commit-together.ts'
 import type { Change } from '../../store/store.ts'
 import { createRepetitions, decideWithRetries, fingerprintOf } from '../../validator/repetitions.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
@@ -7,19 +8,11 @@ import { createSharedSpace, type SharedSpace, settled } from '../shared-store.ts
 
 /** Stores and shows the work of `plan`. Plans again if another node has marked the event. */
 async function settle({ memory }: OpenQueues, plan: () => Planned): Promise<boolean> {
-  const attempt = async () => {
-    const planned = plan()
-    let first: number
-    try {
-      first = await memory.store.commit(planned.changes)
-    } catch (error) {
-      planned.failed()
-      throw error
-    }
-    planned.stored(first)
-    return true
-  }
-  return decideWithRetries(attempt).catch(() => false)
+  const stored = decideWithRetries(() => commitTogether(memory.store, [plan]))
+  return stored.then(
+    () => true,
+    () => false,
+  )
 }
 
 t.test('a repetition causes no work, within an hour, also after a restart', async (t) => {
@@ -174,8 +167,10 @@ t.test('of more events than can be remembered the oldest are forgotten', async (
   const repetitions = await createRepetitions({ store: memory.store, clock: () => 0 })
   const publish = async (...fingerprints: string[]) => {
     const all = fingerprints.map((fingerprint) => repetitions(fingerprint, () => `id of ${fingerprint}`))
-    await memory.store.commit(all.flatMap(({ marks }) => marks()))
-    for (const { stored } of all) stored(0)
+    await commitTogether(
+      memory.store,
+      all.map(({ marks }) => marks),
+    )
   }
   await publish('quiet/0')
   await publish(...Array.from({ length: 100_010 }, (_, number) => `loud/${number}`))
@@ -194,9 +189,7 @@ t.test('old marks are forgotten, one\u2019s own and what an institution that fel
   const time = { now: 0 }
   const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
   const publish = async (fingerprint: string) => {
-    const repetition = repetitions(fingerprint, () => fingerprint)
-    await memory.store.commit(repetition.marks())
-    repetition.stored(0)
+    await commitTogether(memory.store, [repetitions(fingerprint, () => fingerprint).marks])
   }
   for (const number of [1, 2, 3]) await publish(`silent/${number}`)
   await publish('busy/1')
@@ -237,16 +230,9 @@ async function openNode(t: Test, space: SharedSpace, name: string, time = { now:
     decisions: () => decisions,
     accept: (fingerprint: string): Promise<string> =>
       decideWithRetries(async () => {
-        const { id, once, marks, stored, failed } = repetitions(fingerprint, () => `${name}-${++decisions}`)
-        const work = once('webhook', () => ({
-          changes: [{ put: `work/${name}-${decisions}`, value: '' }],
-          show() {},
-        }))
-        await store.commit([...work, ...marks()]).catch((error: unknown) => {
-          failed()
-          throw error
-        })
-        stored(0)
+        const { id, once, marks } = repetitions(fingerprint, () => `${name}-${++decisions}`)
+        const work = { changes: [{ put: `work/${name}-${decisions}`, value: '' }], show() {} }
+        await commitTogether(store, [() => ({ changes: once('webhook', () => work) }), marks])
         return id
       }),
     async work(): Promise<string[]> {
@@ -314,8 +300,9 @@ t.test('a repetition says so, also while the first one is being stored', async (
   const begin = (fingerprint: string) => repetitions(fingerprint, () => 'new')
   const first = begin('same')
   t.equal(first.isRepeated, false)
+  const storing = commitTogether(store, [first.marks])
   t.equal(begin('same').isRepeated, true)
-  first.stored(1)
+  await storing
   t.equal(begin('same').isRepeated, true)
   t.equal(begin('other').isRepeated, false)
 })
@@ -330,14 +317,11 @@ t.test(
     const first = repetitions('a/b', () => '1')
     t.equal(first.first, undefined)
     first.keepAsStored(payload)
-    const changes = first.marks()
+    const message = { put: 'journal/', value: 'x', numbered: { nth: 0, at: 'key' as const } }
+    const storing = commitTogether(memory.store, [() => ({ changes: [message] }), first.marks])
     t.strictSame(repetitions('a/b', () => '2').first, { payload }, 'while it is being stored: from memory')
-
-    const position = await memory.store.commit([
-      { put: 'journal/', value: 'x', numbered: { nth: 0, at: 'key' } },
-      ...changes,
-    ])
-    first.stored(position)
+    await storing
+    const position = await memory.store.lastNumber()
     t.ok(position > 0)
     t.match(
       repetitions('a/b', () => '3'),
@@ -353,10 +337,11 @@ t.test(
 
     const failing = repetitions('a/c', () => '5')
     failing.keepAsStored(payload)
-    failing.failed()
+    memory.judge(() => 'refused')
+    await t.rejects(commitTogether(memory.store, [failing.marks]))
+    memory.judge(() => 'stored')
     t.equal(repetitions('a/c', () => '6').first, undefined, 'what was not stored has no form')
-    const other = repetitions('a/d', () => '7')
-    other.stored(await memory.store.commit(other.marks()))
+    await commitTogether(memory.store, [repetitions('a/d', () => '7').marks])
     t.match(
       repetitions('a/d', () => '8'),
       { id: '7', first: undefined },

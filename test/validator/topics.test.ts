@@ -1,5 +1,6 @@
 import t from 'tap'
 import { crc64, deriveLivestreamId } from '../../event/derived-id.ts'
+import { commitTogether } from '../../store/commit-together.ts'
 import type { Store } from '../../store/store.ts'
 import { createTopics, type Topics } from '../../validator/topics.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
@@ -14,15 +15,11 @@ const id = deriveLivestreamId('Livestream', externalId)
 async function make(topics: Topics, store: Store, institutionId: string, now = 0, name = externalId) {
   const livestreamId = deriveLivestreamId('Livestream', name)
   const unlisted = new Map([[livestreamId, { institutionId, externalId: name }]])
-  const { created, changes } = topics.missing([livestreamId], now, unlisted)
-  try {
-    await store.commit(changes)
-    topics.show(created)
-    return true
-  } catch {
-    topics.giveUp(created)
-    return false
-  }
+  const made = commitTogether(store, [topics.missing([livestreamId], now, unlisted)])
+  return made.then(
+    () => true,
+    () => false,
+  )
 }
 
 t.test('a livestream outside of the feed is the institution\u2019s that makes its topic', async (t) => {
