@@ -88,12 +88,8 @@ export function createDistribution(
         if (!shown) sendEvents(how)
         for (const entry of entries) keepReturnable(entry)
         for (const end of shown ?? []) end(how)
-        const reports = toSend(true, how)
-        return Promise.all([
-          sent,
-          reports.length > 0 && live.deliver(reports),
-          persistent.deliver(entries, publishes),
-        ])
+        const rest = [sent, live.deliver(toSend(true, how)), persistent.deliver(entries, publishes)]
+        return rest.some(Boolean) ? Promise.all(rest) : undefined
       },
     }
 
@@ -149,17 +145,18 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
   const sending: Record<Audience, { topic: string; position: number }[]> = { others: [], pages: [] }
 
   return {
-    /** Resolves when the messages are sent. */
-    async deliver(messages: readonly ToSend[]): Promise<void> {
+    /** Resolves when the messages are sent. Undefined: they were sent at once. */
+    deliver(messages: readonly ToSend[]): Promise<void> | undefined {
+      if (messages.length === 0) return undefined
       const toOthers = messages.map((message) => deliveryOf('others', message))
       const events = messages.filter(([{ isReport }]) => !isReport)
       const toPages = events.map((event) => deliveryOf('pages', event))
       let paged: Promise<void> | undefined
       // The callback runs in the turn that ends the delivery to the others, so both queues have the same order.
-      await others.deliver(toOthers, () => {
+      const sent = others.deliver(toOthers, () => {
         if (toPages.length > 0) paged = pages.deliver(toPages)
       })
-      await paged
+      return sent?.then(() => paged) ?? paged
     },
 
     others,
@@ -194,7 +191,7 @@ function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metr
   const queue = createDeliveryQueue()
   return {
     ...queue,
-    deliver: (entries: readonly Entry[], publishes: readonly Publish[]): Promise<void> =>
+    deliver: (entries: readonly Entry[], publishes: readonly Publish[]): Promise<void> | undefined =>
       queue.deliver(entries.map((entry, nth) => deliveryOf(entry, publishes[nth]))),
   }
 
@@ -240,17 +237,22 @@ export function createDeliveryQueue(most = maxWaiting) {
   const fitsInTurn = sumPerTurn(maxAtOnce)
 
   return {
-    /** Calls `made` after the last delivery, in the same turn, and then resolves. */
-    async deliver(deliveries: readonly Delivery[], made?: () => void): Promise<void> {
+    /** Calls `made` after the last delivery, in the same turn, and then resolves. Undefined: all that is done at once. */
+    deliver(deliveries: readonly Delivery[], made?: () => void): Promise<void> | undefined {
       const steps = stepsOf(deliveries, made)
-      if (!last && steps.next().done) return
+      try {
+        if (!last && steps.next().done) return undefined
+      } catch (error) {
+        // The driver of the store calls this during its write, which must go on.
+        return Promise.reject(error)
+      }
       const own = finish(steps, last).finally(() => {
         waiting--
         if (last === own) last = undefined
       })
       last = own
       waiting++
-      await own
+      return own
     },
 
     /** Resolves when the deliveries that are under way now have ended; undefined: there are none. */
