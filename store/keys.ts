@@ -7,6 +7,7 @@ import {
   instant,
   integer,
   list,
+  moment,
   number,
   object,
   oneOf,
@@ -66,7 +67,7 @@ const excerpt = object(
   { bytes: number, kept: integer(0), title: orNull(text), artist: orNull(text) },
   { refusedServices: list(text) },
 )
-const queueRule = object({ keep: oneOf('latest', 'every') }, { time: number, expires: number })
+const queueRule = object({ keep: oneOf('latest', 'every') }, { time: moment, expires: number })
 const principal: Form = (value) => {
   const role = object({ role: oneOf('publisher', 'subscriber'), username: text })(value)
   if (role !== undefined) return role
@@ -85,17 +86,19 @@ const item = {
   sequence: integer(0),
   messageId: text,
   details: object({}),
-  enqueuedAt: number,
+  enqueuedAt: moment,
   tries: number,
   refusals: number,
   attempts: list(attempt),
 }
-const timesOfItem = { acceptedAt: number, asideUntil: number, begun: number }
+const outgoing = headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))
+const timesOfItem = { acceptedAt: moment, asideUntil: moment, begun: moment }
 const indexed = json(
   object(
-    { qos: oneOf(0, 1, 2), bytes: number, at: number },
+    { qos: oneOf(0, 1, 2), bytes: number, at: moment },
     {
       topic: text,
+      // A data event may be repeated each million years (`cycle`).
       expires: number,
       sharedUpTo: integer(1),
       isReport: flag,
@@ -175,7 +178,7 @@ export const storeKeys = {
   familiarPlace: family('familiar-place/{account address}', {
     holds: 'when an account last logged in from an address',
     owner: 'bridge-https/users',
-    value: json(object({ at: number })),
+    value: json(object({ at: moment })),
   }),
   signingKey: family('signing-key/{kid}', {
     holds: 'a key that signs tokens and pushes, the private part included',
@@ -229,7 +232,7 @@ export const storeKeys = {
     value: json(
       object(
         { state: oneOf('active', 'retrying'), since: instant, reason: orNull(text) },
-        { gone: object({ at: number, ms: number }) },
+        { gone: object({ at: moment, ms: number }) },
       ),
     ),
   }),
@@ -258,7 +261,7 @@ export const storeKeys = {
     numbered: 'key',
     value: headed(
       object(
-        { topic: text, qos: oneOf(0, 1, 2), queue: queueRule, at: number },
+        { topic: text, qos: oneOf(0, 1, 2), queue: queueRule, at: moment },
         {
           stream: text,
           institutionId: text,
@@ -269,7 +272,7 @@ export const storeKeys = {
           sharedWith: integer(1),
           refused: excerpt,
           creator: text,
-          retained: object({ slot: text, time: number }, { expires: number }),
+          retained: object({ slot: text, time: moment }, { expires: moment }),
         },
       ),
     ),
@@ -327,7 +330,7 @@ export const storeKeys = {
         passed: number,
         historyFrom: number,
         historyBytes: number,
-        window: list(object({ upTo: number, bytes: number, at: number })),
+        window: list(object({ upTo: number, bytes: number, at: moment })),
         round: object({ at: text, bytes: number }),
       }),
     ),
@@ -346,7 +349,7 @@ export const storeKeys = {
           clean: flag,
           permission: text,
           principal,
-          createdAt: number,
+          createdAt: moment,
           version: number,
           dropped: number,
           ...place.required,
@@ -354,8 +357,8 @@ export const storeKeys = {
         },
         {
           node: text,
-          disconnectedAt: number,
-          offlineAt: number,
+          disconnectedAt: moment,
+          offlineAt: moment,
           ...place.optional,
         },
       ),
@@ -379,10 +382,7 @@ export const storeKeys = {
       expected: 'a name, 16 digits and perhaps /released',
     },
     // That a message is released is in the key alone.
-    value: (value, name) =>
-      value.length === 0
-        ? undefined
-        : headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))(value, name),
+    value: (value, name) => (name === 'released' ? undefined : outgoing(value, name)),
   }),
   progress: family('progress/{run}', {
     holds:
@@ -411,7 +411,7 @@ export const storeKeys = {
   time: family('time/hub', {
     holds: 'how long the hub has run, by which sessions expire',
     owner: 'broker',
-    value: json(object({ ran: number, wall: number })),
+    value: json(object({ ran: moment, wall: moment })),
   }),
   work: family('work/{queue}/{sequence}', {
     holds: 'a message that waits for a webhook or a plugin target',

@@ -13,6 +13,13 @@ export function integer(least: number): Form {
     Number.isSafeInteger(value) && Number(value) >= least ? undefined : `an integer from ${least} on`
 }
 
+/** The latest time that a record may have, milliseconds: the year 33658. `Date` throws some time after it. */
+const lastMoment = 1e15
+
+/** A time in milliseconds since the epoch. */
+export const moment: Form = (value) =>
+  typeof value === 'number' && Math.abs(value) <= lastMoment ? undefined : 'a time in milliseconds'
+
 /** A moment, ISO 8601. From another text `toISOString` would throw later, and a comparison would never hold. */
 export const instant: Form = (value) =>
   typeof value === 'string' && !Number.isNaN(Date.parse(value)) ? undefined : 'a time of ISO 8601'

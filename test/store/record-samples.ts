@@ -188,7 +188,7 @@ export const samples: readonly Sample[] = [
       at: 1,
       isRepetition: true,
       hasErrors: true,
-      retained: { slot: '', time: 1, expires: 9e15 },
+      retained: { slot: '', time: 1, expires: 9e14 },
       refused: { bytes: 1, kept: 1, title: null, artist: null, refusedServices: [] },
       creator: 'c',
     },
@@ -201,7 +201,7 @@ export const samples: readonly Sample[] = [
   },
   {
     key: `latest/${encodeURIComponent(station)}/0000000000000001`,
-    json: { topic, qos: 1, bytes: 100, at: 1, expires: 9e15, isReport: true, hasErrors: true, sharedUpTo: 1 },
+    json: { topic, qos: 1, bytes: 100, at: 1, expires: 9e14, isReport: true, hasErrors: true, sharedUpTo: 1 },
   },
   { key: 'every/feedback%2Fi/0000000000000002', json: { qos: 1, bytes: 100, at: 1 } },
   { key: `retained/${topic}\n""`, before: '0000000000000001' },
@@ -256,7 +256,7 @@ export function* damaged(sample: Sample): Generator<{ what: string; value: Buffe
     for (const other of ['', 'x'.repeat(16)])
       yield { what: 'another position', value: Buffer.from(other + JSON.stringify(json) + behind) }
   for (const path of pathsIn(json)) {
-    for (const by of [undefined, null, true, -1, 0.5, '', 'x', '%', [], {}, [null], { x: null }]) {
+    for (const by of [undefined, null, true, -1, 0.5, 9e15, '', 'x', '%', [], {}, [null], { x: null }]) {
       const text = JSON.stringify(replaced(json, path, by)) ?? ''
       yield { what: `${path.join('.')} ${JSON.stringify(by)}`, value: Buffer.from(before + text + behind) }
     }

@@ -2,6 +2,9 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import t from 'tap'
+import { call } from '../../cli/connection.ts'
+import type { Operation } from '../../operations/operation.ts'
+import { operationNames, operations } from '../../operations/operations.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { type Family, families } from '../../store/keys.ts'
 import { problemOf } from '../../store/records.ts'
@@ -151,4 +154,39 @@ t.test('no record that an import takes stops a start', { timeout: 120_000 }, asy
     Object.fromEntries(rows.map((row) => [row.prefix, row.isReadAtStart])),
     'it reads what the rows say',
   )
+
+  // The damaged records are in the answers to operators, so that none of them may break an answer.
+  const about = [
+    {},
+    { clientId: 'car' },
+    { name: 'de.org.hub.subscription.x' },
+    { name: 'plugins.x' },
+    { queue: 'plugins.x' },
+    { username: 'sub-x' },
+    { email: 'a@b.example' },
+    { topic: 'radio/#' },
+    { filter: 'radio/#' },
+  ]
+  for (const name of operationNames) {
+    const { effect, singleAnswerArgs }: Operation = operations[name]
+    if (effect !== 'none') continue
+    for (const args of about) {
+      const answer = await call(hub.adminSocket, name, { ...args, ...singleAnswerArgs }, 'tester')
+      t.notMatch(answer, { error: { code: 'internal' } }, `${name} ${JSON.stringify(args)}`)
+    }
+  }
 })
+
+t.test(
+  'a message that was not released has its header, and no time is beyond what can be shown',
+  async (t) => {
+    const problem = (key: string, value: string) => problemOf({ key, value: Buffer.from(value) })
+    t.equal(problem('outgoing/car/0000000000000001/released', ''), undefined)
+    t.match(problem('outgoing/car/0000000000000001', ''), /expected a JSON object, a line break and bytes/)
+    const entry = (at: string) =>
+      problem('journal/0000000000000001', `{"topic":"t","qos":1,"queue":{"keep":"every"},"at":${at}}\n`)
+    t.equal(entry('1e15'), undefined)
+    t.match(entry('9e15'), /whose "at" is a time in milliseconds/)
+    t.match(entry('1e999'), /whose "at" is a time in milliseconds/)
+  },
+)

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
-import { isRecord } from '../../event/json.ts'
 import { storeKeys } from '../../store/keys.ts'
+import { integer, moment, object, orNull, text } from '../../store/record-form.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { beside } from './beside.ts'
@@ -142,10 +142,21 @@ function named<Result>(key: string, reading: Promise<Result>): Promise<Result> {
 function readChecked(value: Buffer): Checked | undefined {
   try {
     const checked: unknown = JSON.parse(value.toString())
-    return isRecord(checked) && typeof checked.source === 'string'
-      ? (checked as unknown as Checked)
-      : undefined
+    return isChecked(checked) ? checked : undefined
   } catch {
     return undefined
   }
+}
+
+const checkedForm = object({
+  source: text,
+  by: text,
+  at: moment,
+  problem: orNull(object({ reason: text, problem: text })),
+  held: integer(0),
+  confirmedAt: orNull(moment),
+})
+
+function isChecked(value: unknown): value is Checked {
+  return checkedForm(value) === undefined
 }
