@@ -18,7 +18,7 @@ export interface AuditEntry {
   node?: string
 }
 
-/** Writes the entry of a change. Call it after all checks, before anything is changed. */
+/** Writes the entry of a change that is about to be made. If this rejects, nothing may be changed. */
 export type First = (target: string, detail: unknown) => Promise<void>
 
 /** `node`: name of this node. `limit`: maximum number of entries in the store. */

@@ -1,4 +1,5 @@
 import { copyFile, readFile, writeFile } from 'node:fs/promises'
+import type { ServerResponse } from 'node:http'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import tls from 'node:tls'
@@ -6,9 +7,10 @@ import t from 'tap'
 import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
 import { sampleFeedPath } from '../../../config/sample-feed.ts'
 import { version } from '../../../config/version.ts'
-import { openApi } from '../../bridge-https/api.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
 import { closed, connect, connectPublisher } from '../../clients.ts'
 import { playing, playingTopic, station } from '../../events.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
 import { stall } from '../../stall.ts'
 import { startTestHub, type TestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onEachStore, onStore } from '../../stores.ts'
@@ -152,6 +154,39 @@ onEachStore('an operator sees clients, disconnects them and clears retained mess
   await gone
   const actions = (await hub.ask<{ action: string; who: string }[]>('audit')).map(({ action }) => action)
   t.same(actions, ['credentials.add', 'retained.clear', 'clients.disconnect'])
+})
+
+t.test('when a node stops, MQTT clients do not wait for a webhook that answers late', async (t) => {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const hub = await startTestHub(t, pushing(receiver), home)
+  const api = await openApi(t, hub)
+  const { token } = await addUser(hub, api, institution)
+  const publish = () =>
+    api.call('POST', '/events/de.org.hub.v1.radio.track.playing', { token, body: playing(livestream) })
+  await publish() // makes the topic
+  await api.call('POST', '/subscriptions', {
+    token,
+    body: {
+      type: 'PUBSUB',
+      method: 'PUSH',
+      url: receiver.url('/hook'),
+      contact: 'a@b.example',
+      topic: livestream.id,
+    },
+  })
+  const held: ServerResponse[] = []
+  receiver.behave((_pushed, response) => void held.push(response))
+  await publish()
+  await receiver.until((received) => received.length === 1)
+  const { client } = await connect(t, hub, await hub.subscriber('radio/#'))
+  const stopped = hub.close()
+  await closed(client)
+  t.equal(held[0]?.closed, false, 'the delivery is still under way')
+  held[0]?.writeHead(201).end()
+  await stopped
+  const again = await startTestHub(t, pushing(receiver), home)
+  t.match(await again.ask('queues.list'), [{ state: 'idle', pending: 0 }], 'its end was stored')
 })
 
 t.test('a replaced certificate serves new connections and leaves the old ones open', async (t) => {
