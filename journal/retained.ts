@@ -90,10 +90,15 @@ async function openEnded(store: Store) {
   })
   return {
     matching: topics.matching,
-    /** The changes that note topics. Call `note` for each topic after the commit. */
-    changes: (ending: readonly string[]): Change[] =>
-      ending.filter((topic) => !all.has(topic)).map((topic) => ({ put: endedPrefix + topic, value: '' })),
-    note,
+    /** Notes topics that lose their last value by a commit. */
+    note: (ending: readonly string[]): CommitPart => ({
+      changes: ending
+        .filter((topic) => !all.has(topic))
+        .map((topic) => ({ put: endedPrefix + topic, value: '' })),
+      end(how) {
+        if (how !== 'failed') for (const topic of ending) note(topic)
+      },
+    }),
   }
 }
 
@@ -217,15 +222,14 @@ function createRemoving(
     const deletions = removed.map((slot) => ({ del: keyOf(slot), when: slot.when }))
     let ends: ReturnType<typeof values.begin>[] = []
     const removal: CommitPart = {
-      changes: [...deletions, ...alongside, ...ended.changes(ending)],
+      changes: [...deletions, ...alongside],
       begin() {
         ends = removed.map(({ topic, slot }) => values.begin({ topic, slot }))
       },
       end(how) {
         for (const end of ends) end(how)
-        if (how !== 'failed') for (const topic of ending) ended.note(topic)
       },
     }
-    await commitTogether(store, [() => removal])
+    await commitTogether(store, [() => removal, () => ended.note(ending)])
   }
 }

@@ -98,10 +98,7 @@ export interface WorkGroup {
   items: readonly { queue: string; details: Details }[]
 }
 
-/**
- * The changes that store new items. After their commit, the caller calls `show` with the commit's first position in the
- * journal. `show` then puts the items into memory.
- */
+/** The changes that store new items. `show` then puts them into memory. `first`: the first position of the commit. */
 export interface PlannedWork {
   changes: readonly Change[]
   show: (first: number) => void
