@@ -173,7 +173,7 @@ function readAnswer({ body }: HttpAnswer) {
   const { statuses, event, ...rest } = Object(body)
   const { published = 0, blocked = 0, failed = 0 } = isRecord(statuses) ? statuses : {}
   return {
-    statuses: { published: Number(published), blocked: Number(blocked), failed: Number(failed) },
+    statuses: { published: countOf(published), blocked: countOf(blocked), failed: countOf(failed) },
     event: isRecord(event) ? event : {},
     errors: remarksOf(rest.errors),
     warnings: remarksOf(rest.warnings),
@@ -186,11 +186,18 @@ function errorsOf({ body }: HttpAnswer): Remark[] {
 
 function remarksOf(value: unknown): Remark[] {
   return (Array.isArray(value) ? value : []).filter(isRecord).map(({ path, message, errorCode }) => ({
-    path: `${path}`.replace(/^\.body(?=.)/, '').replace(/^\.body$/, '.'),
-    message: `${message}`,
-    errorCode: `${errorCode}`,
+    path: textOf(path)
+      .replace(/^\.body(?=.)/, '')
+      .replace(/^\.body$/, '.'),
+    message: textOf(message),
+    errorCode: textOf(errorCode),
   }))
 }
+
+const countOf = (value: unknown) => (typeof value === 'number' ? value : 0)
+
+/** Not every value of JSON can become a text by itself: `{ "toString": 7 }` would throw. */
+const textOf = (value: unknown) => (typeof value === 'string' ? value : `${JSON.stringify(value)}`)
 
 function readLogin({ body }: HttpAnswer): Login {
   const { token, refreshToken, expiresIn } = Object(body)

@@ -1,6 +1,7 @@
 import type { Http, HttpAnswer } from './http.ts'
 import type { NoLogin, ReaderLogin, SubscriptionParts } from './keep-subscribed.ts'
 import { isRecord } from './kind.ts'
+import { loginTextProblem } from './login-text.ts'
 
 /** Where the logins of a subscriber come from. */
 export type Logins = Pick<SubscriptionParts, 'clientId' | 'logIn' | 'loginRefused'>
@@ -50,7 +51,8 @@ function loginIn({ status, body, date }: HttpAnswer) {
   if (status !== 200 || !isRecord(body)) return undefined
   const { username, password, expiresAt } = body
   if (typeof username !== 'string' || typeof password !== 'string') return undefined
-  const left = Date.parse(String(expiresAt)) - (date ?? Date.now())
+  if (loginTextProblem(username) || loginTextProblem(password)) return undefined
+  const left = (typeof expiresAt === 'string' ? Date.parse(expiresAt) : Number.NaN) - (date ?? Date.now())
   // The clock here may be hours off, and a page of another origin cannot read that of the hub.
   const isPlausible = left > 2 * leastMs && left <= 61 * minuteMs
   return { username, password, expiresAt: Date.now() + (isPlausible ? left : assumedMs) }

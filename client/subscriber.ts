@@ -143,7 +143,8 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
     const message = { kind, livestreamId, event, retained } as unknown as AnyMessage
     nowPlaying.take(livestreamId, event)
     // Control states with different names live side by side on one topic.
-    const key = `${topic} ${slotField === undefined ? '' : event[slotField]}`
+    const slot = slotField === undefined ? undefined : event[slotField]
+    const key = `${topic} ${typeof slot === 'string' ? slot : ''}`
     for (const queue of queues) queue.push(key, message, payload.length)
     emit(kind, message as never)
   }

@@ -1703,9 +1703,9 @@ class HttpsPublisher:
                 break
         counts = _get(body, "statuses")
         statuses: Statuses = {
-            "published": _get(counts, "published") or 0,
-            "blocked": _get(counts, "blocked") or 0,
-            "failed": _get(counts, "failed") or 0,
+            "published": _count_in(counts, "published"),
+            "blocked": _count_in(counts, "blocked"),
+            "failed": _count_in(counts, "failed"),
         }
         if errors:
             raise EventRefused("blocked" if statuses["blocked"] > 0 else "failed", errors)
@@ -1814,6 +1814,11 @@ def _remarks_in(body: object, name: str) -> list[Remark]:
         for one in (found if isinstance(found, list) else [])
         if isinstance(one, dict)
     ]
+
+
+def _count_in(counts: object, name: str) -> int:
+    count = _get(counts, name)
+    return count if isinstance(count, int) else 0
 
 
 def _message_of(answer: _Answer) -> str:
@@ -2535,6 +2540,8 @@ class _HourlyLogins:
             return _NoLogin(False, f"{self._hub} cannot be reached: {error}", None)
         username, password = _get(answer.body, "username"), _get(answer.body, "password")
         if answer.status == 200 and isinstance(username, str) and isinstance(password, str):
+            _check_text("username", username)
+            _check_text("password", password)
             left = (_parse_instant(_get(answer.body, "expiresAt")) or 0) - (answer.date or time.time())
             # The clock here may be hours off.
             lasts = left if 10 * 60 < left <= 61 * 60 else 30 * 60
@@ -2736,6 +2743,9 @@ def _check_url(name: str, url: str, schemes: tuple[str, ...]) -> urllib.parse.Sp
 def _check_text(name: str, value: object) -> None:
     if not isinstance(value, str) or value == "":
         raise _wrong(name, "must be a text")
+    # MQTT 3.1.1 §1.5.3. paho raises at a longer one, where nobody expects it.
+    if len(value.encode(errors="replace")) > 65_535:
+        raise _wrong(name, "must have at most 65,535 bytes")
 
 
 def _wrong(name: str, expected: str) -> ClientError:

@@ -7,9 +7,11 @@ import { mock } from 'node:test'
 import { generate, type Packet, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocketServer } from 'ws'
+import { createPublisherOverHttps } from '../../client/https-publisher.ts'
 import { type ClientError, connectPublisher, connectSubscriber, EventRefused } from '../../client/node.ts'
+import { hourlyLogins } from '../../client/reader-logins.ts'
 import { shareCertificates } from '../certificates.ts'
-import { institutions, playing, station } from '../events.ts'
+import { control, data, institutions, playing, station } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
 
@@ -117,12 +119,92 @@ for (const [what, misbehave] of Object.entries<(turn: Turn) => void>({
   })
 }
 
+t.test('events whose fields are anything but right stop no subscriber', async (t) => {
+  const odd: unknown[] = [
+    null,
+    7,
+    -0,
+    1e308,
+    '',
+    'x',
+    true,
+    [],
+    {},
+    { toString: 7, valueOf: 7 },
+    [[{ toString: 7 }]],
+    '\ud83c',
+    '2026',
+  ]
+  const fields = [
+    'event',
+    'name',
+    'state',
+    'time',
+    'validUntil',
+    'start',
+    'length',
+    'title',
+    'artist',
+    'media',
+    'text',
+  ]
+  const right = [control(station()), playing(station()), data(station())]
+  const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    proceed()
+    if (packet.cmd !== 'subscribe') return
+    const tell = (event: unknown) => {
+      const payload = JSON.stringify(event)
+      send({ cmd: 'publish', topic: 'radio/one/track/playing', payload, qos: 0, dup: false, retain: false })
+    }
+    for (const event of right)
+      for (const name of fields) for (const value of odd) tell({ ...event, [name]: value })
+    for (const value of odd) tell(value)
+    send({ cmd: 'publish', topic: '\u0000/#', payload: '\ud800', qos: 0, dup: false, retain: false })
+    tell(playing(station(), { title: 'The last one' }))
+  })
+  const problems: string[] = []
+  const subscriber = connectSubscriber({
+    ...loginOf(broker),
+    filters: ['radio/#'],
+    onProblem: ({ message }) => problems.push(message),
+  })
+  t.teardown(subscriber.close)
+  for await (const { event } of subscriber) if ('title' in event && event.title === 'The last one') break
+  t.same(problems, [])
+})
+
+t.test('answers over HTTPS that are anything but right are no log-in, and no crash', async (t) => {
+  const odd = { toString: 7, valueOf: 7 }
+  const answering = (body: unknown, status = 200) => ({
+    status,
+    body,
+    retryAfter: undefined,
+    date: undefined,
+  })
+  const login = { username: 'page', password: 'p', expiresAt: '2026-01-31T12:00:00Z' }
+  const logIn = (fields: object) =>
+    hourlyLogins(async () => answering({ ...login, ...fields }), 'https://hub').logIn(false)
+  t.match(await logIn({ expiresAt: odd }), { username: 'page' })
+  // mqtt.js cannot carry it, and throws.
+  t.match(await logIn({ username: 'x'.repeat(70_000) }), { isRefused: false })
+  t.match(await logIn({ password: odd }), { isRefused: false })
+
+  const publisher = createPublisherOverHttps(
+    { url: 'https://hub', email: 'e', password: 'p' },
+    async (_method, url) =>
+      url.endsWith('/auth/login')
+        ? answering({ token: 't', refreshToken: 'r', expiresIn: 3600 })
+        : answering({ statuses: { published: odd, blocked: odd }, errors: [{ path: odd }] }, 201),
+  )
+  await t.rejects(publisher.publish(playing(station())), { name: 'EventRefused', outcome: 'failed' })
+})
+
 t.test('many packets in one message of a WebSocket are no large packet', async (t) => {
   const certs = await temporaryDirectory(t)
   await shareCertificates(certs)
   const read = (name: string) => readFileSync(join(certs, name))
   const server = createServer({ key: read('server-key.pem'), cert: read('server.pem') })
-  const control = (nth: number): Packet => ({
+  const large = (nth: number): Packet => ({
     cmd: 'publish',
     topic: `radio/${nth}/control`,
     payload: JSON.stringify({ event: 'de.org.hub.v1.radio.control', name: 'x'.repeat(900_000) }),
@@ -139,7 +221,7 @@ t.test('many packets in one message of a WebSocket are no large packet', async (
       if (packet.cmd !== 'subscribe') return
       socket.send(generate({ cmd: 'suback', messageId: packet.messageId ?? 0, granted: [1] }))
       for (const numbers of [[1], [2, 3, 4], [5, 6, 7]]) {
-        socket.send(Buffer.concat(numbers.map((nth) => generate(control(nth)))))
+        socket.send(Buffer.concat(numbers.map((nth) => generate(large(nth)))))
       }
     })
   })

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:https'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { shareCertificates } from '../../certificates.ts'
 import { openScriptedBroker, type Turn } from '../../client/scripted-broker.ts'
@@ -203,12 +203,46 @@ say("released")
 }
 
 for (const { python, version } of pythons.slice(-1)) {
+  t.test(`answers over HTTPS that are anything but right are no log-in (paho ${version})`, async (t) => {
+    const lines = await run(
+      t,
+      python,
+      { url: 'mqtts://localhost:1', ca: await caOf(t) },
+      `
+def answering(body, status=200):
+    return type("Http", (), {"ask": lambda *_: hub._Answer(status, body, None, None)})()
+def attempt(call):
+    try:
+        say(call())
+    except hub.ClientError as error:
+        say(error.code, error)
+    except hub.EventRefused as refused:
+        say(refused)
+for fields in ({"username": "x" * 70_000, "password": "p"}, {"username": "u", "password": {}}):
+    logins = hub._HourlyLogins("https://hub", None)
+    logins._http = answering({**fields, "expiresAt": {}})
+    attempt(lambda: logins.log_in(False).is_refused)
+attempt(lambda: hub.connect_publisher(url=env["URL"], username="x" * 65_536, password="p", ca=env["CA"],
+    institution=env["INSTITUTION"]))
+publisher = hub.create_https_publisher(url="https://localhost:1", email="e", password="p", ca=env["CA"])
+publisher._token = lambda _: "t"
+publisher._http = answering({"statuses": {"blocked": "x"}, "errors": [{"path": {}}]}, 201)
+attempt(lambda: publisher.publish(event))
+`,
+    )
+    t.same(lines, [
+      'option.invalid username must have at most 65,535 bytes',
+      'False',
+      'option.invalid username must have at most 65,535 bytes',
+      'failed: {} None',
+    ])
+  })
+
   t.test(
     `an answer over HTTPS that never ends is given up, and one that is too long (paho ${version})`,
     async (t) => {
-      const certs = await temporaryDirectory(t)
-      await shareCertificates(certs)
-      const read = (name: string) => readFileSync(join(certs, name))
+      const ca = await caOf(t)
+      const read = (name: string) => readFileSync(join(dirname(ca), name))
       const server = createServer(
         { key: read('server-key.pem'), cert: read('server.pem') },
         (request, response) => {
@@ -229,7 +263,7 @@ for (const { python, version } of pythons.slice(-1)) {
       const lines = await run(
         t,
         python,
-        { url: `https://localhost:${port}`, ca: join(certs, 'ca.pem') },
+        { url: `https://localhost:${port}`, ca },
         `
 hub._Http._PATIENCE = 0.5
 for path in ("/slow", "/long"):
@@ -252,4 +286,11 @@ async function run(t: Test, python: string, { url, ca }: { url: string; ca: stri
   t.equal(await program.ended, 0, program.lines.join('\n'))
   // Where many tests run, asyncio says that a step was slow.
   return program.lines.filter((line) => !line.startsWith('Executing '))
+}
+
+/** The path of a CA, beside the certificate of localhost that it signed. */
+async function caOf(t: Test): Promise<string> {
+  const certs = await temporaryDirectory(t)
+  await shareCertificates(certs)
+  return join(certs, 'ca.pem')
 }
