@@ -64,13 +64,17 @@ export async function onStage<Result>(
 
 /** Starts load generators for a peer. Adds the functions that stop them to `stops`. */
 export async function actOf(peer: Peer, stops: (() => Promise<void>)[]): Promise<Act> {
-  const act = {
-    peer,
+  return { peer, ...(await startLoad(stops)) }
+}
+
+/** Starts load generators. Adds the functions that stop them to `stops`. */
+export async function startLoad(stops: (() => Promise<void>)[]): Promise<Omit<Act, 'peer'>> {
+  const load = {
     crowd: await startChild<typeof crowd>('load/crowd.ts'),
     publishers: await startChild<typeof publishers>('load/publishers.ts'),
   }
-  stops.push(act.crowd.stop, act.publishers.stop)
-  return act
+  stops.push(load.crowd.stop, load.publishers.stop)
+  return load
 }
 
 /** The systems in `able` that `--peers` names; without `--peers` all. The hub of `--before` stands behind the hub. */
@@ -97,16 +101,4 @@ export async function alternately<Each, Result>(
     }
   }
   return results
-}
-
-/** Like `alternately`, but each system runs alone, and is started anew for every run. */
-export async function freshly<Result>(
-  starters: readonly StartPeer[],
-  runs: number,
-  play: (act: Act, run: number) => Promise<Result[]>,
-): Promise<Result[]> {
-  const results = await alternately(starters, runs, (start, run) =>
-    onStage([start], { apart: true }, async ([act]) => (act ? play(act, run) : [])),
-  )
-  return results.flat()
 }

@@ -1,7 +1,8 @@
 import { deliver, enterCrowd, flood, joinPublishers } from '../delivery.ts'
+import { freshly } from '../freshly.ts'
 import type { StartPeer } from '../peers/peer.ts'
 import { counted, list, type Options, type Sample, type Scenario, single } from '../scenario.ts'
-import { type Act, chosen, freshly, type System } from '../stage.ts'
+import { type Act, chosen, type System } from '../stage.ts'
 
 type Say = (line: string) => void
 
@@ -28,7 +29,7 @@ const comparisons = {
 export const cold: Scenario = {
   about:
     'What comes right after the start: no event before, nothing compiled yet. Systems are started anew in every run, and run ' +
-    'alone. Subscribers and publishers have half of the cores, the system the other.',
+    'alone, with load generators that are warm. Subscribers and publishers have half of the cores, the system the other.',
   options: {
     runs: [5],
     seconds: [5],

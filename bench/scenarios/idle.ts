@@ -1,6 +1,7 @@
 import { joinCrowd } from '../delivery.ts'
+import { freshly } from '../freshly.ts'
 import { counted, type Sample, type Scenario, single } from '../scenario.ts'
-import { chosen, freshly, type System } from '../stage.ts'
+import { chosen, type System } from '../stage.ts'
 
 const peers: System[] = ['hub', 'mosquitto', 'nats', 'aedes', 'bare']
 /** The first connections do not count: they cost memory once, for compiled code and heap. */

@@ -1,11 +1,11 @@
 import { startChild } from '../child.ts'
 import { deliver, enterCrowd, joinPublishers } from '../delivery.ts'
+import { freshly } from '../freshly.ts'
 import type { commands as crowdCommands, Receipts } from '../load/crowd.ts'
 import { startHubPeer } from '../peers/hub.ts'
 import type { StartPeer } from '../peers/peer.ts'
 import { type Sample, type Scenario, single } from '../scenario.ts'
 import { onSlowDisk } from '../slow-disk.ts'
-import { freshly } from '../stage.ts'
 
 /** How long acknowledgements are awaited after the last event, seconds. */
 const patienceSeconds = 60
