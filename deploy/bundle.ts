@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readFileSync, realpathSync } from 'node:fs'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -6,7 +6,8 @@ import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { bundle as bundlePages } from '../web/bundle.ts'
 import { licensesOf } from '../web/licenses.ts'
 
-const project = fileURLToPath(new URL('../', import.meta.url))
+// As esbuild names the files: without symbolic links.
+const project = realpathSync(fileURLToPath(new URL('../', import.meta.url)))
 const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
 
 /**
@@ -66,7 +67,8 @@ export function inItsPlace(at: { url(path: string): string; folder(path: string)
       })
       // This package serves the files beside its code.
       onLoad({ filter: /\/@fastify\/swagger-ui\/(lib\/.*|index)\.js$/ }, async ({ path }) => {
-        const folder = at.folder(join('swagger-ui', relative(swagger, dirname(path))))
+        const [, file = ''] = path.split('/@fastify/swagger-ui/')
+        const folder = at.folder(join('swagger-ui', dirname(file)))
         return { contents: (await readFile(path, 'utf8')).replaceAll('__dirname', folder), loader: 'js' }
       })
     },

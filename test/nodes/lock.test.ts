@@ -80,6 +80,7 @@ t.test('a turn that cannot be claimed is refused, and nobody waits for it', asyn
 t.test('a node that still loads gets its turn without asking again and again', async (t) => {
   const space = createSharedSpace()
   const [loading, other] = [space.openFollowed(t), space.openFollowed(t)]
+  const inOther = await createLock(other, 'counter')
   other.start()
   let commits = 0
   const counted: typeof loading.commit = (changes) => {
@@ -87,7 +88,7 @@ t.test('a node that still loads gets its turn without asking again and again', a
     return loading.commit(changes)
   }
   const inLock = await createLock({ ...loading, commit: counted }, 'counter')
-  await (await createLock(other, 'counter'))(async () => undefined)
+  await inOther(async () => undefined)
   await settled(other)
   t.equal(await inLock(async () => 'done'), 'done', 'it is not told of what others commit yet')
   t.ok(commits <= 3, `${commits} commits`)

@@ -36,8 +36,8 @@ t.test('places are bounded: the oldest go, and those of long ago', async (t) => 
   const time = { now: 0 }
   const space = createSharedSpace()
   const store = space.openFollowed(t)
-  store.start()
   const familiar = await createFamiliar({ store, clock: () => time.now, limits: { all: 3, perAccount: 2 } })
+  store.start()
   const places = [1, 2, 3, 4, 5].map((number) => originOf(`198.51.${number}.1`))
   for (const [index, place] of places.entries()) {
     time.now += dayMs
@@ -69,8 +69,8 @@ t.test('places are bounded: the oldest go, and those of long ago', async (t) => 
 
 t.test('one account with many places pushes only its own out', async (t) => {
   const store = createSharedSpace().openFollowed(t)
-  store.start()
   const familiar = await createFamiliar({ store, clock: Date.now, limits: { all: 10, perAccount: 2 } })
+  store.start()
   await familiar.remember(ours, here)
   const places = Array.from({ length: 20 }, (_, index) => originOf(`198.51.${index}.1`))
   for (const place of places) await familiar.remember(theirs, place)
@@ -85,7 +85,6 @@ t.test('one account with many places pushes only its own out', async (t) => {
 t.test('a place that is used every day is written once a day', async (t) => {
   const time = { now: dayMs }
   const store = createSharedSpace().openFollowed(t)
-  store.start()
   let commits = 0
   const counting = {
     ...store,
@@ -95,6 +94,7 @@ t.test('a place that is used every day is written once a day', async (t) => {
     },
   }
   const familiar = await createFamiliar({ store: counting, clock: () => time.now })
+  store.start()
   for (let hour = 0; hour < 48; hour++) {
     await familiar.remember(ours, here)
     time.now += dayMs / 24

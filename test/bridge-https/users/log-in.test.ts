@@ -29,8 +29,8 @@ t.test('all addresses of one IPv6 network are one', async (t) => {
 
 t.test('what strangers do to an account has no effect where its owner has logged in', async (t) => {
   const store = createSharedSpace().openFollowed(t)
-  store.start()
   const familiar = await createFamiliar({ store, clock: Date.now })
+  store.start()
   const owned = { ...users, authenticate: async (_: string, password: string) => ownerFor(password) }
   const { logIn, mayAskForMail } = createLogIn({ users: owned, familiar, failures: 2 })
   await logIn('a@radio.example', 'right', '192.0.2.1')
@@ -129,8 +129,8 @@ type LogIn = ReturnType<typeof createLogIn>
 /** The log-in of a hub with these accounts, each with the password `right`. */
 async function startWith(t: Test, emails: readonly string[]) {
   const store = createSharedSpace().openFollowed(t)
-  store.start()
   const familiar = await createFamiliar({ store, clock: Date.now })
+  store.start()
   const owned = {
     authenticate: async (email: string, password: string) =>
       emails.includes(email) ? ownerFor(password, email) : undefined,

@@ -49,10 +49,11 @@ t.test('the check of an event by its schema, as the page for publishers has it',
   const env = { ...process.env, HOST: 'localhost', CA: hub.caPath }
   const check = async (event: object) => {
     await writeFile(join(hub.home, 'event.json'), JSON.stringify(event))
-    const { stdout } = await promisify(execFile)('bash', ['-c', script], { cwd: hub.home, env })
-    return stdout
+    return promisify(execFile)('bash', ['-c', script], { cwd: hub.home, env })
   }
-  t.equal(await check(playing(station())), 'valid\n')
-  t.match(await check(playing(station(), { length: 0 })), /instancePath: '\/length'/)
-  t.match(await check(playing(station(), { services: [{}] })), /missingProperty: 'externalId'/)
+  t.match(await check(playing(station())), { stdout: 'valid\n' })
+  const wrong = check(playing(station(), { length: 0 }))
+  await t.rejects(wrong, { code: 1, stderr: /^\/length must be / })
+  const incomplete = check(playing(station(), { services: [{}] }))
+  await t.rejects(incomplete, { code: 1, stderr: /missingProperty: 'externalId'/ })
 })
