@@ -147,7 +147,9 @@ function insteadOf(name: string, known: readonly string[]): string {
   if (inFile !== undefined) return `expected ${inFile} in the file that HUB_CONFIG names`
   if (known.length <= shortList) return `expected one of ${known.join(', ')}`
   const meant = nearest(name, known)
-  return meant === undefined ? 'expected a setting that docs/operators.md lists' : `did you mean ${meant}?`
+  return meant === undefined
+    ? 'expected a setting that docs/reference/settings.md lists'
+    : `did you mean ${meant}?`
 }
 
 const shortList = 10

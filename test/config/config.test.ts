@@ -339,7 +339,7 @@ t.test('of an unknown variable the one that was probably meant is named, and no 
   }
   for (const far of ['HUB_FOO', 'HUB_', `HUB_${'X'.repeat(10_000)}`]) {
     t.strictSame(problemsOf({ [far]: 'geheim' }), [
-      `${far}: unknown, expected a setting that docs/operators.md lists`,
+      `${far}: unknown, expected a setting that docs/reference/settings.md lists`,
     ])
   }
 })

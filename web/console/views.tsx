@@ -22,7 +22,7 @@ export function currentView(path: string): Shown {
   const [, , view = '', ...rest] = path.split('/')
   const name = rest.length > 0 ? textOf(rest.join('/')) : undefined
   const made = Object.hasOwn(handMade, view) ? handMade[view] : undefined
-  return (made ? made(name) : generated(view, name)) ?? { title: 'Not found', content: <NotFound /> }
+  return made?.(name) ?? generated(view, name) ?? { title: 'Not found', content: <NotFound /> }
 }
 
 /** A view that is made from the rows of its commands, or the page of one thing in it. */
@@ -34,6 +34,7 @@ function generated(view: string, name: string | undefined): Shown | undefined {
   return command && { title: name, content: <GeneratedPage command={command} title={title} of={name} /> }
 }
 
+/** Undefined: the view, or the page of a thing in it, is generated. */
 const handMade: Readonly<Record<string, (name: string | undefined) => Shown | undefined>> = {
   '': () => ({ title: 'Overview', content: <Overview /> }),
   trace: (id) =>
