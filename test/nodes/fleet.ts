@@ -107,7 +107,7 @@ export async function startFleet(
 }
 
 /** Functions for the credentials of a hub, through the node behind `ask`. */
-function withCredentials(
+export function withCredentials(
   ask: <Result>(command: string, args?: Record<string, unknown>) => Promise<Result>,
 ) {
   return {
