@@ -11,7 +11,7 @@ export interface CommitPart {
    * writes (`Store.commit`): then the commit may still fail. `first`: the first number of the commit.
    */
   begin?(first: number): void
-  /** Runs once, in the turn in which the commit ends. `commitTogether` waits for the promise. */
+  /** Runs once, in the turn in which the commit ends, also if another part fails. `commitTogether` waits for the promise. */
   end?(how: CommitEnd): Promise<unknown> | undefined
 }
 
@@ -20,7 +20,7 @@ export type CommitEnd = number | 'failed'
 
 /**
  * Makes one commit of several parts, in the order of `preparations`. They run in this turn of the event loop. Every part
- * ends, whatever happens. Rejects as `Store.commit` does.
+ * ends, whatever happens. Rejects as `Store.commit` does, and if a part fails.
  */
 export async function commitTogether(
   store: Pick<Store, 'commit'>,
@@ -46,9 +46,18 @@ export async function commitTogether(
   } finally {
     // No `await` before: this node would receive a later commit of another node first.
     for (const part of parts) {
-      const after = part.end?.(how)
+      const after = endOf(part, how)
       if (after) rest.push(after)
     }
+    if (rest.length > 0) await Promise.all(rest)
   }
-  if (rest.length > 0) await Promise.all(rest)
+}
+
+/** Ends a part. If that fails, rejects instead of throwing: the other parts have to end as well. */
+function endOf(part: CommitPart, how: CommitEnd): Promise<unknown> | undefined {
+  try {
+    return part.end?.(how)
+  } catch (error) {
+    return Promise.reject(error)
+  }
 }

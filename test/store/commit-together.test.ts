@@ -69,6 +69,22 @@ t.test('if a part cannot be prepared, nothing is stored and the others end', asy
   t.same(store.stored, [])
 })
 
+t.test('if a part cannot end, the others end, and the commit tells it', async (t) => {
+  for (const failure of [undefined, new Error('disk full')]) {
+    const notes: string[] = []
+    const broken = () => ({
+      changes: [],
+      end() {
+        throw new Error('broken')
+      },
+    })
+    const slow = () => ({ changes: [], end: () => Promise.reject(new Error('not sent')) })
+    const commit = commitTogether(storeThat(true, failure), [broken, slow, partOf('c', notes)])
+    await t.rejects(commit, { message: 'broken' })
+    t.equal(notes.at(-1), failure ? 'c ended: failed' : 'c ended: 7')
+  }
+})
+
 t.test('parts are prepared at once, and the commit waits for what they still do at its end', async (t) => {
   const notes: string[] = []
   let finish = () => {}
