@@ -48,6 +48,7 @@ import { createCalls } from './store/nodes/calls.ts'
 import { createLastSeen } from './store/nodes/last-seen.ts'
 import type { Log } from './telemetry/log.ts'
 import { createMetrics, daysUntil } from './telemetry/metrics.ts'
+import { reasonOf } from './telemetry/reason.ts'
 import { startTrend } from './telemetry/trend.ts'
 import { createFeedSource } from './validator/feed/feed-source.ts'
 import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
@@ -119,10 +120,19 @@ function createParts() {
     async start(): Promise<void> {
       for (const part of opened) await part.start?.()
     },
+    /** A part that fails does not keep the others open. Rejects then with all reasons. */
     async close(): Promise<void> {
-      const lastFirst = opened.toReversed()
-      for (const part of lastFirst) await part.stop?.()
-      for (const part of lastFirst) await part.close?.()
+      const failures: unknown[] = []
+      for (const end of ['stop', 'close'] as const) {
+        for (const part of opened.toReversed()) {
+          try {
+            await part[end]?.()
+          } catch (error) {
+            failures.push(error)
+          }
+        }
+      }
+      if (failures.length > 0) throw new AggregateError(failures, failures.map(reasonOf).join(', '))
     },
   }
 }

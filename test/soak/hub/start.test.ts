@@ -1,18 +1,22 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
+import { connect } from '../../clients.ts'
 import { compiledServer } from '../../compiled-server.ts'
 import { freePort } from '../../free-port.ts'
 import { projectFile, root } from '../../root.ts'
 import { spawnHub } from '../../spawn-hub.ts'
-import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { askNode, type Issued, startTestHub, temporaryDirectory } from '../../start-hub.ts'
 import { onStore } from '../../stores.ts'
+
+/** Root may write everywhere. Of a node that is started as root, this takes the right away. */
+const withoutRights = process.getuid?.() === 0 ? ['setpriv', '--bounding-set', '-dac_override'] : []
 
 t.test('who asks the program something gets an answer, and no node', async (t) => {
   const { version } = JSON.parse(await readFile(projectFile('package.json'), 'utf8'))
@@ -142,15 +146,33 @@ t.test('a data directory that the node may not write to is named', async (t) => 
   const home = await temporaryDirectory(t)
   const dataDir = join(home, 'data')
   await mkdir(dataDir, { mode: 0o500 })
-  const node = [process.execPath, await compiledServer()]
-  // Root may write everywhere. As root, the test takes this right from the node.
-  const limited = ['setpriv', '--bounding-set', '-dac_override', ...node]
-  const [program = '', ...args] = process.getuid?.() === 0 ? limited : node
+  const [program = '', ...args] = [...withoutRights, process.execPath, await compiledServer()]
   const env = { PATH: process.env.PATH, HUB_DATA_DIR: dataDir, HUB_MQTT_PORT: '0', HUB_HTTPS_PORT: '0' }
   const { status, stderr } = spawnSync(program, args, { cwd: home, env, encoding: 'utf8' })
   const named = `HUB_DATA_DIR: "${dataDir}", expected a directory that the node may write to: EACCES`
   t.ok(stderr.startsWith(`the hub cannot start: ${named}`), stderr)
   t.equal(status, 1)
+})
+
+t.test('where the admin socket cannot be removed, all other parts of the node end', async (t) => {
+  const home = await temporaryDirectory(t)
+  const program = join(home, 'node.sh')
+  const command = [...withoutRights, process.execPath].map((word) => `'${word}'`).join(' ')
+  await writeFile(program, `#!/bin/sh\nexec ${command} "$@"\n`, { mode: 0o700 })
+  const hub = await spawnHub(t, home, {}, { node: program })
+  const login = await askNode<Issued>(hub.adminSocket, 'credentials.add', {
+    role: 'subscriber',
+    label: 'app',
+    filters: ['radio/#'],
+  })
+  await connect(t, hub, login)
+  await chmod(join(home, 'data'), 0o500)
+  t.equal(await hub.stop('SIGTERM'), 1)
+  t.match(hub.messages.at(-1), /^stopped with an error: EACCES: .*admin\.sock/)
+  await chmod(join(home, 'data'), 0o700)
+  const again = await startTestHub(t, {}, home)
+  const [{ lastUsedAt } = {}] = await again.ask<{ lastUsedAt: string | null }[]>('credentials.list')
+  t.match(lastUsedAt, /^20/, 'the log-in was stored at the end')
 })
 
 t.test('a node that wants PROXY headers prints no commands to paste', async (t) => {
