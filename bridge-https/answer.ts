@@ -8,8 +8,8 @@ export interface Answer {
   status: number
   body: unknown
   headers?: Record<string, string>
-  /** The file whose content is the body. */
-  file?: { directory: string; name: string }
+  /** The file whose content is the body. `isForever`: the name changes with the content, so caches may keep the file. */
+  file?: { directory: string; name: string; isForever?: boolean }
 }
 
 /** Error codes of the HTTPS API, except those of events. `path`: the part of the request that is wrong. */

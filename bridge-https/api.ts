@@ -30,6 +30,9 @@ const maxBodiesBytes = { withToken: 64 * 1024 * 1024, open: 16 * 1024 * 1024 }
  */
 const maxUnreadBytes = 64 * 1024 * 1024
 
+/** How long caches may keep a file whose name changes with its content. */
+const forever = { cacheControl: true, maxAge: 365 * 24 * 3600 * 1000, immutable: true }
+
 /** Maximum number of unknown parameters that an answer names, which keeps the answer short. */
 const maxNamedParameters = 10
 
@@ -243,7 +246,13 @@ export function send(
   { status, body, headers = {}, file }: Answer,
   unread?: HalfReceived,
 ): FastifyReply {
-  if (file) return reply.code(status).headers(headers).sendFile(file.name, file.directory)
+  if (file) {
+    const { name, directory, isForever = false } = file
+    return reply
+      .code(status)
+      .headers(headers)
+      .sendFile(name, directory, isForever ? forever : {})
+  }
   reply.code(status)
   if (typeof body !== 'string') reply.header('content-type', 'application/json; charset=utf-8')
   reply.headers(headers)

@@ -171,8 +171,15 @@ export async function listenHttps(parts: {
     reply.raw.once('close', end)
   })
   await serveDescription(app, openapi)
-  // For answers with `file`. The plugin itself serves no paths.
-  await app.register(files, { serve: false, preCompressed: true, cacheControl: false })
+  // For answers with `file`. The plugin itself serves no paths. It would make validators from the size and the time of a
+  // file. In an image, the pages of two releases have the same size and time: npm packs all files with one time.
+  await app.register(files, {
+    serve: false,
+    preCompressed: true,
+    cacheControl: false,
+    etag: false,
+    lastModified: false,
+  })
   serveRoutes(app, routes, { ...parts, requestAnswered, addressOf })
   await app.listen({ host: parts.host, port: parts.port, listenTextResolver: () => 'HTTPS listener accepts' })
   const address = server.address()

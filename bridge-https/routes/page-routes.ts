@@ -56,12 +56,12 @@ export function pageRoutes(parts: PageParts): Route[] {
       async handle({ params: { file: name = '' } }) {
         const isHashed = /^[\w-]+-[A-Z0-9]{8}\.(js|css|svg)$/.test(name)
         if (!isHashed && name !== 'licenses.txt') return refuse(404)
-        const headers = { 'cache-control': isHashed ? 'public, max-age=31536000, immutable' : 'no-cache' }
         return {
           status: 200,
           body: undefined,
-          headers,
-          file: { directory: await parts.webFiles.directory(), name },
+          // Also the headers of a 404: a node of another release does not have this file.
+          headers: { 'cache-control': 'no-cache', vary: 'accept-encoding' },
+          file: { directory: await parts.webFiles.directory(), name, isForever: isHashed },
         }
       },
     },

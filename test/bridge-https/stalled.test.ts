@@ -2,28 +2,13 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { IncomingMessage } from 'node:http'
 import { get } from 'node:https'
-import { join } from 'node:path'
 import { buffer } from 'node:stream/consumers'
 import { connect } from 'node:tls'
-import pino from 'pino'
 import t, { type Test } from 'tap'
-import { keep } from '../../bridge-https/kept.ts'
-import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
-import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
-import { listenHttps } from '../../bridge-https/listener.ts'
 import type { Route } from '../../bridge-https/routes/route.ts'
-import { createTokens } from '../../bridge-https/users/tokens.ts'
-import { createUsers } from '../../bridge-https/users/users.ts'
-import { createCertificates } from '../../certs/certificates.ts'
-import { ensureDevelopmentCertificates } from '../../certs/development.ts'
-import { createSigningKeys } from '../../certs/signing-keys.ts'
-import { createConnectionBounds } from '../../listener/connection-bounds.ts'
-import { openEmbeddedStore } from '../../store/embedded.ts'
-import { createMetrics } from '../../telemetry/metrics.ts'
-import { temporaryDirectory } from '../start-hub.ts'
 import { openClient } from './api.ts'
 import { secured } from './raw.ts'
-import { quickPasswords } from './users/quick-passwords.ts'
+import { startRoutes } from './start-routes.ts'
 
 const textBytes = 8 * 1024 * 1024
 const shared = Buffer.alloc(textBytes, 'x')
@@ -90,20 +75,8 @@ t.test('of many answers that nobody reads, the oldest end', async (t) => {
 })
 
 /** Starts a listener with answers larger than the buffers of a connection. */
-async function startListener(t: Test, of: { maxConnections: number; stalledMs: number }) {
-  const { maxConnections, stalledMs } = of
-  const home = await temporaryDirectory(t)
-  const clock = Date.now
-  const log = pino({ level: 'silent' })
-  const store = await openEmbeddedStore(join(home, 'store'))
-  const traffic = await createTraffic({ store, clock, onStoreFailure: () => t.fail('not stored') })
-  const passwords = quickPasswords()
-  const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
-  const keys = await createSigningKeys({ store, clock, keepMs: 1000, leadMs: 0 })
-  const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])
-  const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
+function startListener(t: Test, of: { maxConnections: number; stalledMs: number }) {
   const base = { method: 'GET', tag: 'Test', summary: '', answers: {} } as const
-  const bounds = createConnectionBounds({ maxConnections, maxConnectionsPerAddress: 0 })
   const routes: Route[] = [
     {
       ...base,
@@ -120,33 +93,5 @@ async function startListener(t: Test, of: { maxConnections: number; stalledMs: n
     },
     { ...base, path: '/shared', id: 'shared', handle: () => ({ status: 200, body: shared }) },
   ]
-  const listener = await listenHttps({
-    certificates,
-    log,
-    host: '127.0.0.1',
-    port: 0,
-    routes,
-    lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
-    tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
-    bounds,
-    mqttBounds: bounds,
-    proxyProtocol: false,
-    proxyFrom: [],
-    trustedProxies: [],
-    strictTransport: false,
-    openapi: () => keep({}),
-    accept: () => t.fail('no websocket'),
-    maxPacket: 1024,
-    maxConnectPacket: 1024,
-    limits: { stalledMs },
-    metrics: createMetrics(),
-  })
-  t.teardown(async () => {
-    await listener.stop()
-    await listener.close()
-    certificates.close()
-    await traffic.close()
-    await store.close()
-  })
-  return { httpsPort: listener.port, caPath: tls.ca ?? '' }
+  return startRoutes(t, { ...of, routes })
 }
