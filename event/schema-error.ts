@@ -67,6 +67,10 @@ function expectation({ keyword, params, parentSchema }: ErrorObject): string {
       return `at least ${params.limit} characters`
     case 'maxLength':
       return `at most ${params.limit} characters`
+    case 'minimum':
+      return `a number of at least ${params.limit}`
+    case 'maximum':
+      return `a number of at most ${params.limit}`
     case 'exclusiveMinimum':
       return `a number greater than ${params.limit}`
     default:

@@ -3,8 +3,8 @@ import './styles/overview.css'
 import './styles/tables.css'
 import './styles/forms.css'
 import './styles/narrow.css'
-import { render } from 'preact'
-import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+import { type ComponentChildren, render } from 'preact'
+import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from 'preact/hooks'
 import { focusContent } from '../page/focus.ts'
 import { currentPath, linksTo } from '../page/location.ts'
 import { mustLogIn, resume, user } from '../page/session.ts'
@@ -56,9 +56,24 @@ function Desk() {
   return (
     <div class="desk">
       <Navigation />
-      <div class="view" key={currentPath.value}>
-        {content}
-      </div>
+      <View key={currentPath.value}>{content}</View>
+    </div>
+  )
+}
+
+/** One view. An answer that it cannot show leaves the other views as they are. */
+function View({ children }: { children: ComponentChildren }) {
+  const [error] = useErrorBoundary((problem) => reportError(problem))
+  return (
+    <div class="view">
+      {error === undefined ? (
+        children
+      ) : (
+        <div class="nothing" role="alert">
+          <h1>This cannot be shown</h1>
+          <p>The node may be of another release than this page. Load the page again.</p>
+        </div>
+      )}
     </div>
   )
 }

@@ -30,6 +30,10 @@ const path = '/auth/session'
 /** Pause before a page tries again to continue a log-in, seconds. */
 const resumeSeconds = 2
 
+// Somebody has logged out in another tab, or while the browser kept this page for its Back button.
+addEventListener('storage', followLogOut)
+addEventListener('pageshow', followLogOut)
+
 /** Continues the log-in of an earlier visit, if there is one. */
 export async function resume(): Promise<void> {
   for (;;) {
@@ -129,6 +133,10 @@ function begin({ status, body }: Answer): boolean {
   }
   mustLogIn.value = false
   return true
+}
+
+function followLogOut(): void {
+  if (user.value && !isMarked()) forget()
 }
 
 function forget(): void {

@@ -4,7 +4,7 @@ import type { Response as PageResponse } from 'playwright-core'
 import t from 'tap'
 import { addUser, openApi } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
-import { institutions, playing, serviceOf, station } from '../../events.ts'
+import { data, institutions, playing, serviceOf, station } from '../../events.ts'
 import { freePort } from '../../free-port.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { createBrowser, logIn, skip } from '../../web/browser.ts'
@@ -374,6 +374,33 @@ t.test('any command can be given on its page, and its answer is shown', { skip }
     [],
     'the browser notes what was refused',
   )
+})
+
+t.test('an answer that a view cannot show leaves the other views', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await openConsole(t, hub, browser)
+  // What a node of another release may answer.
+  await page.route('**/operate/status', (route) => route.fulfill({ json: { result: { node: 'other' } } }))
+  await page.reload()
+  await page.getByRole('heading', { name: 'This cannot be shown' }).waitFor()
+  await page.getByRole('link', { name: 'Users', exact: true }).click()
+  await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor()
+  await page.getByRole('table', { name: 'Users' }).waitFor()
+})
+
+t.test('an event is shown whose fields have the names of methods', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const hostile = { toString: 'a', valueOf: 'b', toJSON: 'c', constructor: 'd', length: 1 }
+  const { id } = await publisher.publish(data(station(), { extra: { inner: hostile, list: [hostile] } }))
+  const { page, problems } = await openConsole(t, hub, browser, '/console/commands/events.show')
+  await page.getByRole('textbox', { name: /^Id\b/ }).fill(String(id))
+  await page.getByRole('button', { name: 'Ask' }).click()
+  await page.getByText('inner: {"toString":"a"').waitFor()
+  await page.goto(`https://localhost:${hub.httpsPort}/console/trace/${id}`)
+  await page.getByText('Event as it was published').click()
+  await page.getByText('"toString": "a"').first().waitFor()
+  t.same(problems, [])
 })
 
 t.test('it says when the node does not answer, and goes on by itself', { skip }, async (t) => {

@@ -5,7 +5,7 @@ import type { Schema } from '../commands.ts'
 import { withNames } from '../names.ts'
 import { Facts, None } from './shown.tsx'
 import { Table } from './table.tsx'
-import { sentences, valueAt, wordsOf } from './template.ts'
+import { isNothing, sentences, valueAt, wordsOf } from './template.ts'
 import { Value } from './value.tsx'
 
 export type Row = Readonly<Record<string, unknown>>
@@ -176,10 +176,6 @@ function partsOf({ properties = {} }: Schema, value?: unknown, prefix = '', of =
     if (of === '') return [path]
     return [[name === 'count' ? of : `${of}: ${wordsOf(name).toLowerCase()}`, path]]
   })
-}
-
-function isNothing(value: unknown): boolean {
-  return value === undefined || value === null || String(value) === ''
 }
 
 /** Whether a part is a table of its own. An empty one is a line that says so. */

@@ -1,18 +1,18 @@
-import { type Signal, signal, useSignal } from '@preact/signals'
+import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
 import type { OperationName, Result } from '../../../operations/operations.ts'
 import { useFocusOnHeading } from '../../page/focus.ts'
-import { user } from '../../page/session.ts'
 import type { Command } from '../commands.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { commandNamed, loses } from '../placed.ts'
-import { argumentsOf, fieldsOf, textsAtFirst, whatIsMissing } from './arguments.ts'
+import { argumentsOf, fieldsOf, whatIsMissing } from './arguments.ts'
 import { Dialog, type Outcome, Said } from './dialog.tsx'
 import { ArgumentFields } from './fields.tsx'
-import { CommandForm, type Typed } from './form.tsx'
+import { CommandForm } from './form.tsx'
 import { keepAnswer } from './kept-answer.tsx'
 import { fits, sentences } from './template.ts'
+import { typedFor } from './typed-texts.ts'
 
 /**
  * A button that carries out a command, on a row or on nothing in particular. A dialog asks for the arguments that are
@@ -99,9 +99,6 @@ export function CommandButton<Name extends OperationName>(props: {
   )
 }
 
-/** What each user typed for a command, also while the form to log in is shown. */
-const typedTexts = new Map<string, Typed>()
-
 function AskingDialog<Name extends OperationName>(props: {
   name: Name
   command: Command
@@ -115,12 +112,9 @@ function AskingDialog<Name extends OperationName>(props: {
 }) {
   const { name, command, known, row, title } = props
   const { notice, loss, fields: hints, patienceSeconds } = command.console ?? {}
-  const key = JSON.stringify([user.value?.email, name, known])
-  const typed = typedTexts.get(key) ?? signal(textsAtFirst(command, row))
-  typedTexts.set(key, typed)
+  const { typed, forget } = typedFor(command, known, row)
   const fields = props.isAsking ? fieldsOf(command, known, typed.value) : []
   const [lossOfSwitch] = fields.flatMap(([field]) => (typed.value[field] ? (hints?.[field]?.loss ?? []) : []))
-  const forget = () => typedTexts.delete(key)
   return (
     <Dialog title={title} closed={props.closed}>
       <CommandForm

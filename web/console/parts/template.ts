@@ -5,6 +5,11 @@ export function valueAt(value: unknown, path: string): unknown {
   return path.split('.').reduce<unknown>((inner, name) => Object(inner)[name], value)
 }
 
+/** Whether there is nothing to show: no value, or an empty text or list. */
+export function isNothing(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0)
+}
+
 /** Whether each field of `where` has one of its values. A field that is missing counts as null. */
 export function fits(value: unknown, where: Readonly<Record<string, readonly unknown[]>> = {}): boolean {
   return Object.entries(where).every(([path, values]) => values.includes(valueAt(value, path) ?? null))

@@ -5,7 +5,7 @@ import { institutionName, livestreamName } from '../names.ts'
 import { pagesOf } from '../placed.ts'
 import { bytes, count, dateAndTime, durationOf, ms } from '../words.ts'
 import { Badge, Contact, None, type Tone, When } from './shown.tsx'
-import { isInstant } from './template.ts'
+import { isInstant, isNothing } from './template.ts'
 
 const tones: Readonly<Record<string, Tone>> = {
   live: 'good',
@@ -147,7 +147,7 @@ function numberOf(value: number, field: string, { description = '' }: Schema): s
 /** `name: value · name: value` */
 function wordsOfRecord(record: Readonly<Record<string, unknown>>): string {
   return Object.entries(record)
-    .filter(([, value]) => value !== null && String(value) !== '')
+    .filter(([, value]) => !isNothing(value))
     .map(([name, value]) => `${name}: ${typeof value === 'string' ? value : JSON.stringify(value)}`)
     .join(' · ')
     .slice(0, 400)

@@ -1,12 +1,13 @@
 import { useSignal } from '@preact/signals'
 import { type Command, commands } from '../commands.ts'
 import { Answer } from '../parts/answer.tsx'
-import { argumentsOf, fieldsOf, textsAtFirst, whatIsMissing } from '../parts/arguments.ts'
+import { argumentsOf, fieldsOf, whatIsMissing } from '../parts/arguments.ts'
 import { CommandButton } from '../parts/command.tsx'
 import { ArgumentFields } from '../parts/fields.tsx'
-import { CommandForm, type Typed } from '../parts/form.tsx'
+import { CommandForm } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
+import { typedFor } from '../parts/typed-texts.ts'
 import { loses } from '../placed.ts'
 import { capital } from '../words.ts'
 
@@ -45,7 +46,7 @@ export function AllCommands() {
 /** A form for any command, and its answer. */
 export function CommandPage({ command }: { command: Command }) {
   const { name, summary, effect, result } = command
-  const typed: Typed = useSignal(textsAtFirst(command, {}))
+  const { typed } = typedFor(command)
   const answer = useSignal<unknown>(undefined)
   const fields = fieldsOf(command, {}, typed.value)
   const done = (result: unknown) => {
