@@ -57,8 +57,8 @@ export function keepSubscribed(parts: SubscriptionParts) {
   const { filters, received, changed, clock = Date.now } = parts
   const denied = new Set<string>()
   let current: Link | undefined
-  /** The next one, until its filters are granted. */
-  let opening: Link | undefined
+  /** The next ones, until their filters are granted: the present one may be lost while another is being opened. */
+  const opening = new Set<Link>()
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
   let isClosed = false
@@ -74,7 +74,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
     isClosed = true
     clearTimeout(timer)
     endWatch()
-    await Promise.all([opening?.end(), current?.end()])
+    await Promise.all([...opening, current].map((link) => link?.end()))
   }
 
   function refuse(reason: string): void {
@@ -109,14 +109,14 @@ export function keepSubscribed(parts: SubscriptionParts) {
           // The former connection ends only now, so that no message is missed.
           void current?.end()
           current = link
-          opening = undefined
+          opening.delete(link)
           failures = 0
           renewLater(expiresAt)
           changed('live', '')
         },
         closed(connack, problem) {
           if (current === link) current = undefined
-          else opening = undefined
+          opening.delete(link)
           if (credentialCodes.includes(connack) && !parts.loginRefused(connack)) {
             return refuse(`The hub refused user name and password (CONNACK ${connack}).`)
           }
@@ -124,7 +124,7 @@ export function keepSubscribed(parts: SubscriptionParts) {
         },
       },
     )
-    opening = link
+    opening.add(link)
   }
 
   function tellDenied(codes: readonly unknown[]): void {

@@ -138,8 +138,9 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     async end() {
       isEnded = true
       const ended = new Promise<void>((resolve) => {
-        // Without DISCONNECT where something is unanswered: mqtt.js would wait for it for ever.
-        client.end(Object.keys(client.outgoing).length > 0, () => resolve())
+        // Without DISCONNECT before the CONNACK, where mqtt.js would leave the connection open, and where something is
+        // unanswered, for which it would wait for ever.
+        client.end(!client.connected || Object.keys(client.outgoing).length > 0, () => resolve())
       })
       const destroy = setTimeout(() => client.stream.destroy(), endMs)
       await ended

@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { keepConnected } from '../../client/connection.ts'
 import { keepSubscribed } from '../../client/keep-subscribed.ts'
@@ -110,6 +111,52 @@ t.test('a subscriber leaves a hub that never answers SUBSCRIBE, and tries again'
     t.teardown(subscription.close)
   })
   t.same(told, ['connecting', 'lost no answer to SUBSCRIBE in time', 'live'])
+})
+
+t.test('close of a subscriber ends all its connections, also those that are being opened', async (t) => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  t.teardown(() => mock.timers.reset())
+  let cutFirst = () => {}
+  const held: (() => void)[] = []
+  let happened = () => {}
+  const until = async (isSo: () => boolean) => {
+    while (!isSo()) await new Promise<void>((resolve) => (happened = resolve))
+  }
+  const broker = await openScriptedBroker(t, ({ packet, connection, proceed, cut }) => {
+    if (connection === 1) cutFirst = cut
+    if (packet.cmd === 'connect' && connection > 1) held.push(proceed)
+    else proceed()
+    happened()
+  })
+  const states: string[] = []
+  const subscription = keepSubscribed({
+    url: broker.url,
+    options: { ca: readFileSync(broker.ca, 'utf8') },
+    filters: ['radio/#'],
+    clientId: () => 'page',
+    received() {},
+    denied() {},
+    logIn: async () => ({ username: 'u', password: 'p', expiresAt: 0 }),
+    loginRefused: () => false,
+    changed(state) {
+      states.push(state)
+      happened()
+    },
+  })
+  await until(() => states.at(-1) === 'live')
+  // The login is renewed on a second connection. Meanwhile the first one is lost, and a third one is opened.
+  mock.timers.tick(10_000)
+  await until(() => held.length === 1)
+  cutFirst()
+  await until(() => states.at(-1) === 'lost')
+  mock.timers.tick(500)
+  await until(() => held.length === 2)
+  held[0]?.()
+  await until(() => states.at(-1) === 'live')
+  mock.timers.reset()
+  await subscription.close()
+  await broker.left()
+  t.same(states, ['connecting', 'live', 'lost', 'live'])
 })
 
 t.test('a hub whose bytes are no MQTT is left, and tried again', async (t) => {

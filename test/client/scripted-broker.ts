@@ -81,6 +81,10 @@ export async function openScriptedBroker(t: Test, script: (turn: Turn) => void) 
     cut(): void {
       for (const socket of sockets) socket.destroy()
     },
+    /** Resolves when no connection is left. */
+    async left(): Promise<void> {
+      for (const socket of sockets) await new Promise((resolve) => socket.once('close', resolve))
+    },
     /** Resolves when clients have published so many. */
     async count(count: number): Promise<void> {
       while (published.length < count) {
