@@ -1,3 +1,4 @@
+import { states } from '../delivery/webhook/selection.ts'
 import { parseInstant } from '../event/format.ts'
 import { Type } from '../event/type.ts'
 import { instant as instantArgument, limit, oneOf, queue, text } from './arguments.ts'
@@ -9,18 +10,7 @@ import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
 import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 /** The states of a queue. Those of a push subscription are among them. */
-export const queueStates = [
-  'idle',
-  'beginning',
-  'delivering',
-  'behind',
-  'retrying',
-  'paused',
-  'disabled',
-  'closed',
-  'no target',
-  'driver down',
-] as const
+export const queueStates = [...states, 'no target', 'driver down'] as const
 
 const driver = Type.Object({
   state: one('starting', 'running', 'down'),
