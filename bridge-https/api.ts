@@ -92,7 +92,7 @@ export function serveRoutes(
       {
         reqId: request.id,
         method: request.method,
-        url: request.url,
+        url: request.originalUrl,
         route: found ? labelOf(found) : null,
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,

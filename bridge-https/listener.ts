@@ -129,12 +129,8 @@ export async function listenHttps(parts: {
       requireHostHeader: false,
     },
     clientErrorHandler: (error, socket) => refuseBroken(error, socket),
-    // A path that cannot be decoded names no route. Fastify calls no hooks for the request, so this function logs it.
-    frameworkErrors(_error, request, reply) {
-      const { id: reqId, method, url } = request
-      send(reply.header('x-request-id', reqId), refuse(404))
-      requestAnswered({ reqId, method, url, route: null, status: 404, remoteAddress: addressOf(request) })
-    },
+    // A path that cannot be decoded names no route. Fastify would call no hooks for the request.
+    rewriteUrl: ({ url = '' }) => (isDecodable(url) ? url : nowhere),
   })
   const server: Server = app.server
   // By default Node drops all header fields after the first 1,000: a client could hide what its proxy adds at the end.
@@ -210,6 +206,19 @@ export async function listenHttps(parts: {
   }
 }
 
+/** Names no route. */
+const nowhere = '/-'
+
+function isDecodable(url: string): boolean {
+  try {
+    // Like the router: a query may be anything.
+    decodeURI(url.replace(/[?#].*/s, ''))
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Handles the requests for which Node emits another event than `request`. */
 function takeOtherRequests(
   server: Server,
@@ -275,6 +284,10 @@ async function serveDescription(app: FastifyInstance<Server>, openapi: () => Kep
     reply: FastifyReply,
   ): Promise<FastifyReply | undefined> {
     const { url } = request.routeOptions
+    // The script of the page takes the address of the page for a folder. `.`: a proxy may serve the hub below a path.
+    if (url === '/docs' && request.url !== '/docs/')
+      return reply.redirect(request.url.startsWith('/docs/') ? './' : 'docs/')
+    if (url === '/docs/static/index.html') return reply.redirect('../')
     if (url === '/docs/json')
       return send(
         reply,

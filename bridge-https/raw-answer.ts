@@ -28,6 +28,8 @@ export function createRawAnswer(requestAnswered: RequestLog) {
       'Content-Type: application/json; charset=utf-8',
       `Content-Length: ${Buffer.byteLength(body)}`,
       `X-Request-Id: ${reqId}`,
+      "Content-Security-Policy: default-src 'none'",
+      'X-Content-Type-Options: nosniff',
       'Connection: close',
       '',
       body,

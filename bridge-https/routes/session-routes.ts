@@ -19,8 +19,11 @@ import type { OperateParts } from './operate-routes.ts'
 import type { Call, Route } from './route.ts'
 
 const path = '/auth/session'
-/** Browsers accept a cookie with the prefix `__Secure-` only over TLS. */
-const cookieName = '__Secure-hub-session'
+/**
+ * Browsers take a cookie with this prefix only from an answer of this host over TLS, for all of its paths: no page of a
+ * neighbouring host, and no script, can log a browser in as somebody else (RFC 6265bis; older ones know `__Host-`).
+ */
+const cookieName = '__Host-Http-hub-session'
 const everything = ['radio/#']
 /** The first operator belongs to no broadcaster. `subscribe` opens the on-air page. */
 const firstOperatorAccount = {
@@ -44,7 +47,7 @@ type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   rate: EventRate
 }
 
-/** The routes with which pages log in. The refresh token is in a cookie for this path, hidden from scripts. */
+/** The routes with which pages log in. The refresh token is in a cookie, hidden from scripts. */
 export function sessionRoutes(parts: SessionParts): Route[] {
   const { logIn, tokens, counted, rate, publicUrl } = parts
   const oneAtATime = createOneAtATime(rate)
@@ -57,7 +60,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       id: 'beginSession',
       summary: 'Log in on a page of the hub',
       description:
-        'Sets a cookie that renews the log-in. Needs the header `x-hub-page`, and is refused to other origins.',
+        'Sets a cookie that renews the log-in, and ends the log-in of the cookie before. Needs the header `x-hub-page`, and is refused to other origins.',
       body: [LogInBody],
       answers: {
         200: loggedIn,
@@ -71,7 +74,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
         const result = await userOrRefusal(logIn.logIn(email, password, address), wrongPassword(), counted)
         if ('refused' in result) return result.refused
         counted('ok')
-        return session(tokens, result.user)
+        return begun(tokens, result.user, header)
       },
     },
     {
@@ -194,7 +197,7 @@ function firstOperatorRoute(parts: SessionParts): Route {
         const result = await userOrRefusal(reset, wrong, counted)
         if ('refused' in result) return result.refused
         hasPassword = true
-        return await session(tokens, result.user)
+        return await begun(tokens, result.user, header)
       } finally {
         // Removes an account that got no password. Nobody could use that account. While the account exists, no later
         // start would print a link.
@@ -205,6 +208,12 @@ function firstOperatorRoute(parts: SessionParts): Route {
       }
     },
   }
+}
+
+/** A new log-in of a page. The browser forgets the one that its cookie held, so that one ends. */
+async function begun(tokens: AuthParts['tokens'], user: KnownUser, header: Call['header']): Promise<Answer> {
+  await tokens.endLogin(cookieOf(header) ?? '')
+  return session(tokens, user)
 }
 
 /** The log-in of a page, with the cookie that renews it. */
@@ -225,7 +234,7 @@ async function session(tokens: AuthParts['tokens'], user: KnownUser): Promise<An
 const unstored = { headers: { 'cache-control': 'no-store' } }
 
 function withCookie(answer: Answer, value: string, seconds: number): Answer {
-  const cookie = `${cookieName}=${value}; Path=${path}; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`
+  const cookie = `${cookieName}=${value}; Path=/; Max-Age=${seconds}; HttpOnly; Secure; SameSite=Strict`
   return { ...answer, headers: { ...unstored.headers, 'set-cookie': cookie } }
 }
 

@@ -17,8 +17,9 @@ const login: LocalCommand<LoggedIn> = {
 
 const logout: LocalCommand<{ url: string; loggedOut: boolean }> = {
   words: 'logout',
-  summary: 'forget the log-in to a hub',
-  run: async (_input, { url }) => logOut(urlOf(url)),
+  summary: 'end the log-in to a hub, and forget it',
+  run: async (_input, { url, caPath }) =>
+    logOut(urlOf(url), caPath === undefined ? undefined : await readCa(caPath)),
   print: (result, printer) =>
     printer.sentence(result.loggedOut ? 'Logged out at {url}.' : 'There was no log-in at {url}.', result),
 }

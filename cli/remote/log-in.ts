@@ -3,8 +3,8 @@ import { usage } from '../command.ts'
 import type { CallFailure } from '../connection.ts'
 import { askPerson, isPersonThere, readInput } from '../typed/person.ts'
 import { failureOf, perform, resultOf } from './hub.ts'
-import { forgetLogIn, keepLogIn } from './kept-log-in.ts'
-import { beginSession } from './session.ts'
+import { forgetLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
+import { beginSession, endSession } from './session.ts'
 
 /** The printed parts of a log-in. Never a token. */
 export interface LoggedIn {
@@ -24,7 +24,7 @@ export async function logIn(
 ): Promise<{ result: LoggedIn } | { error: CallFailure }> {
   const { ca } = given
   const { email, password } = await readPassword(given.email)
-  const begun = await beginSession({ url, ca }, { email, password })
+  const begun = await beginSession({ url, ca }, { email, password }, (await readLogIn(url))?.refreshToken)
   if ('error' in begun) return begun
   if ('refused' in begun) {
     if (begun.refused.status !== 401) return { error: failureOf(begun.refused, url) }
@@ -39,9 +39,17 @@ export async function logIn(
   return { result: { url, email, node, stage } }
 }
 
-/** Forgets the tokens of a hub. */
-export async function logOut(url: string): Promise<{ result: { url: string; loggedOut: boolean } }> {
-  return { result: { url, loggedOut: await forgetLogIn(url) } }
+/** Ends the log-in to a hub. If the hub cannot be asked, its tokens are forgotten all the same. */
+export async function logOut(
+  url: string,
+  ca: string | undefined,
+): Promise<{ result: { url: string; loggedOut: boolean } } | { error: CallFailure }> {
+  const kept = await readLogIn(url)
+  const loggedOut = await forgetLogIn(url)
+  const ended = kept && (await endSession({ url, ca: ca ?? kept.ca }, kept.refreshToken))
+  if (!ended || ('status' in ended && ended.status === 200)) return { result: { url, loggedOut } }
+  const { code, message } = 'error' in ended ? ended.error : failureOf(ended, url)
+  return { error: { code, message: `the log-in is forgotten here, but goes on at the hub: ${message}` } }
 }
 
 /** The address of a hub in the stored form: only its origin. */

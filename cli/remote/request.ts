@@ -27,7 +27,7 @@ export interface Hub {
 /** Sends JSON to a hub over HTTPS. Resolves with the answer, or with the reason why there is none. */
 export async function send(
   { url, ca }: Hub,
-  [method, path]: readonly ['POST' | 'PUT', string],
+  [method, path]: readonly ['POST' | 'PUT' | 'DELETE', string],
   sent: { body?: unknown; headers: Record<string, string> },
 ): Promise<Answer | { error: CallFailure }> {
   const payload = sent.body === undefined ? '' : JSON.stringify(sent.body)

@@ -12,22 +12,34 @@ interface Session {
 type Outcome = { session: Session } | { refused: Answer } | { error: CallFailure }
 
 const path = '/auth/session'
-const cookieName = '__Secure-hub-session'
-/** The hub refuses requests without this header: a page of another site may have sent them. */
-const asPage = { 'x-hub-page': 'hubctl' }
+const cookieName = '__Host-Http-hub-session'
 
 /**
  * Logs in by `/auth/session`, as the web pages do. The other route, `/auth/login`, will be retired with the HTTPS API
- * of publishers.
+ * of publishers. `former`: the refresh token of a log-in that ends then.
  */
-export async function beginSession(hub: Hub, body: { email: string; password: string }): Promise<Outcome> {
-  return outcomeOf(await send(hub, ['POST', path], { body, headers: asPage }))
+export async function beginSession(
+  hub: Hub,
+  body: { email: string; password: string },
+  former: string | undefined,
+): Promise<Outcome> {
+  return outcomeOf(await send(hub, ['POST', path], { body, headers: headersOf(former) }))
 }
 
 /** Exchanges the refresh token for new tokens. */
 export async function renewSession(hub: Hub, refreshToken: string): Promise<Outcome> {
-  const headers = { ...asPage, cookie: `${cookieName}=${refreshToken}` }
-  return outcomeOf(await send(hub, ['PUT', path], { headers }))
+  return outcomeOf(await send(hub, ['PUT', path], { headers: headersOf(refreshToken) }))
+}
+
+/** Makes a refresh token void, with all tokens of its log-in. */
+export function endSession(hub: Hub, refreshToken: string): Promise<Answer | { error: CallFailure }> {
+  return send(hub, ['DELETE', path], { headers: headersOf(refreshToken) })
+}
+
+/** The hub refuses requests without `x-hub-page`: a page of another site may have sent them. */
+function headersOf(refreshToken: string | undefined): Record<string, string> {
+  const cookie = refreshToken === undefined ? {} : { cookie: `${cookieName}=${refreshToken}` }
+  return { 'x-hub-page': 'hubctl', ...cookie }
 }
 
 function outcomeOf(answer: Answer | { error: CallFailure }): Outcome {

@@ -2,7 +2,7 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { keysBelow } from '../stored-value.ts'
-import { type Mended, openMended } from './repair.ts'
+import { type Mended, openMended, skipNumbers } from './repair.ts'
 import { checkTables, unread } from './table.ts'
 
 /**
@@ -40,7 +40,11 @@ async function openOrMend(
   })
   const bytes = mended ? 0 : await droppedBytes(directory)
   if (mended) onDamaged(mended)
-  else if (bytes > 0) onDamaged({ outcome: 'cut', bytes })
+  else if (bytes > 0) {
+    // What LevelDB has left out may lie before later records.
+    await skipNumbers(db)
+    onDamaged({ outcome: 'cut', bytes })
+  }
   return db
 }
 

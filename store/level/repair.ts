@@ -165,34 +165,38 @@ async function repairedCopy(directory: string): Promise<{ entries: number } | { 
 
 /**
  * Counts the entries of a repaired store. Reads all of them, because LevelDB's repair does not report its result.
- *
- * Also sets the counter of numbers (`Numbered`) far ahead. Sessions may remember numbers of lost messages, and no
- * number must be used twice.
  */
 async function countEntries(directory: string): Promise<number> {
   const db = new ClassicLevel<string, Buffer>(directory, { keyEncoding: 'utf8', valueEncoding: 'buffer' })
   await db.open()
   try {
     let entries = 0
-    let counted = 0
     let used = 0
     for await (const [key, stored] of db.iterator()) {
       // Keys are paths or in `own`, and values begin with 8 bytes of event time.
       const isKnown = own.includes(key) || (key.includes('/') && !key.includes('\uFFFD'))
       if (!isKnown || stored.length < 8) throw new Error('what is left is no store of the hub')
-      if (key === counterKey) counted = Number(contentOf(stored).toString())
       if (/^journal\/\d{16}$/.test(key)) used = Number(key.slice('journal/'.length))
       entries++
     }
-    const number = Math.max(used, counted)
-    if (number > 0) await db.put(counterKey, encode(NaN, String(number + skipped)))
+    await skipNumbers(db, used)
     return entries
   } finally {
     await db.close()
   }
 }
 
-/** A repair sets the counter ahead by this many numbers. No store ever has as many messages. */
+/**
+ * Sets the counter of numbers (`Numbered`) of a store that has lost records far ahead. Sessions may remember numbers of
+ * lost messages, and no number must be used twice. `used`: a number that was used.
+ */
+export async function skipNumbers(db: ClassicLevel<string, Buffer>, used = 0): Promise<void> {
+  const counter = await db.get(counterKey)
+  const number = Math.max(used, Number(counter ? contentOf(counter).toString() : 0))
+  if (number > 0) await db.put(counterKey, encode(NaN, String(number + skipped)), { sync: true })
+}
+
+/** No store ever has as many messages. */
 const skipped = 1_000_000_000
 
 /** The keys of the store that are no paths. */

@@ -21,7 +21,7 @@ t.test('pages of other origins read what pages need, errors included, and nothin
     ['GET', '/livestreams', 200, { token }],
     ['GET', '/livestreams', 304, { token, headers: { 'if-none-match': tag } }],
     ['GET', '/livestreams', 401, {}],
-    ['GET', '/livestreams', 401, { headers: { cookie: '__Secure-hub-session=x' } }],
+    ['GET', '/livestreams', 401, { headers: { cookie: '__Host-Http-hub-session=x' } }],
     ['GET', '/livestreams', 403, { token: 'x' }],
     ['GET', '/livestreams', 403, { token: publisher.token }],
     ['POST', '/auth/mqtt', 200, { token }],

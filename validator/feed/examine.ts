@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { deflateRawSync, inflateRawSync } from 'node:zlib'
 import { isRecord } from '../../event/json.ts'
+import { type Form, instant, object, orNull, text } from '../../store/record-form.ts'
 import { differences, type FeedDifferences } from './differences.ts'
 import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts'
 import { type Former, nextFormer } from './former.ts'
@@ -109,10 +110,18 @@ export interface Damaged {
   damaged: string
 }
 
+/** A field value of HTTP (RFC 9110 §5.5): the ETag is sent back. */
+const fieldValue: Form = (value) =>
+  typeof value === 'string' && /^[\t\x20-\x7e\x80-\xff]*$/.test(value) ? undefined : 'the value of a header'
+
+const aboutForm = object({ source: text, etag: orNull(fieldValue), digest: text, loadedAt: instant })
+
 /** Reads what `examine` gave to the store. */
 export function restoreFeed(value: Uint8Array): { about: AboutFeed; packed: Packed } | Damaged {
   return unlessDamaged(() => {
     const { items, ...about } = JSON.parse(Buffer.from(value).toString())
+    const expected = aboutForm(about)
+    if (expected !== undefined) throw new Error(`expected ${expected}`)
     return { about, packed: pack(unstored(items)) }
   })
 }

@@ -19,7 +19,7 @@ interface Shown {
 
 /** The view of a path below `/console`. */
 export function currentView(path: string): Shown {
-  const [, , view = '', ...rest] = path.split('/')
+  const [, , view = '', ...rest] = path.replace(/\/$/, '').split('/')
   const name = rest.length > 0 ? textOf(rest.join('/')) : undefined
   const made = Object.hasOwn(handMade, view) ? handMade[view] : undefined
   return made?.(name) ?? generated(view, name) ?? { title: 'Not found', content: <NotFound /> }

@@ -84,7 +84,7 @@ t.test('a person chooses a password by the link', { skip }, async (t) => {
   t.equal((await logIn('chosen in the browser')).status, 200)
   t.equal((await logIn(password)).status, 401)
 
-  await page.goto(`https://localhost:${hub.httpsPort}/docs/`)
+  await page.goto(`https://localhost:${hub.httpsPort}/docs/?from=a-link`)
   await page.getByText('/events/{eventName}').first().waitFor()
   t.pass('the page of the description shows the routes, within its policy')
 })

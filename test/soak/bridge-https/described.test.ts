@@ -101,6 +101,18 @@ t.test('the description is a page as well', async (t) => {
   for (const [, file = ''] of page.text.matchAll(/(?:src|href)="(\.\/static\/[^"]+)"/g)) {
     t.equal((await api.raw('GET', `/docs/${file.slice(2)}`)).status, 200, file)
   }
+  // Its script takes the address of the page for a folder.
+  for (const other of [
+    '/docs',
+    '/docs?x',
+    '/docs/?x=/',
+    '/docs/static/index.html',
+    '/docs/static/index.html?x',
+  ]) {
+    const { status, headers } = await api.raw('GET', other)
+    const { pathname, search } = new URL(String(headers.location), `https://hub.example${other}`)
+    t.match({ status, pathname, search }, { status: 302, pathname: '/docs/', search: '' }, other)
+  }
   const { json } = await api.raw('GET', '/docs/json')
   t.same(json, (await api.call('GET', '/openapi.json')).json)
   t.equal((await api.raw('GET', '/docs/yaml')).status, 404, 'no other form is made for each request')

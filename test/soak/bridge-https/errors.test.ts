@@ -307,6 +307,8 @@ t.test('what is answered before there is a route is logged and counted as well',
     const answer = await exchange(t, hub, text)
     const [, id] = /^x-request-id: (.+)\r$/im.exec(answer) ?? []
     t.ok(id, answer)
+    for (const name of ['x-content-type-options: nosniff', "content-security-policy: default-src 'none'"])
+      t.ok(answer.toLowerCase().includes(name), `${text.slice(0, 30)}: ${name}`)
     const [line, ...more] = hub.lines.filter(({ reqId }) => reqId === id)
     t.match(line, { msg: 'request', level: 30, route: null, remoteAddress: '127.0.0.1', ...expected })
     t.same(more, [], 'one line')

@@ -18,11 +18,11 @@ t.test('a page logs in, renews its token by the cookie, and logs out', async (t)
   t.notOk('refreshToken' in begun.json, 'what lasts is in the cookie alone')
   t.equal(begun.headers['cache-control'], 'no-store')
   const [cookie, ...attributes] = cookieOf(begun)
-  t.match(cookie, /^__Secure-hub-session=ey/)
+  t.match(cookie, /^__Host-Http-hub-session=ey/)
   t.strictSame(attributes.slice().sort(), [
     'HttpOnly',
     'Max-Age=2592000',
-    'Path=/auth/session',
+    'Path=/',
     'SameSite=Strict',
     'Secure',
   ])
@@ -31,7 +31,7 @@ t.test('a page logs in, renews its token by the cookie, and logs out', async (t)
   t.equal(renewed.status, 200)
   t.equal((await api.call('GET', '/topics', { token: String(renewed.json.token) })).status, 200)
   const ended = await api.call('DELETE', '/auth/session', { headers: page })
-  t.match(cookieOf(ended), ['__Secure-hub-session=', /./, 'Max-Age=0'])
+  t.match(cookieOf(ended), ['__Host-Http-hub-session=', /./, 'Max-Age=0'])
 })
 
 t.test('who logs out ends everything that the log-in gave, and no other log-in', async (t) => {
@@ -48,7 +48,7 @@ t.test('who logs out ends everything that the log-in gave, and no other log-in',
   const other = login(await api.call('POST', '/auth/mqtt', { token }))
 
   const ended = await api.call('DELETE', '/auth/session', { headers: { ...page, cookie } })
-  t.match(cookieOf(ended), ['__Secure-hub-session=', /./, 'Max-Age=0'])
+  t.match(cookieOf(ended), ['__Host-Http-hub-session=', /./, 'Max-Age=0'])
   t.ok(await closed, 'the page reads no more')
   t.equal(await codeOf(hub, held), 4)
   for (const shown of [copy, cookie])
@@ -67,6 +67,23 @@ t.test('who logs out ends everything that the log-in gave, and no other log-in',
   function renewWith(shown: string): Promise<Answer> {
     return api.call('PUT', '/auth/session', { headers: { ...page, cookie: shown } })
   }
+})
+
+t.test('who logs in again in a browser ends the log-in that its cookie held', async (t) => {
+  const { hub, api } = await start(t)
+  const { email } = await addUser(hub, api, own, { permissions: ['subscribe'] })
+  const logIn = (cookie: string, secret = password) =>
+    api.call('POST', '/auth/session', { body: { email, password: secret }, headers: { ...page, cookie } })
+  const isCurrent = async ({ json: { token } }: Answer) =>
+    (await api.call('GET', '/topics', { token: String(token) })).status === 200
+  const first = await logIn('')
+  const [cookie = ''] = cookieOf(first)
+  await logIn(cookie, 'wrong')
+  t.equal(await isCurrent(first), true, 'a log-in that fails ends none')
+  const second = await logIn(cookie)
+  t.equal(await isCurrent(first), false)
+  t.equal((await api.call('PUT', '/auth/session', { headers: { ...page, cookie } })).status, 403)
+  t.equal(await isCurrent(second), true)
 })
 
 t.test('who ends more log-ins than the hub remembers ends all of them', async (t) => {
@@ -90,7 +107,7 @@ t.test('who ends more log-ins than the hub remembers ends all of them', async (t
 t.test('renewing is charged like publishing', async (t) => {
   const { hub, api } = await start(t, { HUB_PUBLISH_RATE: '1' })
   const { refreshToken } = await addUser(hub, api, own)
-  const headers = { ...page, cookie: `__Secure-hub-session=${refreshToken}` }
+  const headers = { ...page, cookie: `__Host-Http-hub-session=${refreshToken}` }
   const asked = Array.from({ length: 60 }, () => api.call('PUT', '/auth/session', { headers }))
   const refused = (await Promise.all(asked)).filter(({ status }) => status === 429)
   t.ok(refused.length > 0)
@@ -106,23 +123,23 @@ t.test('a wrong password, and a cookie that is none, log nobody in', async (t) =
   const renew = (cookie: string) => api.call('PUT', '/auth/session', { headers: { ...page, cookie } })
   for (const cookie of [
     '',
-    '__Secure-hub-session=',
-    '__Secure-hub-session=x',
-    `__Secure-hub-session=${token}`,
+    '__Host-Http-hub-session=',
+    '__Host-Http-hub-session=x',
+    `__Host-Http-hub-session=${token}`,
   ]) {
     const refused = await renew(cookie)
     t.match(refused, { status: 403, json: { errors: [{ errorCode: 'session.invalid' }] } }, cookie)
     t.match(cookieOf(refused)[2], 'Max-Age=0')
   }
-  t.equal((await renew(`__Secure-hub-session=${refreshToken}`)).status, 200)
+  t.equal((await renew(`__Host-Http-hub-session=${refreshToken}`)).status, 200)
   await hub.ask('users.remove', { email })
-  t.equal((await renew(`__Secure-hub-session=${refreshToken}`)).status, 403, 'the user is gone')
+  t.equal((await renew(`__Host-Http-hub-session=${refreshToken}`)).status, 403, 'the user is gone')
 })
 
 t.test('only pages of the hub may ask', async (t) => {
   const { hub, api } = await start(t)
   const { email, refreshToken } = await addUser(hub, api, own)
-  const cookie = `__Secure-hub-session=${refreshToken}`
+  const cookie = `__Host-Http-hub-session=${refreshToken}`
   for (const headers of [
     {},
     { origin: `https://localhost:${hub.httpsPort}` },
@@ -150,7 +167,7 @@ t.test('pages may come from the public URL, whatever Host a proxy sends', async 
   // The URL has a path and the default port: an Origin has neither (RFC 6454 §6.1).
   const { hub, api } = await start(t, { HUB_PUBLIC_URL: 'https://Hub.example:443/' })
   const { refreshToken } = await addUser(hub, api, own)
-  const cookie = `__Secure-hub-session=${refreshToken}`
+  const cookie = `__Host-Http-hub-session=${refreshToken}`
   const renew = async (host: string, origin: string) =>
     (await api.call('PUT', '/auth/session', { headers: { ...page, host, origin, cookie } })).status
   for (const host of ['127.0.0.1:8443', 'hub.example', 'hub.example:8443', 'backend', ''])

@@ -17,7 +17,7 @@ import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 const [own = ''] = institutions
 
 t.test('who has logged in once asks the hub from then on, with every command', async (t) => {
-  const { hub, url, email, hubctl, kept } = await start(t)
+  const { hub, api, url, email, hubctl, kept } = await start(t)
   t.match(await hubctl(['status']), {
     code: 1,
     stderr: `hubctl: you are not logged in at ${url}: hubctl login --url ${url}\n`,
@@ -42,9 +42,18 @@ t.test('who has logged in once asks the hub from then on, with every command', a
   t.equal((await stat(join(kept.directory, name))).mode & 0o777, 0o600)
   t.notMatch(await readFile(join(kept.directory, name), 'utf8'), password)
 
+  const keptToken = async () => JSON.parse(await readFile(join(kept.directory, name), 'utf8')).token
+  const statusOf = async (token: string) =>
+    (await api.call('POST', '/operate/status', { token, body: {} })).status
+  const former = await keptToken()
+  t.equal(await statusOf(former), 200)
+  await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
+  t.equal(await statusOf(former), 403, 'a new log-in ends the former one')
+  const copy = await keptToken()
   await writeFile(join(kept.directory, `${name}.4711`), 'a draft of a killed command')
   t.match(await hubctl(['logout']), { code: 0, stdout: `Logged out at ${url}.\n` })
   t.same(await readdir(kept.directory), [])
+  t.equal(await statusOf(copy), 403, 'a copy of the tokens is void')
   t.match(await hubctl(['logout', '--json']), { code: 0, stdout: /"loggedOut": false/ })
   t.match(JSON.parse((await hubctl(['status', '--json'])).stdout), { error: { code: 'login.missing' } })
 })

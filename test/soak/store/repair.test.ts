@@ -144,6 +144,25 @@ t.test('what a damaged log has lost is told', async (t) => {
   t.same((await openDamaged(directory)).damages, [], 'once')
 })
 
+t.test('a number of a message that a damaged log has lost is not used again', async (t) => {
+  const directory = join(t.testdir(), 'store')
+  const store = await openEmbeddedStore(directory, () => t.fail('nothing is damaged yet'))
+  const message = (value: string) => [{ put: 'journal/', value, numbered: { nth: 0, at: 'key' } as const }]
+  await store.commit(message('the first'))
+  const { size } = statSync(finder(directory)(/\d\.log$/))
+  const lost = await store.commit(message('x'.repeat(100_000)))
+  await store.commit([{ put: 'session/a', value: `has got up to ${lost}` }])
+  await store.close()
+  flip(finder(directory)(/\d\.log$/), size + 50_000, 1)
+  const damages: Damage[] = []
+  const again = await openEmbeddedStore(directory, (damage) => damages.push(damage))
+  t.match(damages, [{ outcome: 'cut' }])
+  t.ok(await again.get('session/a'), 'what was written later is there')
+  const next = await again.commit(message('another'))
+  t.ok(next > lost, `${next} after ${lost}`)
+  await again.close()
+})
+
 t.test('a store that stays lost is replaced by an empty one, until somebody accepts that', async (t) => {
   const directory = await makeStore(t)
   for (const name of readdirSync(directory)) {

@@ -388,6 +388,15 @@ t.test('an answer that a view cannot show leaves the other views', { skip }, asy
   await page.getByRole('table', { name: 'Users' }).waitFor()
 })
 
+t.test('an address may end with a slash', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page, problems } = await openConsole(t, hub, browser, '/console/users/')
+  await page.getByRole('heading', { name: 'Users', level: 1 }).waitFor()
+  await page.goto(`https://localhost:${hub.httpsPort}/console/`)
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  t.same(problems, [])
+})
+
 t.test('an event is shown whose fields have the names of methods', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)

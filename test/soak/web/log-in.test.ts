@@ -26,7 +26,7 @@ t.test('a stranger is asked to log in, and stays logged in', { skip }, async (t)
   await heading.waitFor()
 
   const [cookie, ...others] = await page.context().cookies()
-  t.match(cookie, { path: '/auth/session', httpOnly: true, secure: true, sameSite: 'Strict' })
+  t.match(cookie, { name: /^__Host-Http-/, path: '/', httpOnly: true, secure: true, sameSite: 'Strict' })
   t.equal(others.length, 0)
   const kept = await page.evaluate(
     'JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }])',

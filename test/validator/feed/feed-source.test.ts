@@ -321,6 +321,24 @@ t.test('the ETag survives a restart', async (t) => {
   t.match(again.status(), { items: 10, ok: true })
 })
 
+t.test(
+  'an ETag that cannot stand in a header does not keep a stored feed from being refreshed',
+  async (t) => {
+    const { source, url, store } = await startOnServer(t, (_request, response) => {
+      response.setHeader('etag', '"v1"').end(feedText(10))
+    })
+    source.close()
+    for (const etag of ['"v1"\r\nx: y', '"\u{1F4FB}"', 1, {}]) {
+      for await (const [key, value] of store.range('feed/good/'))
+        await store.commit([{ put: key, value: JSON.stringify({ ...JSON.parse(value.toString()), etag }) }])
+      const again = await startSource(t, { source: url, store, fetchImpl: plainFetch })
+      await again.refresh({ force: false })
+      t.match(again.status(), { items: 10, ok: true, problem: null }, String(etag))
+      again.close()
+    }
+  },
+)
+
 t.test('without an ETag nothing is made up', async (t) => {
   const seen: (string | undefined)[] = []
   const { source } = await startOnServer(t, (request, response) => {
