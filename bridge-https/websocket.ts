@@ -184,13 +184,17 @@ class WebSocketStream extends Duplex {
     this.#websocket.send(chunk, done)
   }
 
-  /** Chunks that are written together become one message. */
+  /** Chunks that are written together become one message, or more: clients bound its size. It may end within a packet. */
   override _writev(
     chunks: { chunk: Buffer; encoding: BufferEncoding }[],
     done: (error?: Error | null) => void,
   ): void {
     this.isAnswered = true
-    this.#websocket.send(Buffer.concat(chunks.map(({ chunk }) => chunk)), done)
+    let rest = Buffer.concat(chunks.map(({ chunk }) => chunk))
+    for (; rest.length > usualMessageBytes; rest = rest.subarray(usualMessageBytes)) {
+      this.#websocket.send(rest.subarray(0, usualMessageBytes))
+    }
+    this.#websocket.send(rest, done)
   }
 
   override _final(done: (error?: Error | null) => void): void {

@@ -16,6 +16,8 @@ export const errorCodes = {
   'outbox.unusable': 'the outbox cannot be read or written, or is another kind of file',
   'outbox.damaged': 'lines of the outbox could not be read, and were left out',
   'browser.unsupported': 'a browser has no files: leave out what needs them',
+  'livestreams.full':
+    'the hub tells of more livestreams than are kept; those that were silent longest are left out',
   'filter.denied': 'the credential does not permit a filter; those that it permits stay',
 } as const
 

@@ -9,6 +9,11 @@ const answerMs = 20_000
  */
 const intervalMs = 10_000
 /**
+ * Characters that the slowest line carries in an interval. Behind a large event the ping waits as well, so both get so
+ * many intervals more. The buffers of the system hide how much of it has left.
+ */
+const slowestLine = 10_000
+/**
  * Keep alive, seconds. Browsers slow down the timers of hidden pages, so the pings of a page may come late. With a keep
  * alive as short as an interval, the hub would then end the connection.
  */
@@ -17,6 +22,9 @@ const keepaliveSeconds = 60
 const endMs = 2_000
 /** No packet of a hub is larger: events have at most 409,600 bytes, reports less. */
 const maxPacketBytes = 2 * 1024 * 1024
+/** Nor is a WebSocket message, which may hold many packets. */
+const maxMessageBytes = 16 * 1024 * 1024
+const tooLarge = new Error(`a packet of the hub has more than ${maxPacketBytes} bytes`)
 const atLeastOnce = { qos: 1 } as const
 
 export interface LinkOptions {
@@ -66,11 +74,15 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     timerVariant: 'native',
     // 65,536 prepared numbers would take 10 MB, and save no time.
     writeCache: false,
+    // Hubs compress nothing, and a small compressed message could grow a thousandfold. Browsers have no such bounds.
+    wsOptions: { maxPayload: maxMessageBytes, perMessageDeflate: false },
   })
   let isEnded = false
   let problem: Error | undefined
   let late: ReturnType<typeof setTimeout> | undefined
   let unacknowledged = 0
+  /** Characters of the largest event since there was none without a PUBACK. */
+  let largest = 0
   /** Intervals without any packet, and without a PUBACK that something waits for. */
   const silent = { packets: 0, acknowledgements: 0 }
   /** Bytes that have arrived since the last whole packet. */
@@ -84,26 +96,29 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   const watch = setInterval(() => {
     silent.packets = isHidden() ? 0 : silent.packets + 1
     silent.acknowledgements = unacknowledged > 0 ? silent.acknowledgements + 1 : 0
-    if (silent.packets === 2) client.sendPing()
-    if (silent.packets > 2) fail(new Error('the hub is silent'))
-    if (silent.acknowledgements > 3) fail(new Error('the hub acknowledges nothing'))
+    const granted = unacknowledged > 0 ? Math.floor(largest / slowestLine) : 0
+    if (silent.packets === 2 + granted) client.sendPing()
+    if (silent.packets > 2 + granted) fail(new Error('the hub is silent'))
+    if (silent.acknowledgements > 3 + granted) fail(new Error('the hub acknowledges nothing'))
   }, intervalMs)
 
   client.on('error', fail)
   // First of all listeners: mqtt.js reads what is in the chunk only then. Over WebSocket, a chunk may hold many packets.
   client.stream.prependListener('data', (chunk: Uint8Array) => {
-    if (bytes > maxPacketBytes) fail(new Error(`a packet of the hub has more than ${maxPacketBytes} bytes`))
+    if (bytes > maxPacketBytes || chunk.length > maxMessageBytes) fail(tooLarge)
     bytes += chunk.length
   })
   client.on('packetreceive', (packet) => {
     bytes = 0
     silent.packets = 0
+    // It may have come in one chunk.
+    if (packet.length !== undefined && packet.length > maxPacketBytes) fail(tooLarge)
     // Nobody subscribes at QoS 2, and mqtt.js would keep each message until the hub releases it.
     if (packet.cmd === 'publish' && packet.qos === 2) fail(new Error('the hub sends at QoS 2'))
   })
   client.on('message', (topic, payload, packet) => {
     // mqtt.js goes on through what it has read already, also after its end.
-    if (!isEnded) events.message(topic, payload, packet)
+    if (!isEnded && !problem) events.message(topic, payload, packet)
   })
   client.on('connect', ({ sessionPresent }) => {
     // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
@@ -128,6 +143,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
 
   return {
     publish(topic, payload, acknowledged) {
+      largest = Math.max(unacknowledged > 0 ? largest : 0, payload.length)
       unacknowledged++
       client.publish(topic, payload, atLeastOnce, (error) => {
         unacknowledged--

@@ -1,4 +1,4 @@
-import { ClientError, type ErrorCode } from './errors.ts'
+import { ClientError, type ErrorCode, errorCodes } from './errors.ts'
 import type { EventOfKind } from './events.ts'
 import type { Http } from './http.ts'
 import { type ConnectionState, keepSubscribed, noneGranted } from './keep-subscribed.ts'
@@ -21,7 +21,7 @@ export interface SubscriberOptions {
   filters: readonly string[]
   /**
    * Told of denied filters (`filter.denied`), of a lost connection (`connection.lost`: the next attempt follows by
-   * itself), and of the end (`login.refused`). Default: a line on `console.warn`.
+   * itself), of more livestreams than `nowPlaying` keeps (`livestreams.full`), and of the end (`login.refused`). Default: a line on `console.warn`.
    */
   onProblem?: ((problem: ClientError) => void) | undefined
 }
@@ -75,8 +75,9 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
   const url = options.url.replace(/^(?:https|wss):\/\/([^/]+)\/?$/, 'wss://$1/mqtt')
   const listeners = new Map<keyof SubscriberEvents, Set<(value: never) => void>>()
   const queues = new Set<ReturnType<typeof createMessageQueue<AnyMessage>>>()
-  const nowPlaying = createNowPlaying((livestreamId, state) =>
-    emit('changed', { livestreamId, nowPlaying: state }),
+  const nowPlaying = createNowPlaying(
+    (livestreamId, state) => emit('changed', { livestreamId, nowPlaying: state }),
+    () => tell('livestreams.full', `${url}: ${errorCodes['livestreams.full']}`),
   )
   let state: ConnectionState = 'connecting'
   let end: { error?: ClientError } | undefined

@@ -76,6 +76,7 @@ ERROR_CODES = {
     "outbox.unusable": "the outbox cannot be read or written, or is another kind of file",
     "outbox.damaged": "lines of the outbox could not be read, and were left out",
     "browser.unsupported": "a browser has no files: leave out what needs them",
+    "livestreams.full": "the hub tells of more livestreams than are kept; those that were silent longest are left out",
     "filter.denied": "the credential does not permit a filter; those that it permits stay",
 }
 """The codes of `ClientError`, with what they mean: those of the JavaScript library. They are stable."""
@@ -1181,7 +1182,7 @@ def connect_subscriber(
     if username is not None:
         logins = _GivenLogin(username, password)
     else:
-        logins = _HourlyLogins(f"https://{urllib.parse.urlsplit(url).netloc}", context)
+        logins = _HourlyLogins(f"https://{urllib.parse.urlsplit(url).netloc}", _Http(ca))
     return Subscriber(address, list(dict.fromkeys(filters)), logins, on, on_problem or _warn)
 
 
@@ -1215,7 +1216,7 @@ class Subscriber:
         self._end: tuple[ClientError | None] | None = None
         self._state: State = "connecting"
         self._loop = _Loop("now-playing-hub subscriber")
-        self.now_playing = NowPlayingOfAll(self._loop, self._changed)
+        self.now_playing = NowPlayingOfAll(self._loop, self._changed, self._livestreams_full)
         """What each livestream shows now, by its id."""
         self._connection = _Subscription(self._loop, address, filters, logins, self)
         self._loop.soon(self._connection.begin)
@@ -1300,6 +1301,10 @@ class Subscriber:
 
     def _changed(self, livestream_id: str, shown: NowPlaying) -> None:
         self._emit("changed", livestream_id, shown)
+
+    def _livestreams_full(self) -> None:
+        problem = ClientError("livestreams.full", f"{self._address.url}: {ERROR_CODES['livestreams.full']}")
+        _guarded(self._on_problem, problem)
 
     def _state_changed(self, state: State, reason: str) -> None:
         self._state = state
@@ -1402,6 +1407,9 @@ class _MessageQueue:
 
 _MAX_CONTROLS = 100
 """Maximum number of control states per livestream: publishers may invent names without end."""
+_MAX_LIVESTREAMS = 100_000
+_MAX_CHARACTERS = 64 * 1024 * 1024
+"""What `now_playing` keeps at most: livestreams, and characters of all their texts. A hub knows 50,000 livestreams."""
 _FAR_FUTURE = 10 * 60
 """An event time further in the future comes from a wrong clock."""
 
@@ -1449,13 +1457,18 @@ class NowPlaying(_Tracks):
 class NowPlayingOfAll:
     """
     What each livestream shows now: the newest by event time, control states until their `validUntil`, `next` until it
-    plays. A livestream of which nothing is known is not in it.
+    plays. A livestream of which nothing is known is not in it. Where a hub tells of more than 100,000 livestreams, or of
+    texts of more than 64 MiB, those that changed longest ago are left out; `on_problem` is told at the first one.
     """
 
-    def __init__(self, loop: _Loop, changed: Callable[[str, NowPlaying], None]) -> None:
+    def __init__(self, loop: _Loop, changed: Callable[[str, NowPlaying], None], full: Callable[[], None]) -> None:
         self._loop = loop
         self._changed = changed
+        self._full = full
+        self._was_full = False
+        # In the order of their last changes.
         self._known: dict[str, NowPlaying] = {}
+        self._characters = 0
         self._ends: dict[str, asyncio.TimerHandle] = {}
 
     def __len__(self) -> int:
@@ -1476,10 +1489,31 @@ class NowPlayingOfAll:
         after = _after(before, event, time.time())
         if after is before:
             return
+        self._forget(livestream_id)
         self._known[livestream_id] = after
+        self._characters += _size_of(livestream_id, after)
+        self._make_room()
         if after.controls is not before.controls:
             self._wait_for_end(livestream_id, after)
         self._changed(livestream_id, _shown(after))
+
+    def _forget(self, livestream_id: str) -> None:
+        state = self._known.pop(livestream_id, None)
+        if state:
+            self._characters -= _size_of(livestream_id, state)
+
+    def _make_room(self) -> None:
+        """The newest one stays, however large it is."""
+        while len(self._known) > 1 and (
+            len(self._known) > _MAX_LIVESTREAMS or self._characters > _MAX_CHARACTERS
+        ):
+            oldest = next(iter(self._known))
+            self._forget(oldest)
+            if oldest in self._ends:
+                self._ends.pop(oldest).cancel()
+            if not self._was_full:
+                self._was_full = True
+                self._full()
 
     def _wait_for_end(self, livestream_id: str, state: NowPlaying) -> None:
         """Tells when the next control state of a livestream ends by its time."""
@@ -1503,6 +1537,14 @@ class NowPlayingOfAll:
         for timer in self._ends.values():
             timer.cancel()
         self._ends.clear()
+
+
+def _size_of(livestream_id: str, state: NowPlaying) -> int:
+    """Characters of all texts of a livestream."""
+    parts: list[object] = [state.text, *state.controls]
+    parts += [getattr(state, row.kind) for row in _KINDS.values() if row.event_class == "track"]
+    texts = [text for part in parts if part for text in vars(part).values() if isinstance(text, str)]
+    return len(livestream_id) + sum(map(len, texts))
 
 
 def _after(before: NowPlaying, event: dict[str, Any], now: float) -> NowPlaying:
@@ -1643,22 +1685,22 @@ def create_https_publisher(
     ca: CA to trust instead of those of the system: PEM text, or the path of a PEM file.
     patience: how long one event is tried while the hub is away or asks to wait.
     """
-    context = _tls_context(ca)
+    asking = _Http(ca)
     _check_url("url", url, ("https",))
     _check_text("email", email)
     _check_text("password", password)
     if not _is_number(patience) or not patience >= 0:
         raise _wrong("patience", "must be seconds from 0 on")
-    return HttpsPublisher(url if url.endswith("/") else f"{url}/", email, password, context, patience)
+    return HttpsPublisher(url if url.endswith("/") else f"{url}/", email, password, asking, patience)
 
 
 class HttpsPublisher:
     """See `create_https_publisher`. It may be used by several threads. In a `with` statement it closes itself."""
 
-    def __init__(self, base: str, email: str, password: str, context: ssl.SSLContext, patience: float) -> None:
+    def __init__(self, base: str, email: str, password: str, asking: _Http, patience: float) -> None:
         self._base = base
         self._account = {"email": email, "password": password}
-        self._http = _Http(context)
+        self._http = asking
         self._patience = patience
         self._logging_in = threading.Lock()
         self._login: _Login | None = None
@@ -2021,7 +2063,7 @@ def _key_named(kid: str, hub: str, ca: str | None) -> Any:
         # Strangers can name any key.
         if not is_known and now - known.tried_at >= _KEYS_PAUSE:
             known.tried_at = now
-            _read_keys(known, f"{hub}/.well-known/jwks.json", _tls_context(ca))
+            _read_keys(known, f"{hub}/.well-known/jwks.json", _Http(ca))
         if time.monotonic() - known.read_at >= _KEYS_LONGEST:
             raise PushRefused("hub.unreachable", f"the keys of the hub cannot be read: {known.problem}")
         if kid not in known.keys:
@@ -2029,11 +2071,11 @@ def _key_named(kid: str, hub: str, ca: str | None) -> Any:
         return known.keys[kid]
 
 
-def _read_keys(known: _Keys, url: str, context: ssl.SSLContext) -> None:
+def _read_keys(known: _Keys, url: str, asking: _Http) -> None:
     from jwt import PyJWK, PyJWTError
 
     try:
-        answer = _Http(context).ask("GET", url)
+        answer = asking.ask("GET", url)
     except (OSError, http.client.HTTPException) as error:
         known.problem = str(error)
         return
@@ -2069,8 +2111,15 @@ _KEEP_ALIVE = 20
 """A connection that is dead without a word is noticed after twice this."""
 _LONGEST_SILENCE = 30
 """How long the hub may acknowledge nothing although publishes wait for it. It may answer pings and nothing else."""
+_SLOWEST_LINE = 1_000
+"""
+Bytes that the slowest line carries in a second. Behind a large event a ping waits as well, so both get so many seconds
+more. The buffers of the system hide how much of it has left.
+"""
 _MAX_PACKET = 2 * 1024 * 1024
 """No packet of a hub is larger, bytes: events have at most 409,600, reports less."""
+_MAX_MESSAGE = 16 * 1024 * 1024
+"""Nor is a WebSocket message, which may hold many packets."""
 _PUBLISHER_PAUSES = (1, 60)
 _SUBSCRIBER_PAUSES = (0.5, 20)
 """Pause before the next attempt to connect: the first and the longest. It grows with each failure, shortened at random."""
@@ -2115,6 +2164,8 @@ class _Link:
         # What waits for its PUBACK, and when the last one came, or the first publish began to wait.
         self._acknowledged: dict[int, Callable[[], None]] = {}
         self._acknowledged_at = 0.0
+        # Bytes of the largest event since nothing waited for its PUBACK.
+        self._largest = 0
         self._is_connected = False
         self._filter_count = 0
         version = getattr(mqtt, "CallbackAPIVersion", None)
@@ -2152,6 +2203,8 @@ class _Link:
         """QoS 1. `acknowledged` is called at the PUBACK, and never if the connection is lost before."""
         if not self._acknowledged:
             self._acknowledged_at = time.monotonic()
+            self._largest = 0
+        self._largest = max(self._largest, len(payload))
         self._acknowledged[self._client.publish(topic, payload, qos=1).mid] = acknowledged
 
     def end(self) -> None:
@@ -2231,9 +2284,11 @@ class _Link:
     def _every_second(self) -> None:
         self._tick = self._loop.later(1, self._every_second)
         self._read()
-        if self._fd is not None:
+        granted = self._largest / _SLOWEST_LINE if self._acknowledged else 0
+        waited = time.monotonic() - self._acknowledged_at
+        if self._fd is not None and waited > granted:
             self._step(self._client.loop_misc)
-        if self._acknowledged and time.monotonic() - self._acknowledged_at > _LONGEST_SILENCE:
+        if self._acknowledged and waited > granted + _LONGEST_SILENCE:
             self._gone("the hub acknowledges nothing")
 
     def _read(self) -> None:
@@ -2294,11 +2349,15 @@ class _Link:
 
 
 def _bound_packets(client: Any) -> None:
-    """paho asks its socket for the rest of a packet at once, up to 256 MiB. This makes it raise at more than any hub sends."""
+    """
+    paho asks its socket for the rest of a packet at once, up to 256 MiB, and keeps a WebSocket message until its end. This
+    makes it raise at more than any hub sends.
+    """
     receive = getattr(client, "_sock_recv", None)
 
     def receive_bounded(size: int) -> bytes:
-        if size > _MAX_PACKET:
+        message = getattr(client.socket(), "_readbuffer", b"")
+        if size > _MAX_PACKET or len(message) > _MAX_MESSAGE:
             raise ValueError(f"a packet of the hub has more than {_MAX_PACKET} bytes")
         return receive(size)  # type: ignore[misc, no-any-return]
 
@@ -2521,9 +2580,9 @@ class _GivenLogin:
 class _HourlyLogins:
     """The logins that a node with a public page gives everybody for an hour (docs/https.md, "Pages")."""
 
-    def __init__(self, hub: str, context: ssl.SSLContext) -> None:
+    def __init__(self, hub: str, asking: _Http) -> None:
         self._hub = hub
-        self._http = _Http(context)
+        self._http = asking
         self._kept: _ReaderLogin | None = None
 
     def client_id(self) -> str:
@@ -2662,12 +2721,17 @@ class _Answer:
 
 
 class _Http:
-    """Asks a hub. `ask` raises `OSError` or `HTTPException` if there is no answer, or if it is longer than a megabyte."""
+    """
+    Asks a hub. `ask` raises `OSError` or `HTTPException` if there is no answer within `_PATIENCE` of the handshake, or if it
+    is longer than a megabyte.
+    """
 
     _PATIENCE = 15
     _MAX_ANSWER = 1_000_000
 
-    def __init__(self, context: ssl.SSLContext) -> None:
+    def __init__(self, ca: str | None) -> None:
+        context = _tls_context(ca)
+        context.sslsocket_class = _ImpatientSocket
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context), _NoRedirects())
 
     def ask(self, method: str, url: str, body: bytes | None = None, token: str | None = None) -> _Answer:
@@ -2682,21 +2746,39 @@ class _Http:
         except urllib.error.HTTPError as error:
             response = error  # an answer all the same
         with response:
-            # The time-out of a socket begins anew with each byte.
-            deadline = time.monotonic() + self._PATIENCE
             text = b""
             while part := response.read1(65_536):
                 text += part
                 if len(text) > self._MAX_ANSWER:
                     raise OSError("the answer is too long")
-                if time.monotonic() > deadline:
-                    raise OSError("the answer takes too long")
             return _Answer(
                 response.status if hasattr(response, "status") else response.code,
                 _json_in(text),
                 _seconds_in(response.headers.get("retry-after")),
                 _date_in(response.headers.get("date")),
             )
+
+
+class _ImpatientSocket(ssl.SSLSocket):
+    """Its time-out counts from the handshake on. That of other sockets begins anew with each byte."""
+
+    _ends_at: float | None = None
+
+    def recv_into(self, *args: Any) -> int:
+        self._hurry()
+        return super().recv_into(*args)
+
+    def send(self, *args: Any) -> int:
+        self._hurry()
+        return super().send(*args)
+
+    def _hurry(self) -> None:
+        if self._ends_at is None:
+            self._ends_at = time.monotonic() + _Http._PATIENCE
+        left = self._ends_at - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the answer takes too long")
+        self.settimeout(left)
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):

@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
@@ -148,6 +149,50 @@ t.test('packets may be cut anywhere between frames, or share one', async (t) => 
   for (const part of inParts(100)) fragments.send(part, { fin: false })
   fragments.send(Buffer.alloc(0), { fin: true })
   t.same(await answers(4), ['connack', 'puback', 'publish', 'suback'], 'a message of many frames')
+})
+
+t.test('who reads slowly gets what has waited in messages of at most 1 MiB', async (t) => {
+  const hub = await startTestHub(t, {
+    HUB_OUTGOING_BUFFER: String(64 * 1024 * 1024),
+  })
+  const websocket = await open(t, hub)
+  const { username, password } = await hub.subscriber('radio/#')
+  const login = { clientId: 'slow', username, password: Buffer.from(password) }
+  const parse = parser()
+  let largest = 0
+  let titles = 0
+  websocket.on('message', (message: Buffer) => {
+    largest = Math.max(largest, message.length)
+    parse.parse(message)
+  })
+  const granted = new Promise((resolve) => {
+    parse.on('packet', ({ cmd }) => {
+      if (cmd === 'suback') resolve(cmd)
+      if (cmd === 'publish') titles++
+    })
+  })
+  websocket.send(
+    Buffer.concat([
+      generate({
+        cmd: 'connect',
+        protocolId: 'MQTT',
+        protocolVersion: 4,
+        clean: true,
+        keepalive: 0,
+        ...login,
+      }),
+      generate({ cmd: 'subscribe', messageId: 1, subscriptions: [{ topic: 'radio/#', qos: 0 }] }),
+    ]),
+  )
+  await granted
+  websocket.pause()
+  const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
+  const title = 'x'.repeat(390_000)
+  for (let nth = 0; nth < 25; nth++) await publisher.publish(playing(station(), { title: `${nth}${title}` }))
+  websocket.resume()
+  while (titles < 25) await once(websocket, 'message')
+  t.ok(largest > 400_000, 'some came together')
+  t.ok(largest <= 1024 * 1024, `${largest} bytes`)
 })
 
 t.test('text frames and huge messages end the connection', async (t) => {

@@ -1,19 +1,12 @@
-import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { createServer } from 'node:https'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { mock } from 'node:test'
-import { generate, type Packet, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
-import { WebSocketServer } from 'ws'
 import { createPublisherOverHttps } from '../../client/https-publisher.ts'
 import { type ClientError, connectPublisher, connectSubscriber, EventRefused } from '../../client/node.ts'
 import { hourlyLogins } from '../../client/reader-logins.ts'
-import { shareCertificates } from '../certificates.ts'
 import { control, data, institutions, playing, station } from '../events.ts'
-import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
+import { openSlowLine } from './slow-line.ts'
+import { largeMessage, openWebSocketBroker } from './websocket-broker.ts'
 
 /*
  * A hub that does what no hub does, by mistake or on purpose: the library tells it, goes on, and holds no more than it
@@ -71,6 +64,29 @@ t.test('a hub that is slow, but acknowledges one event after the other, is not l
   }
   t.equal((await all).length, 3)
   t.same(problems, [])
+})
+
+t.test('a line that takes 80 s for a large event is slow, not dead', async (t) => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  t.teardown(() => mock.timers.reset())
+  const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+  const line = await openSlowLine(t, Number(new URL(broker.url).port), 5_000)
+  const problems: string[] = []
+  const publisher = open(t, { ...broker, url: `mqtts://localhost:${line.port}` }, problems)
+  t.match(await publisher.check(playing(station())), { outcome: 'published' })
+  line.slowDown()
+  let isReported = false
+  const published = publisher.publish(playing(station(), { title: 'x'.repeat(400_000) }))
+  void published.then(() => {
+    isReported = true
+  })
+  for (let second = 0; second < 100 && !isReported; second++) {
+    mock.timers.tick(1_000)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+  t.same(problems, [])
+  t.match(await published, { outcome: 'published' })
+  t.equal(broker.published.length, 2, 'sent once')
 })
 
 const huge = 0x7f_ff_ff
@@ -200,50 +216,32 @@ t.test('answers over HTTPS that are anything but right are no log-in, and no cra
 })
 
 t.test('many packets in one message of a WebSocket are no large packet', async (t) => {
-  const certs = await temporaryDirectory(t)
-  await shareCertificates(certs)
-  const read = (name: string) => readFileSync(join(certs, name))
-  const server = createServer({ key: read('server-key.pem'), cert: read('server.pem') })
-  const large = (nth: number): Packet => ({
-    cmd: 'publish',
-    topic: `radio/${nth}/control`,
-    payload: JSON.stringify({ event: 'de.org.hub.v1.radio.control', name: 'x'.repeat(900_000) }),
-    qos: 0,
-    dup: false,
-    retain: true,
-  })
-  new WebSocketServer({ server }).on('connection', (socket) => {
-    const parse = parser()
-    socket.on('message', (bytes: Buffer) => parse.parse(bytes))
-    parse.on('packet', (packet) => {
-      if (packet.cmd === 'connect')
-        socket.send(generate({ cmd: 'connack', returnCode: 0, sessionPresent: false }))
-      if (packet.cmd !== 'subscribe') return
-      socket.send(generate({ cmd: 'suback', messageId: packet.messageId ?? 0, granted: [1] }))
-      for (const numbers of [[1], [2, 3, 4], [5, 6, 7]]) {
-        socket.send(Buffer.concat(numbers.map((nth) => generate(large(nth)))))
-      }
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
-  const problems: string[] = []
-  const subscriber = connectSubscriber({
-    ...loginOf({ url: `wss://localhost:${port}/mqtt`, ca: join(certs, 'ca.pem') }),
-    filters: ['radio/#'],
-    onProblem: ({ message }) => problems.push(message),
-  })
-  t.teardown(async () => {
-    await subscriber.close()
-    server.closeAllConnections()
-    server.close()
+  const { problems, subscriber } = await openOverWebSocket(t, (send) => {
+    for (const numbers of [[1], [2, 3, 4], [5, 6, 7]]) {
+      send(Buffer.concat(numbers.map((nth) => largeMessage(nth, 900_000))))
+    }
   })
   const heard: string[] = []
   for await (const { livestreamId } of subscriber) if (heard.push(livestreamId) === 7) break
   t.same(heard, ['1', '2', '3', '4', '5', '6', '7'])
   t.same(problems, [])
 })
+
+for (const [what, bytes, reason] of [
+  ['a packet of 3 MiB in one message', largeMessage(1, 3 * 1024 * 1024), /more than 2097152 bytes$/],
+  ['a message of 20 MiB', Buffer.concat(Array(20).fill(largeMessage(1, 1024 * 1024))), /payload size/],
+] as const) {
+  t.test(`${what} of a WebSocket ends the connection`, async (t) => {
+    const { problems, subscriber } = await openOverWebSocket(t, (send, connection) =>
+      send(connection === 1 ? bytes : largeMessage(2, 10)),
+    )
+    for await (const { livestreamId } of subscriber) {
+      t.equal(livestreamId, '2', 'nothing of it is told, and the subscriber comes back')
+      break
+    }
+    t.match(problems, [reason])
+  })
+}
 
 for (const granted of [[], [1, 1], [0xff], [0x80]]) {
   const isDenial = granted[0] === 0x80
@@ -306,6 +304,21 @@ function open(t: Test, broker: Broker, problems: string[]) {
   })
   t.teardown(() => publisher.close(0))
   return publisher
+}
+
+/** A subscriber of a hub that sends these messages after its SUBACK. `connection`: its number, from 1 on. */
+async function openOverWebSocket(
+  t: Test,
+  script: (send: (bytes: Buffer) => void, connection: number) => void,
+) {
+  const problems: string[] = []
+  const subscriber = connectSubscriber({
+    ...loginOf(await openWebSocketBroker(t, script)),
+    filters: ['radio/#'],
+    onProblem: ({ message }) => problems.push(message),
+  })
+  t.teardown(subscriber.close)
+  return { problems, subscriber }
 }
 
 type Broker = Awaited<ReturnType<typeof openScriptedBroker>>

@@ -6,6 +6,9 @@ import { dirname, join } from 'node:path'
 import t, { type Test } from 'tap'
 import { shareCertificates } from '../../certificates.ts'
 import { openScriptedBroker, type Turn } from '../../client/scripted-broker.ts'
+import { openSlowLine } from '../../client/slow-line.ts'
+import { largeMessage, openWebSocketBroker } from '../../client/websocket-broker.ts'
+import { playing, station } from '../../events.ts'
 import { temporaryDirectory } from '../../start-hub.ts'
 import { publishing, pythons, settingsOf, startPython } from './python-programs.ts'
 
@@ -72,6 +75,84 @@ publisher.close()
         t.same(lines, ['problem connection.lost', 'published'], what)
       }),
     )
+  })
+
+  t.test(`paho ${version}: a line that takes 2 s for a large event is slow, not dead`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+    const line = await openSlowLine(t, Number(new URL(broker.url).port), 200_000)
+    line.slowDown()
+    const lines = await run(
+      t,
+      python,
+      { url: `mqtts://localhost:${line.port}`, ca: broker.ca },
+      `
+hub._LONGEST_SILENCE, hub._KEEP_ALIVE, hub._SLOWEST_LINE = 1, 1, 100_000
+with connect() as publisher:
+    say(publisher.publish({**event, "title": "x" * 400_000})["outcome"])
+`,
+    )
+    t.same(lines, ['published'])
+    t.equal(broker.published.length, 1, 'sent once')
+  })
+
+  t.test(`paho ${version}: a WebSocket message of 20 MiB ends the connection`, async (t) => {
+    const broker = await openWebSocketBroker(t, (send, connection) =>
+      send(
+        connection === 1 ? Buffer.concat(Array(20).fill(largeMessage(1, 1024 * 1024))) : largeMessage(2, 10),
+      ),
+    )
+    const lines = await run(
+      t,
+      python,
+      broker,
+      `
+with hub.connect_subscriber(url=env["URL"], username="u", password="p", ca=env["CA"], filters=["radio/#"],
+        on_problem=lambda problem: say(problem.code)) as subscriber:
+    for message in subscriber:
+        if message.livestream_id == "2":
+            break
+say(len(subscriber.now_playing))
+`,
+    )
+    t.same(lines, ['connection.lost', '2'])
+  })
+
+  t.test(`paho ${version}: a hub that invents livestreams fills nothing, and is told of once`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+      proceed()
+      if (packet.cmd !== 'subscribe') return
+      for (const name of [
+        'quiet',
+        'lively',
+        ...Array.from({ length: 9 }, (_, nth) => `${nth}`),
+        'lively',
+        'last',
+      ]) {
+        const payload = JSON.stringify(playing(station(), { title: name }))
+        const topic = `radio/${name}/track/playing`
+        send({ cmd: 'publish', topic, payload, qos: 0, dup: false, retain: false })
+      }
+    })
+    const lines = await run(
+      t,
+      python,
+      broker,
+      `
+hub._MAX_LIVESTREAMS = 5
+with hub.connect_subscriber(url=env["URL"], username="u", password="p", ca=env["CA"], filters=["radio/#"],
+        on_problem=lambda problem: say(problem.code)) as subscriber:
+    for message in subscriber:
+        if message.livestream_id == "last":
+            break
+    say(*subscriber.now_playing)
+    hub._MAX_CHARACTERS = 100
+    subscriber._loop._loop.call_soon_threadsafe(subscriber._received, "radio/new/track/playing", env["EVENT"].encode(), False)
+    while "new" not in list(subscriber.now_playing):
+        time.sleep(0.01)
+    say(*subscriber.now_playing)
+`,
+    )
+    t.same(lines, ['livestreams.full', '6 7 8 lively last', 'last new'])
   })
 
   t.test(`paho ${version}: a SUBACK that is wrong grants nothing`, async (t) => {
@@ -245,12 +326,13 @@ attempt(lambda: publisher.publish(event))
       const read = (name: string) => readFileSync(join(dirname(ca), name))
       const server = createServer(
         { key: read('server-key.pem'), cert: read('server.pem') },
-        (request, response) => {
-          const drip = setInterval(
-            () => response.write('x'.repeat(request.url === '/slow/auth/login' ? 1 : 400_000)),
-            50,
-          )
-          response.on('close', () => clearInterval(drip))
+        ({ url, socket }, response) => {
+          if (url?.startsWith('/headers')) socket.write('HTTP/1.1 200 OK\r\n')
+          const drip = setInterval(() => {
+            if (url?.startsWith('/headers')) socket.write('x')
+            else response.write('x'.repeat(url?.startsWith('/slow') ? 1 : 400_000))
+          }, 50)
+          socket.on('close', () => clearInterval(drip))
         },
       )
       server.listen(0, '127.0.0.1')
@@ -266,7 +348,7 @@ attempt(lambda: publisher.publish(event))
         { url: `https://localhost:${port}`, ca },
         `
 hub._Http._PATIENCE = 0.5
-for path in ("/slow", "/long"):
+for path in ("/slow", "/headers", "/long"):
     publisher = hub.create_https_publisher(url=env["URL"] + path, email="e", password="p", ca=env["CA"], patience=0.1)
     try:
         publisher.publish(event)
@@ -274,7 +356,11 @@ for path in ("/slow", "/long"):
         say(error.code, error)
 `,
       )
-      t.same(lines, ['hub.unavailable the answer takes too long', 'hub.unavailable the answer is too long'])
+      t.match(lines, [
+        /^hub\.unavailable .*(timed out|too long)/,
+        /^hub\.unavailable .*(timed out|too long)/,
+        'hub.unavailable the answer is too long',
+      ])
     },
   )
 }

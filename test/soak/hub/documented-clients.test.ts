@@ -7,6 +7,7 @@ import { dirname, join } from 'node:path'
 import { connect as connectSecurely, createServer, type TLSSocket } from 'node:tls'
 import { generate, parser } from 'mqtt-packet'
 import t, { type Test } from 'tap'
+import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { type Broker, connect, connectPublisher } from '../../clients.ts'
 import { codeBlock, readPage, startProgram } from '../../documentation.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
@@ -247,6 +248,21 @@ t.test('publishers end with an error at a refused event, and name the field', { 
   }
 })
 
+t.test('publishers end with an error where the hub acknowledges, and never reports', { skip }, async (t) => {
+  const silent = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+    if (packet.cmd !== 'publish') proceed()
+    else if (packet.qos > 0) send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const door = { port: Number(new URL(silent.url).port), ca: silent.ca }
+  const login = { username: 'pub-test', password: 'secret' }
+  for (const program of inJavaScriptAndPython('clients/javascript.md', 'clients/python.md')) {
+    const soon = (text: string) => text.replace('120_000', '1_000').replace('Timer(120,', 'Timer(1,')
+    const { ended, complaints } = await start(t, { ...program, change: soon }, door, login)
+    t.equal(await ended, 1, program.file)
+    t.match(complaints.join('\n'), /no report in two minutes/, program.file)
+  }
+})
+
 t.test('listeners end with an error at a filter that is denied', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const door = await openDoor(t, hub)
@@ -266,7 +282,7 @@ const withoutLength = (program: Program): Program => ({
 })
 
 /** Starts a program of a page, and tells when it ends, with its exit code. */
-async function start(t: Test, program: Program, door: Door, login: Issued) {
+async function start(t: Test, program: Program, door: Pick<Door, 'port' | 'ca'>, login: Issued) {
   const { page, language, having, file, command, change = (text) => text } = program
   const cwd = await temporaryDirectory(t)
   await symlink(projectFile('node_modules'), join(cwd, 'node_modules'))
