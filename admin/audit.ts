@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { failure, isRefusal, reasonOf, refusal } from '../operations/refusal.ts'
+import { failure, isRefusal, refusal } from '../operations/refusal.ts'
 import { storeKeys } from '../store/keys.ts'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
+import { reasonOf } from '../telemetry/reason.ts'
 
 export type Audit = ReturnType<typeof createAudit>
 

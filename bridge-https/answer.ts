@@ -69,29 +69,37 @@ export function httpsError(errorCode: HttpsErrorCode, detail?: string): ErrorIte
   return { path, message: detail === undefined ? message : `${message}: ${detail}`, errorCode }
 }
 
-/** The message of each status (service.md §7). */
-const messages = {
-  400: 'Invalid input',
-  401: 'Missing authentication',
-  403: 'Invalid authorization',
-  404: 'Not found',
-  408: 'The request took too long',
-  409: 'Not possible now',
-  410: 'Gone',
-  413: 'The body is too large',
-  426: 'Only WebSocket is served here',
-  429: 'Too many requests, try again later',
-  431: 'The header fields are too large',
-  500: 'Internal server error',
-  503: 'Not available, try again later',
-} as const
+export interface StatusRow {
+  message: string
+  /** The answer says which parts of the request are wrong. */
+  listsErrors?: true
+  /** The header Retry-After may say when to come back. */
+  mayRetry?: true
+}
 
-export type ErrorStatus = keyof typeof messages
+/** The statuses that refuse a request, with the message of each (service.md §7). */
+export const errorStatuses = {
+  400: { message: 'Invalid input', listsErrors: true },
+  401: { message: 'Missing authentication', listsErrors: true },
+  403: { message: 'Invalid authorization', listsErrors: true },
+  404: { message: 'Not found' },
+  408: { message: 'The request took too long' },
+  409: { message: 'Not possible now' },
+  410: { message: 'Gone' },
+  413: { message: 'The body is too large', listsErrors: true },
+  426: { message: 'Only WebSocket is served here' },
+  429: { message: 'Too many requests, try again later', mayRetry: true },
+  431: { message: 'The header fields are too large' },
+  500: { message: 'Internal server error' },
+  503: { message: 'Not available, try again later', mayRetry: true },
+} as const satisfies Record<number, StatusRow>
+
+export type ErrorStatus = keyof typeof errorStatuses
 
 /** The envelope of an error (service.md §7). */
 export function envelope(status: ErrorStatus, errors?: readonly ErrorItem[], message?: string) {
   return {
-    message: message ?? messages[status],
+    message: message ?? errorStatuses[status].message,
     ...(errors !== undefined && errors.length > 0 && { errors }),
     trace: null,
   }

@@ -3,9 +3,9 @@ import { Duplex } from 'node:stream'
 import { type WebSocket, WebSocketServer } from 'ws'
 import type { ConnectionBounds } from '../listener/connection-bounds.ts'
 import { createHalfReceived } from '../listener/half-received.ts'
+import { createRefusedConnections } from '../listener/refused-connections.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { type ErrorStatus, httpsError } from './answer.ts'
 import type { RawAnswer } from './raw-answer.ts'
 
@@ -57,7 +57,7 @@ export function createWebSocketDoor(parts: {
   })
   const unanswered = createHalfReceived(maxUnfinishedBytes.unanswered, maxPieces)
   const answered = createHalfReceived(maxUnfinishedBytes.answered, maxPieces)
-  const warnOfRefused = createRareWarning(log, 'connection refused')
+  const refused = createRefusedConnections({ log, metrics })
   const addresses = new WeakMap<Duplex, string>()
   server.on('wsClientError', ({ message: reason }, socket, request) => {
     answerRaw(socket, 400, { request, remoteAddress: addresses.get(socket) ?? 'unknown', reason })
@@ -137,9 +137,7 @@ export function createWebSocketDoor(parts: {
       return undefined
     }
     place?.leave()
-    const reason = place ? 'max-connections-per-address' : 'max-connections'
-    metrics.connectionsRefused.inc({ reason })
-    warnOfRefused(`${reason} ${remoteAddress}`, { remoteAddress, reason })
+    refused(place ? 'max-connections-per-address' : 'max-connections', { remoteAddress })
     return 503
   }
 }

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { createSecureContext } from 'node:tls'
 import type { Log } from '../telemetry/log.ts'
+import { reasonOf } from '../telemetry/reason.ts'
 
 export type Certificates = ReturnType<typeof createCertificates>
 
@@ -147,8 +148,4 @@ function parse<T>(failure: string, read: () => T): T {
   } catch (error) {
     throw new Error(`${failure} (${reasonOf(error)})`)
   }
-}
-
-function reasonOf(error: unknown): string {
-  return (error instanceof Error ? error.message : String(error)).replace(/\s+/g, ' ').trim()
 }

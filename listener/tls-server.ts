@@ -3,7 +3,6 @@ import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
-import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { createNetworks } from './networks.ts'
@@ -11,6 +10,7 @@ import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
 import { createPacing } from './pacing.ts'
 import { readProxyHeader } from './proxy-protocol.ts'
+import { createRefusedConnections } from './refused-connections.ts'
 import { createTlsWarnings, tlsFailureReason } from './tls-failures.ts'
 import { tlsSettings } from './tls-settings.ts'
 
@@ -68,7 +68,7 @@ export function guardServer(
   const clients = new Map<string, Client>()
   const open = new Set<Socket>()
   const warn = createTlsWarnings(log)
-  const warnOfRefused = createRareWarning(log, 'connection refused')
+  const refused = createRefusedConnections({ log, metrics })
 
   certificates.onChange((pair) => server.setSecureContext({ ...pair, ...tlsSettings }))
   server.on('tlsClientError', failed)
@@ -166,14 +166,6 @@ export function guardServer(
   ): void {
     refused(reason, { remoteAddress: socket.remoteAddress, ...about })
     socket.destroy()
-  }
-
-  function refused(
-    reason: RefusedReason,
-    about: { remoteAddress: string | undefined; detail?: string },
-  ): void {
-    metrics.connectionsRefused.inc({ reason })
-    warnOfRefused(`${reason} ${about.remoteAddress}`, { reason, ...about })
   }
 
   function addressOf(socket: Peer): string {

@@ -57,7 +57,7 @@ type ReadOnly<T> = T extends object
   : T
 
 /** What a row says besides its sentence. `example`: arguments that show how the command is asked. */
-interface Facts<P extends TProperties, R extends TSchema, S> {
+interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[]> {
   args?: P
   example?: object
   result: R
@@ -66,9 +66,6 @@ interface Facts<P extends TProperties, R extends TSchema, S> {
   console?: InConsole
   singleAnswerArgs?: S
   isAboutThisNode?: boolean
-}
-
-interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[]> extends Facts<P, R, S> {
   /** Carries the command out. A command that may answer line by line returns the lines. */
   run(
     node: NodeParts,
@@ -78,42 +75,32 @@ interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[
 }
 
 /** A command that only reads. */
-export function reads<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
-  summary: string,
-  row: Row<P, R, S, []>,
-) {
-  return { effect: 'none' as const, run: row.run, ...described(summary, row) }
-}
-
+export const reads = rowOf<'none', []>('none')
 /** A command that changes something. */
-export function changes<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
-  summary: string,
-  row: Row<P, R, S, [change: Change]>,
-) {
-  return { effect: 'change' as const, run: row.run, ...described(summary, row) }
-}
-
+export const changes = rowOf<'change', [change: Change]>('change')
 /** A command that removes something for good: programs ask for confirmation. */
-export function loses<R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
-  summary: string,
-  row: Row<P, R, S, [change: Change]>,
-) {
-  return { effect: 'loss' as const, run: row.run, ...described(summary, row) }
-}
+export const loses = rowOf<'loss', [change: Change]>('loss')
 
-function described<P extends TProperties, R extends TSchema, S>(summary: string, row: Facts<P, R, S>) {
-  const { args = {} as P, example = {}, result, singleAnswerArgs, isAboutThisNode = false } = row
-  const { check, hubctl, console } = row
-  return {
-    summary,
-    result,
-    singleAnswerArgs,
-    isAboutThisNode,
-    check,
-    hubctl,
-    console,
-    resultExample: exampleOf(result) as Of<R>,
-    args: Type.Object(args, { additionalProperties: false, examples: [example] }),
+function rowOf<Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {
+  return <R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
+    summary: string,
+    row: Row<P, R, S, More>,
+  ) => {
+    const { args = {} as P, example = {}, singleAnswerArgs, isAboutThisNode = false } = row
+    const { run, result, check, hubctl, console } = row
+    return {
+      effect,
+      run,
+      summary,
+      result,
+      singleAnswerArgs,
+      isAboutThisNode,
+      check,
+      hubctl,
+      console,
+      resultExample: exampleOf(result) as Of<R>,
+      args: Type.Object(args, { additionalProperties: false, examples: [example] }),
+    }
   }
 }
 

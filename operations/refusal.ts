@@ -44,11 +44,6 @@ export function describeFailure(
   return { code: 'internal', message }
 }
 
-/** The message of an error, for the person who asked. */
-export function reasonOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
-}
-
 /** Returns the outcome, or throws a refusal with the text of its error. */
 export function unlessError<T extends object>(outcome: T | { error: string }): T {
   if ('error' in outcome) throw refusal(outcome.error)

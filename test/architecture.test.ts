@@ -97,7 +97,7 @@ const folders: Record<string, string[]> = {
     'validator',
   ],
   'cli/time': ['cli', 'event'],
-  'cli/backup': ['admin', 'admin/backup', 'event', 'cli', 'config'],
+  'cli/backup': ['admin', 'admin/backup', 'event', 'telemetry', 'cli', 'config'],
   'cli/remote': ['cli', 'cli/typed', 'config'],
   'cli/typed': ['operations', 'cli', 'cli/backup'],
   'cli/by-hand': [

@@ -2,9 +2,10 @@ import type open from 'aedes-persistence-redis'
 import { formats } from '../../config/formats.ts'
 import { show } from '../../config/mask.ts'
 import { isRecord } from '../../event/json.ts'
-import { isRefusal, reasonOf, refusal } from '../../operations/refusal.ts'
+import { isRefusal, refusal } from '../../operations/refusal.ts'
 import { createClients, nameOf } from '../../store/redis/client.ts'
 import { createConnection, isNoAnswer } from '../../store/redis/connection.ts'
+import { reasonOf } from '../../telemetry/reason.ts'
 import { LeftOut } from './left-out.ts'
 
 export type AedesSource = Awaited<ReturnType<typeof openAedesSource>>

@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import { instantPattern } from '../../event/format.ts'
 import { eventSchemas } from '../../event/kind.ts'
+import { errorStatuses, type StatusRow } from '../answer.ts'
 import type { Track, TrackState } from '../lifecycle/track.ts'
 import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Route } from '../routes/route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
@@ -130,56 +131,54 @@ function parameter(
 
 /** A route's own answers, and those that follow from its permission, body and track. */
 function responses(route: Route, isDeprecated: boolean): Record<string, object> {
-  const answers: Record<number, Described> = {
-    ...(route.method !== 'GET' && { 400: { description: 'Invalid input', schema: ErrorWithItems } }),
+  const answers: Record<string, Described | string> = {
+    ...(route.method !== 'GET' && { 400: errorStatuses[400].message }),
     ...(needsToken(route) && {
-      401: { description: 'The header Authorization with a bearer token is missing', schema: ErrorWithItems },
+      401: 'The header Authorization with a bearer token is missing',
     }),
     ...((needsToken(route) || route.strangers) && {
-      403: { description: 'The token is not valid, or the permission is missing', schema: ErrorWithItems },
+      403: 'The token is not valid, or the permission is missing',
     }),
     ...(route.body && {
-      408: { description: 'The body took too long', schema: PlainError },
-      413: {
-        description: `The body is larger than ${maxBodyBytes(route) / 1024} kB`,
-        schema: ErrorWithItems,
-      },
-      503: { description: 'Too many bodies at once', schema: PlainError, mayRetry: true },
+      408: 'The body took too long',
+      413: `The body is larger than ${maxBodyBytes(route) / 1024} kB`,
+      503: 'Too many bodies at once',
     }),
     ...(route.track && {
-      410: { description: 'Retired', schema: PlainError },
-      503: {
-        description: 'Too much at once, or switched off for a while as notice of retirement',
-        schema: PlainError,
-        mayRetry: true,
-      },
+      410: 'Retired',
+      503: 'Too much at once, or switched off for a while as notice of retirement',
     }),
-    431: { description: 'The header fields are too large', schema: PlainError },
-    500: { description: 'Internal server error', schema: PlainError },
+    431: errorStatuses[431].message,
+    500: errorStatuses[500].message,
     ...route.answers,
   }
   return Object.fromEntries(
-    Object.entries(answers).map(
-      ([status, { description, schema, mayRetry, mediaType = 'application/json' }]) => [
+    Object.entries(answers).map(([status, answer]) => {
+      const row = statusRows.get(status)
+      const isRefusal = typeof answer === 'string'
+      const {
+        description,
+        schema,
+        mediaType = 'application/json',
+      } = isRefusal ? { description: answer, schema: row?.listsErrors ? ErrorWithItems : PlainError } : answer
+      const headers = {
+        ...(isDeprecated && noticeHeaders),
+        ...(isRefusal && row?.mayRetry && retryHeader),
+        ...(status === '401' && challengeHeader),
+      }
+      return [
         status,
         {
           description,
-          headers: headersOf(status, isDeprecated, mayRetry),
+          headers: Object.keys(headers).length > 0 ? headers : undefined,
           content: { [mediaType]: schema ? { schema: portable(schema) } : {} },
         },
-      ],
-    ),
+      ]
+    }),
   )
 }
 
-function headersOf(status: string, isDeprecated: boolean, mayRetry = false): object | undefined {
-  const headers = {
-    ...(isDeprecated && noticeHeaders),
-    ...((mayRetry || status === '429') && retryHeader),
-    ...(status === '401' && challengeHeader),
-  }
-  return Object.keys(headers).length > 0 ? headers : undefined
-}
+const statusRows: ReadonlyMap<string, StatusRow> = new Map(Object.entries(errorStatuses))
 
 const noticeHeaders = {
   Deprecation: { description: 'Since when, RFC 9745', schema: { type: 'string' } },

@@ -2,7 +2,7 @@ import { eventSchemas } from '../../event/kind.ts'
 import { refuse } from '../answer.ts'
 import type { Route } from '../routes/route.ts'
 import { components } from './openapi.ts'
-import { namedSchemas, PlainError } from './schemas.ts'
+import { namedSchemas } from './schemas.ts'
 
 const dialect = 'https://json-schema.org/draft/2020-12/schema'
 
@@ -22,7 +22,7 @@ export function schemaRoutes({ publicUrl }: { publicUrl: () => string }): Route[
       params: { name: { description: 'Name of the schema', enum: [...schemas.keys()] } },
       answers: {
         200: { description: 'JSON Schema (2020-12)', mediaType: 'application/schema+json' },
-        404: { description: 'There is no schema of this name', schema: PlainError },
+        404: 'There is no schema of this name',
       },
       handle({ params: { name = '' } }) {
         const schema = schemas.get(name)

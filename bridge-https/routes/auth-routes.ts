@@ -1,10 +1,8 @@
 import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
 import {
   AskResetBody,
-  ErrorWithItems,
   LogInAnswer,
   LogInBody,
-  PlainError,
   RefreshBody,
   TraceAnswer,
   UseResetBody,
@@ -29,11 +27,8 @@ export interface AuthParts {
 
 /** Answers that every log-in may get, besides those about the password. */
 export const throttled = {
-  429: {
-    description: 'Too many failures; the header Retry-After says when to come back',
-    schema: PlainError,
-  },
-  503: { description: 'Too many log-ins or bodies at once', schema: PlainError, mayRetry: true },
+  429: 'Too many failures; the header Retry-After says when to come back',
+  503: 'Too many log-ins or bodies at once',
 }
 const loggedIn = { description: 'Logged in', schema: LogInAnswer }
 /** Seconds after which a busy hub may be asked again. */
@@ -54,7 +49,7 @@ export function authRoutes(parts: AuthParts): Route[] {
       body: [LogInBody],
       answers: {
         200: loggedIn,
-        401: { description: 'Wrong e-mail address or password', schema: ErrorWithItems },
+        401: 'Wrong e-mail address or password',
         ...throttled,
       },
       async handle({ body, address, count }) {
@@ -74,7 +69,7 @@ export function authRoutes(parts: AuthParts): Route[] {
       body: [RefreshBody],
       answers: {
         200: loggedIn,
-        403: { description: 'Not a valid refresh token', schema: ErrorWithItems },
+        403: 'Not a valid refresh token',
       },
       async handle({ body, count }) {
         const { refreshToken } = body as RefreshBody

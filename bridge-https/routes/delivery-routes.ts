@@ -2,7 +2,7 @@ import type { Attempt } from '../../delivery/queue/work-item.ts'
 import type { PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import { Type } from '../../event/type.ts'
 import { refuse, refuseUntil } from '../answer.ts'
-import { PlainError, TestAnswer } from '../description/schemas.ts'
+import { TestAnswer } from '../description/schemas.ts'
 import type { GuardedRoute } from './route.ts'
 
 /** The parts of the hub that these routes ask. */
@@ -20,7 +20,7 @@ export interface DeliveryParts {
 export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): GuardedRoute[] {
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
   const params = { name: { description: 'Name of the subscription' } }
-  const notFound = { description: 'The institution has no such subscription', schema: PlainError }
+  const notFound = 'The institution has no such subscription'
   return [
     {
       ...base,
@@ -54,11 +54,7 @@ export function deliveryRoutes({ subscriptions, deliveries }: DeliveryParts): Gu
       answers: {
         200: { description: 'It was sent; see `delivered`', schema: TestAnswer },
         404: notFound,
-        429: {
-          description:
-            'This webhook, or too many others, are being tested already; the header Retry-After says when to ask again',
-          schema: PlainError,
-        },
+        429: 'This webhook, or too many others, are being tested already; the header Retry-After says when to ask again',
       },
       async handle(call, { institutionId }) {
         const found = subscriptions.get(institutionId, call.params.name ?? '')

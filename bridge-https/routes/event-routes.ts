@@ -5,7 +5,7 @@ import { costOf, type createPublishRate } from '../../listener/pacing.ts'
 import type { LegacyResult } from '../../validator/legacy-answer.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { belowBody, httpsError, refuse, refuseUntil } from '../answer.ts'
-import { ErrorWithItems, PlainError, PublishAnswer } from '../description/schemas.ts'
+import { PublishAnswer } from '../description/schemas.ts'
 import { createInFlight } from '../in-flight.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { Route } from './route.ts'
@@ -56,17 +56,9 @@ export function eventRoutes(parts: {
       rawBody: true,
       answers: {
         201: { description: 'Judged; see `statuses`', schema: PublishAnswer },
-        404: { description: 'The path cannot be decoded', schema: PlainError },
-        413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
-        429: {
-          description: 'Too many events; the header Retry-After says when to go on',
-          schema: PlainError,
-        },
-        503: {
-          description: 'There is no livestream feed; the header Retry-After says when to try again',
-          schema: PlainError,
-          mayRetry: true,
-        },
+        404: 'The path cannot be decoded',
+        429: 'Too many events; the header Retry-After says when to go on',
+        503: 'There is no livestream feed; the header Retry-After says when to try again',
       },
       async handle({ params, query, body, at, started, isStillUser }, user) {
         const { eventName = '' } = params

@@ -8,7 +8,6 @@ import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { jsonText, refuse } from '../answer.ts'
 import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
-import { ErrorWithItems, PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
@@ -49,8 +48,8 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
       query,
       answers: {
         200: { description: 'A page of events', schema: LivestreamEvents },
-        400: { description: 'Invalid parameter', schema: ErrorWithItems },
-        404: { description: 'There is no such livestream', schema: PlainError },
+        400: 'Invalid parameter',
+        404: 'There is no such livestream',
         429: tooManyQuestions,
       },
       async handle(call, user) {
@@ -82,10 +81,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
       params: { eventName: { description: 'Id of the event, as the answer or the feedback gave it' } },
       answers: {
         200: { description: 'The event and its report, as far as they are kept', schema: KeptEvent },
-        404: {
-          description: 'The institution published no such event, or it is not kept any more',
-          schema: PlainError,
-        },
+        404: 'The institution published no such event, or it is not kept any more',
         429: tooManyQuestions,
       },
       async handle(call, user) {

@@ -1,7 +1,6 @@
 import type { Feed } from '../../validator/feed/feed.ts'
 import { refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
-import { PlainError } from '../description/schemas.ts'
 import { answerKept, type Kept, keepParts, notModified } from '../kept.ts'
 import type { Route } from './route.ts'
 
@@ -30,8 +29,8 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
         304: notModified,
-        503: { description: 'There is no livestream feed yet', schema: PlainError, mayRetry: true },
-        ...(parts.isPagePublic && { 429: { description: 'Too many questions', schema: PlainError } }),
+        503: 'There is no livestream feed yet',
+        ...(parts.isPagePublic && { 429: 'Too many questions' }),
       },
       async handle({ header }) {
         const feed = parts.feed()

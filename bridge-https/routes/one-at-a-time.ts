@@ -1,14 +1,10 @@
 import { costOf } from '../../listener/pacing.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
-import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 import type { Call } from './route.ts'
 
 /** Describes the 429 with which the function of `createOneAtATime` refuses a request. */
-export const tooManyQuestions = {
-  description: 'Too much at once; the header Retry-After says when to go on',
-  schema: PlainError,
-}
+export const tooManyQuestions = 'Too much at once; the header Retry-After says when to go on'
 
 /**
  * Answers a user's requests one after the other. Requests use up the publish rate, so that readers cannot hold up

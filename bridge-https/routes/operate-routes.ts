@@ -2,7 +2,6 @@ import type { TSchema } from 'typebox'
 import { isRecord } from '../../event/json.ts'
 import { Type } from '../../event/type.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
-import { PlainError } from '../description/schemas.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { GuardedRoute } from './route.ts'
@@ -64,7 +63,7 @@ export function operateRoutes({
           description: 'Done; `result` is what `hubctl --json` prints of it, or more',
           schema: Type.Object({ result }, { examples: [{ result: resultExample }] }),
         },
-        409: { description: 'The node will not do it: `message` says why', schema: PlainError },
+        409: 'The node will not do it: `message` says why',
         429: tooManyQuestions,
       },
       handle: (call, { userId, email }) =>

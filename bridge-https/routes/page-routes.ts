@@ -1,5 +1,4 @@
 import { type Answer, refuse } from '../answer.ts'
-import { PlainError } from '../description/schemas.ts'
 import { websocketPath } from '../request.ts'
 import type { Call, Route } from './route.ts'
 
@@ -25,7 +24,7 @@ export function pageRoutes(parts: PageParts): Route[] {
       params: { livestreamId: { description: 'Id of the livestream' } },
       answers: {
         200: { description: 'Page', mediaType: 'text/html' },
-        404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
+        404: 'For whoever asks for anything but text/html',
       },
       handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : noPage()),
     },
@@ -38,7 +37,7 @@ export function pageRoutes(parts: PageParts): Route[] {
         summary: 'The operators’ console, for browsers',
         answers: {
           200: { description: 'Page', mediaType: 'text/html' },
-          404: { description: 'For whoever asks for anything but text/html', schema: PlainError },
+          404: 'For whoever asks for anything but text/html',
         },
         handle: async ({ header }) => (wantsPage(header) ? pageAnswer('console', parts) : noPage()),
       }),
@@ -51,7 +50,7 @@ export function pageRoutes(parts: PageParts): Route[] {
       params: { file: { description: 'Its name' } },
       answers: {
         200: { description: 'The file', mediaType: 'text' },
-        404: { description: 'There is no such file', schema: PlainError },
+        404: 'There is no such file',
       },
       async handle({ params: { file: name = '' } }) {
         const isHashed = /^[\w-]+-[A-Z0-9]{8}\.(js|css|svg)$/.test(name)
@@ -70,7 +69,7 @@ export function pageRoutes(parts: PageParts): Route[] {
       path: websocketPath,
       id: 'websocket',
       summary: 'MQTT over WebSocket (wss), for requests with an upgrade',
-      answers: { 426: { description: 'For whoever asks without an upgrade', schema: PlainError } },
+      answers: { 426: 'For whoever asks without an upgrade' },
       // RFC 9110 §15.5.22. `close`: a request that offered another protocol ends its connection.
       handle: () => ({ ...refuse(426), headers: { upgrade: 'websocket', connection: 'upgrade, close' } }),
     },

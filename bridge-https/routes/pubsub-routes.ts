@@ -4,14 +4,7 @@ import { parseInstant } from '../../event/format.ts'
 import { maxPayloadBytes } from '../../validator/decide.ts'
 import { httpsError, refuse } from '../answer.ts'
 import { compileBody } from '../body.ts'
-import {
-  PlainError,
-  PluginWork,
-  PushBody,
-  ReplayAnswer,
-  ReplayBody,
-  TraceAnswer,
-} from '../description/schemas.ts'
+import { PluginWork, PushBody, ReplayAnswer, ReplayBody, TraceAnswer } from '../description/schemas.ts'
 import type { Tokens } from '../users/tokens.ts'
 import type { Route } from './route.ts'
 
@@ -57,14 +50,8 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       body: [ReplayBody],
       answers: {
         200: { description: 'They are on their way', schema: ReplayAnswer },
-        404: {
-          description: 'The institution has no such subscription, or the subscription no such dead letter',
-          schema: PlainError,
-        },
-        409: {
-          description: 'The operator has paused the subscription: nothing is sent, and nothing replayed',
-          schema: PlainError,
-        },
+        404: 'The institution has no such subscription, or the subscription no such dead letter',
+        409: 'The operator has paused the subscription: nothing is sent, and nothing replayed',
       },
       async handle({ body, at }, { institutionId }) {
         const { subscription, messageId, since } = body as ReplayBody
@@ -104,7 +91,7 @@ export function pubsubRoutes({ subscriptions, tokens, publicUrl, deliveries }: P
       bodyBytes: workBytes,
       answers: {
         201: { description: 'Queued for its target', schema: TraceAnswer },
-        404: { description: 'There is no target for it', schema: PlainError },
+        404: 'There is no target for it',
       },
       async handle({ body }) {
         const { messageId, data } = (body as PushBody).message

@@ -33,8 +33,6 @@ export interface Described {
   /** Schema of the answer's body. Without `mediaType` the body is JSON. */
   schema?: TSchema
   mediaType?: string
-  /** The header Retry-After says when to come back; 429 always has it. */
-  mayRetry?: boolean
 }
 
 /** A parameter of the query: one of some texts, or a whole number. */
@@ -72,8 +70,11 @@ interface RouteBase {
   params?: Record<string, { description: string; enum?: readonly string[] }>
   /** Parameters of the query, all optional. A route that declares some refuses all others. */
   query?: Record<string, QueryParameter>
-  /** Answers by status: successes, and errors that do not follow from the other fields. */
-  answers: Record<number, Described>
+  /**
+   * Answers by status: successes, and errors that do not follow from the other fields. A text describes a refusal, whose
+   * body follows from its status (`errorStatuses`).
+   */
+  answers: Record<number, Described | string>
 }
 
 /** A route without a user: open to everybody, or to tokens that `admits` accepts. */

@@ -6,7 +6,7 @@ import {
   MqttCredentialBody,
   Session,
 } from '../description/page-schemas.ts'
-import { ErrorWithItems, LogInBody, PlainError, TraceAnswer } from '../description/schemas.ts'
+import { LogInBody, TraceAnswer } from '../description/schemas.ts'
 import { websocketPath } from '../request.ts'
 import type { FirstOperator } from '../users/first-operator.ts'
 import { isStranger } from '../users/strangers.ts'
@@ -34,7 +34,7 @@ const firstOperatorAccount = {
 const firstOperatorName = 'first operator'
 
 const loggedIn = { description: 'Logged in; the cookie is set', schema: Session }
-const foreign = { description: 'Not asked by a page of the hub', schema: ErrorWithItems }
+const foreign = 'Not asked by a page of the hub'
 
 type SessionParts = Pick<AuthParts, 'logIn' | 'tokens' | 'counted'> & {
   temporary: TemporaryCredentials
@@ -64,7 +64,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       body: [LogInBody],
       answers: {
         200: loggedIn,
-        401: { description: 'Wrong e-mail address or password', schema: ErrorWithItems },
+        401: 'Wrong e-mail address or password',
         403: foreign,
         ...throttled,
       },
@@ -84,7 +84,7 @@ export function sessionRoutes(parts: SessionParts): Route[] {
       summary: 'Renew the log-in of a page by its cookie',
       answers: {
         200: loggedIn,
-        403: { ...foreign, description: `${foreign.description}, or nobody is logged in` },
+        403: `${foreign}, or nobody is logged in`,
         429: tooManyQuestions,
       },
       async handle(call) {
@@ -132,10 +132,7 @@ function mqttCredentialRoute({ temporary, publicUrl, isPagePublic, rate }: Sessi
     mayLackBody: true,
     answers: {
       200: { description: 'The credential; its password is shown once', schema: MqttCredential },
-      429: {
-        description: 'The user has too many of them, or the user or the address asks too often',
-        schema: PlainError,
-      },
+      429: 'The user has too many of them, or the user or the address asks too often',
     },
     async handle(call, user) {
       const { filters } = call.body as MqttCredentialBody
@@ -172,7 +169,7 @@ function firstOperatorRoute(parts: SessionParts): Route {
     answers: {
       200: loggedIn,
       403: foreign,
-      409: { description: 'There is no such account: `message` says why', schema: PlainError },
+      409: 'There is no such account: `message` says why',
       ...throttled,
     },
     async handle({ body, address, header }) {

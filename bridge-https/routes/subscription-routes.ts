@@ -6,7 +6,7 @@ import { parseInstant } from '../../event/format.ts'
 import { Type } from '../../event/type.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
-import { Deleted, ErrorWithItems, PlainError, SubscribeBody, Subscription } from '../description/schemas.ts'
+import { Deleted, SubscribeBody, Subscription } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
@@ -31,7 +31,7 @@ export function subscriptionRoutes(parts: {
   const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
   const params = { name: { description: 'Name of the subscription' } }
-  const notFound = { description: 'The institution has no such subscription', schema: PlainError }
+  const notFound = 'The institution has no such subscription'
   return [
     {
       ...base,
@@ -44,8 +44,7 @@ export function subscriptionRoutes(parts: {
       body: [SubscribeBody],
       answers: {
         201: { description: 'Created', schema: Subscription },
-        404: { description: 'There is no such topic', schema: PlainError },
-        413: { description: 'The body is larger than 400 kB', schema: ErrorWithItems },
+        404: 'There is no such topic',
         429: tooManyQuestions,
       },
       async handle(call, { institutionId, userId }) {

@@ -2,7 +2,7 @@ import { Type } from '../../event/type.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { jsonText, refuse } from '../answer.ts'
-import { PlainError, Topic } from '../description/schemas.ts'
+import { Topic } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
@@ -45,7 +45,7 @@ export function topicRoutes(parts: {
       params: { topicName: { description: 'Name of the topic, percent-encoded like every part of a path' } },
       answers: {
         200: { description: 'The topic', schema: Topic },
-        404: { description: 'There is no such topic on this stage', schema: PlainError },
+        404: 'There is no such topic on this stage',
       },
       handle({ params }) {
         const topic = topics.stored.get(names.livestreamOf(params.topicName ?? '') ?? '')

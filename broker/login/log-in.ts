@@ -119,7 +119,7 @@ function isPageId(clientId: string): boolean {
 }
 
 function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; metrics: Metrics }) {
-  const warnOfRefused = createRareWarning(log, 'log-in refused')
+  const warn = createRareWarning(log, 'log-in refused')
   const warnOfTooMany = createRareWarning(log, 'too many persistent sessions of one credential')
   return { refusal, tooManySessions }
 
@@ -143,7 +143,7 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
     const subject = `${reason} ${originOf(remoteAddress).address}`
-    warnOfRefused(subject, { ...tried, remoteAddress, reason })
+    warn(subject, { ...tried, remoteAddress, reason })
     return new Refused(returnCode)
   }
 }

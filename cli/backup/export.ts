@@ -10,7 +10,7 @@ import { pathBehindLinks } from '../../config/foreign-links.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, openLines } from '../connection.ts'
 import { sizeText } from '../print.ts'
-import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
+import { atSocket, failureOf, type Place, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
 /** What a node answers to `export`. */
@@ -70,7 +70,7 @@ async function exportTo(named: string, place: Place): Promise<{ result: Exported
     return { result: { file: named, records, bytes, sha256, exportedAt: at, release, from } }
   } catch (error) {
     await rm(draft, { force: true }).catch(() => undefined)
-    return { error: { code: 'export', message: `nothing was exported: ${reasonOf(error)}` } }
+    return failureOf('export', error)
   }
 }
 

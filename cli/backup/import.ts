@@ -11,7 +11,7 @@ import { Type } from '../../event/type.ts'
 import { type LocalCommand, usage } from '../command.ts'
 import { type CallFailure, call } from '../connection.ts'
 import { fits } from '../known-answer.ts'
-import { atSocket, type Place, reasonOf, stoppedOption } from './place.ts'
+import { atSocket, failureOf, type Place, stoppedOption } from './place.ts'
 import { progress } from './progress.ts'
 
 /** Pause between two requests that ask whether the node is back, milliseconds. */
@@ -62,7 +62,7 @@ async function importFrom(file: string, place: Place): Promise<Done> {
     const about = await checkFile(file)
     return place.stopped ? await leaveFor(file, about, place.who) : await offer(file, about, place)
   } catch (error) {
-    return { error: { code: 'import', message: `nothing was imported: ${reasonOf(error)}` } }
+    return failureOf('import', error)
   }
 }
 

@@ -1,4 +1,6 @@
+import { reasonOf } from '../../telemetry/reason.ts'
 import { type CommandOption, type Input, type LocalHow, usage } from '../command.ts'
+import type { CallFailure } from '../connection.ts'
 
 /**
  * Where to export or import. Usually: through the admin socket of a running node. `stopped`: no node runs. An export
@@ -30,10 +32,9 @@ export function atSocket({ url, socketPath, isSocketNamed, who }: LocalHow, inpu
   return { socketPath, stopped, who }
 }
 
-/** An error in one line, with its cause. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  if ('code' in error && error.code === 'ECONNRESET') return 'the node broke off: its log says why'
-  const { message, cause } = error
-  return cause instanceof Error ? `${message} (${cause.message})` : message
+/** Says that an export or import has failed, and why. */
+export function failureOf(code: 'export' | 'import', error: unknown): { error: CallFailure } {
+  const isBrokenOff = error instanceof Error && 'code' in error && error.code === 'ECONNRESET'
+  const reason = isBrokenOff ? 'the node broke off: its log says why' : reasonOf(error)
+  return { error: { code, message: `nothing was ${code}ed: ${reason}` } }
 }

@@ -4,6 +4,7 @@ import { startDeadline } from '../../store/deadline.ts'
 import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
+import { reasonOf } from '../../telemetry/reason.ts'
 import { beside } from './beside.ts'
 import type { Damaged, FeedComparison, GoodFeed } from './examine.ts'
 import {
@@ -445,13 +446,4 @@ function createLookUp(current: () => Feed | undefined) {
 /** A source without secrets, for logs and status: a URL may contain a token. */
 function shown(source: string): string {
   return isHttps(source) ? String(mask('feed', source)) : source
-}
-
-function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error)
-  const { cause } = error
-  if (!(cause instanceof Error)) return error.message
-  // If no address of a host can be reached, the cause is an AggregateError without a message.
-  const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.name
-  return `${error.message}: ${cause.message || code}`
 }

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { OperationName, Result } from '../../operations/operations.ts'
-import { reasonOf } from '../page/ask.ts'
+import { problemOf } from '../page/ask.ts'
 import { askAsUser } from '../page/session.ts'
 import { commandNamed } from './placed.ts'
 
@@ -27,7 +27,7 @@ export async function operate<Name extends OperationName>(
   // A proxy answers 502, 503 or 504 when it does not reach the node.
   isReached.value = answer.status !== 0 && ![502, 503, 504].includes(answer.status)
   if (answer.status !== 200 || !('result' in answer.body))
-    return { problem: reasonOf(answer), retryAfter: answer.retryAfter }
+    return { problem: problemOf(answer), retryAfter: answer.retryAfter }
   if (commandNamed(name)?.effect !== 'none') lastChange.value = { name }
   return { result: answer.body.result as Result<Name> }
 }

@@ -1,5 +1,5 @@
 import type { NoLogin, ReaderLogin } from '../../client/keep-subscribed.ts'
-import { type Answer, reasonOf } from '../page/ask.ts'
+import { type Answer, problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsReader, user } from '../page/session.ts'
 
@@ -29,7 +29,7 @@ export async function takeCredential(isFresh = false): Promise<ReaderLogin | NoL
 
 function whyNone(answer: Answer): string {
   const { status, retryAfter } = answer
-  if (status !== 429 || retryAfter === undefined) return reasonOf(answer)
+  if (status !== 429 || retryAfter === undefined) return problemOf(answer)
   const wait = retryAfter < 60 ? `${retryAfter} s` : `${Math.ceil(retryAfter / 60)} min`
   return `Too many pages were opened. The hub lets the next one in after ${wait}.`
 }

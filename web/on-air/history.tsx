@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import { kindOf } from '../../client/kind.ts'
 import { type Track, trackOf } from '../../client/now-playing.ts'
 import { parseInstant } from '../../event/format.ts'
-import { reasonOf } from '../page/ask.ts'
+import { problemOf } from '../page/ask.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsUser, offerLogIn, user } from '../page/session.ts'
 import { connection, type Livestream } from './livestreams.ts'
@@ -57,7 +57,7 @@ export function History({ livestream }: { livestream: Livestream }) {
       const answer = await askAsUser('GET', `/livestreams/${encodeURIComponent(id)}/events?limit=200${from}`)
       if (answer.status !== 200) {
         isStale.current ||= isNewest
-        problem.value = reasonOf(answer)
+        problem.value = problemOf(answer)
         break
       }
       const page = tracksIn(answer.body.events)

@@ -1,7 +1,7 @@
 import { batch, computed, type Signal, signal } from '@preact/signals'
 import { after, controlsOn, type NowPlaying, nothing } from '../../client/now-playing.ts'
 import { type ConnectionState, connect } from '../live/connection.ts'
-import { reasonOf } from '../page/ask.ts'
+import { problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { isRecord } from '../page/record.ts'
 import { askAsReader } from '../page/session.ts'
@@ -123,7 +123,7 @@ function followList(): () => void {
     if (isOver) return
     const isGood = answer.status === 200
     if (isGood) list(answer.body)
-    listProblem.value = isGood ? '' : reasonOf(answer)
+    listProblem.value = isGood ? '' : problemOf(answer)
     const waitMs = isGood ? relistMs : (answer.retryAfter ?? retrySeconds) * 1000
     timer = setTimeout(() => void read(), waitMs)
   }

@@ -53,8 +53,8 @@ export async function ask(
   }
 }
 
-/** The reason of a failure, in the words of the hub. Names the field of the form that is wrong. */
-export function reasonOf({ status, body }: Answer): string {
+/** What went wrong, in the words of the hub. Names the field of the form that is wrong. */
+export function problemOf({ status, body }: Answer): string {
   const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
   const reason = String(first?.message ?? body.message ?? `The hub answered ${status}.`)
   // Only errors of the schema are about one field, and do not name it in their message.

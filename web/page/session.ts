@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { type Answer, ask, reasonOf } from './ask.ts'
+import { type Answer, ask, problemOf } from './ask.ts'
 import { isRecord } from './record.ts'
 
 /** The user who is logged in. */
@@ -41,7 +41,7 @@ export async function resume(): Promise<void> {
     // The loop ends here, except after a failure that may pass. Such a failure has status 0, 429, or 500 and above. The
     // log-in may then still be valid, so the loop tries again.
     if (answer === undefined || (answer.status !== 0 && answer.status !== 429 && answer.status < 500)) break
-    resumeProblem.value = `${reasonOf(answer)} Trying again…`
+    resumeProblem.value = `${problemOf(answer)} Trying again…`
     await new Promise((resolve) => setTimeout(resolve, (answer.retryAfter ?? resumeSeconds) * 1000))
   }
   resumeProblem.value = ''
@@ -62,13 +62,13 @@ export function logIn(email: string, password: string): Promise<string | undefin
 /** Logs in by a request to `path`. Resolves with the problem, if there is one. */
 export async function logInAt(path: string, body: unknown): Promise<string | undefined> {
   const answer = await ask('POST', path, { body })
-  return begin(answer) ? undefined : reasonOf(answer)
+  return begin(answer) ? undefined : problemOf(answer)
 }
 
 /** Ends the log-in. Resolves with a problem if the log-in goes on. */
 export async function logOut(): Promise<string | undefined> {
   const answer = await ask('DELETE', path)
-  if (answer.status !== 200) return reasonOf(answer)
+  if (answer.status !== 200) return problemOf(answer)
   try {
     sessionStorage.clear()
   } catch {
