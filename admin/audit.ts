@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { failure, isRefusal, refusal } from '../operations/refusal.ts'
+import { failure, isRefusal, refusal } from '../operations/errors.ts'
 import { storeKeys } from '../store/keys.ts'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
 import { reasonOf } from '../telemetry/reason.ts'

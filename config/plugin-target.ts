@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { Type } from '../event/type.ts'
-import { flag, formatted, httpsUrl, text } from './shape.ts'
+import { flag, formatted, httpsUrl, text } from './value-schemas.ts'
 
 /** A target of the plugin queue (design.md §10). Further fields are settings of its driver. */
 type PluginTarget = Static<typeof pluginTarget> & Record<string, unknown>

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { Type } from '../event/type.ts'
-import { flag, secret, text, whole } from './shape.ts'
+import { flag, secret, text, whole } from './value-schemas.ts'
 
 const address = Type.Object(
   { host: text(), port: whole(1, 65_535) },

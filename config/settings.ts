@@ -6,8 +6,8 @@ import { keySetMaxAge } from './key-set.ts'
 import { pluginTarget, resolveDriver } from './plugin-target.ts'
 import { type RedisConfig, redis, resolveRedisCa } from './redis.ts'
 import { sampleFeedPath } from './sample-feed.ts'
-import { flag, formatted, oneOf, onlyOne, secret, text, whole } from './shape.ts'
 import { completeSmtp, smtp } from './smtp.ts'
+import { flag, formatted, oneOf, onlyOne, secret, text, whole } from './value-schemas.ts'
 
 /** The sections of docs/reference/settings.md, in their order. */
 export const groups = {

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
 import { Type } from '../event/type.ts'
-import { flag, secret, text, whole } from './shape.ts'
+import { flag, secret, text, whole } from './value-schemas.ts'
 
 /** The mail server for password links (design.md §9). */
 type SmtpConfig = Static<typeof smtp> & { port: number; secure: boolean }

@@ -1,5 +1,5 @@
 import type { Static, TObject } from 'typebox'
-import type { ClassRow, KindRow } from './kinds/class.ts'
+import type { ClassRow, KindRow } from './kinds/class-row.ts'
 import { control } from './kinds/control.ts'
 import { data } from './kinds/data.ts'
 import { track } from './kinds/track.ts'

@@ -1,12 +1,12 @@
 import { checkTopicFilter, checkTopicName } from '../event/topic.ts'
 import { Type } from '../event/type.ts'
 import { clientId, limit, livestream, text, topic, username } from './arguments.ts'
-import { choose } from './choose.ts'
+import { assertCarriedOut, unknownName } from './errors.ts'
 import { anId } from './examples.ts'
-import { livestreamsNamed } from './livestreams.ts'
+import { choose } from './lookups/choose.ts'
+import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { assertCarriedOut, unknownName } from './refusal.ts'
 import { boolean, instant, instantOrNull, integer, orNull, string, stringOrNull, texts } from './results.ts'
 
 const client = Type.Object({

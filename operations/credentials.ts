@@ -13,11 +13,11 @@ import {
   radioFilter,
   username,
 } from './arguments.ts'
-import { choose } from './choose.ts'
+import { unknownName, unlessError } from './errors.ts'
 import { anInstitution, aUsername } from './examples.ts'
+import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
 
 const roles = ['publisher', 'subscriber'] as const

@@ -18,12 +18,12 @@ import {
 import type { Found } from '../journal/history/find.ts'
 import type { History } from '../journal/history/history.ts'
 import { institution, limit, ofEvents, oneOf, pageLimit, positionOrInstant, text } from './arguments.ts'
+import { refusal, unknownName } from './errors.ts'
 import { anId, anInstitution } from './examples.ts'
-import { livestreamsNamed, newestEvents } from './livestreams.ts'
+import { livestreamsNamed, newestEvents } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { type Of, reads } from './operation.ts'
 import { attempt } from './queues.ts'
-import { refusal, unknownName } from './refusal.ts'
 import {
   boolean,
   instant,

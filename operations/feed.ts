@@ -1,9 +1,9 @@
 import { Type } from '../event/type.ts'
 import { text } from './arguments.ts'
+import { refusal } from './errors.ts'
 import { anId } from './examples.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, type Of, reads } from './operation.ts'
-import { refusal } from './refusal.ts'
 import { boolean, instantOrNull, integer, orNull, string, stringOrNull } from './results.ts'
 
 const status = {

@@ -1,10 +1,10 @@
 import { checkAnnouncement, maxBrownout, tracks } from '../bridge-https/lifecycle/track.ts'
 import { Type } from '../event/type.ts'
 import { dateOrInstant, errorOf, limit, track, url } from './arguments.ts'
-import { choose } from './choose.ts'
+import { unlessError } from './errors.ts'
+import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, integer, one, string, stringOrNull } from './results.ts'
 
 const key = {

@@ -12,9 +12,9 @@ import type { Trend } from '../telemetry/trend.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
-import type { createTail } from './event-tail.ts'
-import type { createEventTrace } from './event-trace.ts'
 import type { Lines } from './lines.ts'
+import type { createTail } from './lookups/event-tail.ts'
+import type { createEventTrace } from './lookups/event-trace.ts'
 
 /** The parts of a node that commands ask and change. */
 export interface NodeParts {

@@ -1,9 +1,9 @@
 import { Type } from '../event/type.ts'
 import { limit, text } from './arguments.ts'
-import { choose } from './choose.ts'
+import { refusal } from './errors.ts'
 import { feedStatus } from './feed.ts'
+import { choose } from './lookups/choose.ts'
 import { loses, type Of, reads } from './operation.ts'
-import { refusal } from './refusal.ts'
 import { boolean, instant, integer, number, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 const status = Type.Object({

@@ -2,10 +2,10 @@ import { inTimeOr } from '../store/deadline.ts'
 import type { Log } from '../telemetry/log.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import { whyWrong } from './check-arguments.ts'
+import { describeFailure, type Failed, refusal } from './errors.ts'
 import type { NodeParts } from './node-parts.ts'
 import type { Operation } from './operation.ts'
 import { type OperationName, operationNames, operations } from './operations.ts'
-import { describeFailure, type Failed, refusal } from './refusal.ts'
 
 /** The commands of the node, by name. `who`: the person who asks, for the audit log. */
 export type Commands = Record<

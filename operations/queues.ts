@@ -2,11 +2,11 @@ import { states } from '../delivery/webhook/selection.ts'
 import { parseInstant } from '../event/format.ts'
 import { Type } from '../event/type.ts'
 import { instant as instantArgument, limit, oneOf, queue, text } from './arguments.ts'
-import { choose } from './choose.ts'
+import { refusal, uniqueByPrefix, unknownName } from './errors.ts'
 import { aQueue } from './examples.ts'
+import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { type Change, changes, type Of, reads } from './operation.ts'
-import { refusal, uniqueByPrefix, unknownName } from './refusal.ts'
 import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 /** The states of a queue. Those of a push subscription are among them. */

@@ -3,12 +3,12 @@ import { isLivestreamName, readSelection, select, states } from '../delivery/web
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import { Type } from '../event/type.ts'
 import { eitherOf, errorOf, institution, limit, livestream, subscription, text } from './arguments.ts'
+import { refusal, uniqueByPrefix, unknownName, unlessError } from './errors.ts'
 import { aQueue } from './examples.ts'
-import { livestreamsNamed } from './livestreams.ts'
+import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
 import { attempt, queueStates, standing, trouble } from './queues.ts'
-import { refusal, uniqueByPrefix, unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, instantOrNull, integer, one, orNull, string, stringOrNull } from './results.ts'
 
 const listed = {

@@ -2,11 +2,11 @@ import { permissions, type User } from '../bridge-https/users/user.ts'
 import type { ResetToken } from '../bridge-https/users/users.ts'
 import { Type } from '../event/type.ts'
 import { eitherOf, email, institution, limit, listOf, oneOf } from './arguments.ts'
-import { choose } from './choose.ts'
+import { unknownName, unlessError } from './errors.ts'
 import { anEmail, anInstitution } from './examples.ts'
+import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, type Of, reads } from './operation.ts'
-import { unknownName, unlessError } from './refusal.ts'
 import { boolean, instant, one, string } from './results.ts'
 
 const user = Type.Object({

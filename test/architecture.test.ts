@@ -73,6 +73,7 @@ const folders: Record<string, string[]> = {
     'bridge-https/users',
     'bridge-https/lifecycle',
   ],
+  'operations/lookups': ['operations', 'acl', 'telemetry'],
   admin: [
     'operations',
     'event',
@@ -120,6 +121,7 @@ const seesTypesOfAll = [
   'admin/aedes-redis',
   'admin/backup',
   'operations',
+  'operations/lookups',
   'cli',
   'cli/by-hand',
   'cli/backup',

@@ -1,13 +1,13 @@
 import type { Credential } from '../../acl/credential.ts'
 import { mask } from '../../config/mask.ts'
+import { describeFailure, refusal } from '../../operations/errors.ts'
 import type { NodeParts } from '../../operations/node-parts.ts'
 import { workWithProgress } from '../../operations/progress.ts'
-import { describeFailure, refusal } from '../../operations/refusal.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Audit } from '../audit.ts'
 import { type Importing, importFromAedes } from './import.ts'
-import { createOwners } from './owners.ts'
 import { createReport } from './report.ts'
+import { createSessionCredentials } from './session-credentials.ts'
 import { openAedesSource } from './source.ts'
 
 const name = 'import.aedes-redis'
@@ -50,9 +50,9 @@ export function createAedesImport(
   async function prepare(asked: Parameters<Import>[0]): Promise<Omit<Importing, 'signal'>> {
     const { url, users = [], dryRun = false } = asked
     if (!feed()) throw refusal('there is no livestream feed yet: nobody can say what belongs to a livestream')
-    const owners = createOwners(users, { credential, now })
+    const sessionCredentials = createSessionCredentials(users, { credential, now })
     const source = await openAedesSource(url, maxFilters)
-    return { source, owners, report: createReport(), isDry: dryRun }
+    return { source, sessionCredentials, report: createReport(), isDry: dryRun }
   }
 
   async function carryOut(url: string, importing: Importing, who: string) {

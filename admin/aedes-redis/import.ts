@@ -5,8 +5,8 @@ import { isRecord } from '../../event/json.ts'
 import { filterMatches } from '../../event/topic.ts'
 import { createEventImport } from './events.ts'
 import { LeftOut } from './left-out.ts'
-import type { createOwners } from './owners.ts'
 import type { createReport, Part } from './report.ts'
+import type { createSessionCredentials } from './session-credentials.ts'
 import { type AedesSource, endedBy } from './source.ts'
 
 type Filter = ForeignSession['filters'][number]
@@ -14,7 +14,7 @@ type Filter = ForeignSession['filters'][number]
 /** The parts of a running import. */
 export interface Importing {
   source: AedesSource
-  owners: ReturnType<typeof createOwners>
+  sessionCredentials: ReturnType<typeof createSessionCredentials>
   report: ReturnType<typeof createReport>
   /** Whether this is a dry run, which changes nothing and has the same report. */
   isDry: boolean
@@ -30,7 +30,7 @@ export async function importFromAedes(
   importing: Importing,
   parts: { sessions: ImportedSessions } & Omit<Parameters<typeof createEventImport>[0], 'isDry'>,
 ): Promise<void> {
-  const { source, owners, report, isDry, signal } = importing
+  const { source, sessionCredentials, report, isDry, signal } = importing
   const events = createEventImport({ ...parts, isDry })
   /** How many sessions a dry run would have made, by user name. */
   const foreseen = new Map<string, number>()
@@ -63,7 +63,7 @@ export async function importFromAedes(
   }
 
   async function takeSession(clientId: string): Promise<void> {
-    const owner: Credential | { why: string } = owners.of(clientId)
+    const owner: Credential | { why: string } = sessionCredentials.of(clientId)
     if ('why' in owner) throw new LeftOut('no-credential', owner.why)
     const principal: Principal = principalOf(owner)
     const { username } = principal

@@ -1,5 +1,5 @@
 import { eventKinds } from '../../event/kind.ts'
-import { shortName } from '../../event/kinds/class.ts'
+import { shortName } from '../../event/kinds/class-row.ts'
 import { Type } from '../../event/type.ts'
 import {
   type Checked,

@@ -1,7 +1,7 @@
 import type { Static } from 'typebox'
 import { exampleServices, id, instant, oneOf, open, Service, services } from '../schema.ts'
 import { Type } from '../type.ts'
-import type { ClassRow } from './class.ts'
+import type { ClassRow } from './class-row.ts'
 
 const kinds = [
   {

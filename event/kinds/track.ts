@@ -13,7 +13,7 @@ import {
   services,
 } from '../schema.ts'
 import { Type } from '../type.ts'
-import { type ClassRow, shortName } from './class.ts'
+import { type ClassRow, shortName } from './class-row.ts'
 
 const kinds = [
   {

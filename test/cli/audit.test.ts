@@ -2,7 +2,7 @@ import { appendFile, readFile, rename, stat, symlink, writeFile } from 'node:fs/
 import { join } from 'node:path'
 import t from 'tap'
 import { createAudit } from '../../admin/audit.ts'
-import { refusal } from '../../operations/refusal.ts'
+import { refusal } from '../../operations/errors.ts'
 import { OutcomeUnknown } from '../../store/store.ts'
 
 const clock = () => Date.parse('2026-03-01T12:00:00Z')

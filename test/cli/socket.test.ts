@@ -10,9 +10,9 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { startAdminSocket } from '../../admin/socket.ts'
 import { type EventRow, rowOfMessage } from '../../journal/history/event-row.ts'
-import { createTail } from '../../operations/event-tail.ts'
+import { refusal } from '../../operations/errors.ts'
+import { createTail } from '../../operations/lookups/event-tail.ts'
 import type { Commands } from '../../operations/perform.ts'
-import { refusal } from '../../operations/refusal.ts'
 import { shortDir } from './short-dir.ts'
 
 const run = promisify(execFile)

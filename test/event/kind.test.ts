@@ -1,6 +1,6 @@
 import t from 'tap'
 import { eventClasses, eventKinds, isEventClass, kindByName, slotOf } from '../../event/kind.ts'
-import { shortName } from '../../event/kinds/class.ts'
+import { shortName } from '../../event/kinds/class-row.ts'
 import { checkShape } from '../../event/shape.ts'
 import { radioLevels } from '../../event/topic.ts'
 import { warningsOf } from '../../event/warnings.ts'

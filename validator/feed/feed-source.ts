@@ -5,7 +5,6 @@ import type { Nodes } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { reasonOf } from '../../telemetry/reason.ts'
-import { beside } from './beside.ts'
 import type { Damaged, FeedComparison, GoodFeed } from './examine.ts'
 import {
   chosen,
@@ -22,6 +21,7 @@ import type { Packed } from './packed.ts'
 import { isHttps, readSource } from './read-source.ts'
 import { type FeedReason, FeedRefused, feedReasons, type Refused, refuse } from './refusals.ts'
 import { type Checked, openStoredFeeds, type UsedFeed } from './stored-feeds.ts'
+import { inWorker } from './worker.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
 
@@ -278,7 +278,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
       if (state.inUse !== before || lastGood !== good) continue
       if (read === 'unchanged' || read.digest === known?.digest) return 'unchanged'
       const input = { read, source, former: former.packed, guards: await guards(), force, now: clock() }
-      const examined = await beside('examine', { ...input, ...packedOf(before, good) }, closed)
+      const examined = await inWorker('examine', { ...input, ...packedOf(before, good) }, closed)
       if ('reason' in examined) return examined
       if (state.inUse !== before) continue
       await take(examined.good)
@@ -310,7 +310,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
       const read = await readSource(source, undefined, { fetchImpl, limits, closing: closed })
       if (read === 'unchanged') throw new Error('the source answered 304')
       const input = { read, source, guards: await guards(), ...packedOf(before, good) }
-      return { ...about, ...(await beside('compare', input, closed)) }
+      return { ...about, ...(await inWorker('compare', input, closed)) }
     } catch (error) {
       return { ...about, items: null, ...refusalOf(error), differences: null }
     }
@@ -322,8 +322,8 @@ export async function createFeedSource(options: FeedSourceOptions) {
     if (!taken.feed && !taken.former) return
     try {
       const [next, dropped] = await Promise.all([
-        taken.feed && beside('restoreFeed', taken.feed, closed).then(unlessDamaged),
-        taken.former && beside('restoreFormer', taken.former, closed).then(unlessDamaged),
+        taken.feed && inWorker('restoreFeed', taken.feed, closed).then(unlessDamaged),
+        taken.former && inWorker('restoreFormer', taken.former, closed).then(unlessDamaged),
       ])
       if (dropped) former = { packed: dropped.packed, livestreams: openFormer(dropped.packed) }
       if (next) {

@@ -3,11 +3,11 @@ import { storeKeys } from '../../store/keys.ts'
 import { integer, moment, object, orNull, text } from '../../store/record-form.ts'
 import type { Change, Store } from '../../store/store.ts'
 import type { Log } from '../../telemetry/log.ts'
-import { beside } from './beside.ts'
 import type { AboutFeed, Damaged, GoodFeed } from './examine.ts'
 import { type Feed, openFeed } from './feed.ts'
 import { type Packed, pack } from './packed.ts'
 import type { Refused } from './refusals.ts'
+import { inWorker } from './worker.ts'
 
 /** A good feed that is opened. */
 export interface UsedFeed {
@@ -102,13 +102,13 @@ export async function openStoredFeeds(of: {
   async function restored(name: string): Promise<UsedFeed | undefined> {
     const value = await store.get(goodPrefix + name)
     if (!value) return undefined
-    const found = await named(goodPrefix + name, beside('restoreFeed', value))
+    const found = await named(goodPrefix + name, inWorker('restoreFeed', value))
     return 'damaged' in found ? ignore(found, goodPrefix + name) : { ...found, feed: openFeed(found.packed) }
   }
 
   async function restoredFormer(): Promise<Packed> {
     const value = await store.get(formerKey)
-    const found = value && (await named(formerKey, beside('restoreFormer', value)))
+    const found = value && (await named(formerKey, inWorker('restoreFormer', value)))
     if (!found) return pack([])
     return 'damaged' in found ? (ignore(found, formerKey) ?? pack([])) : found.packed
   }

@@ -1,7 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { compare, examine, type GoodFeed, restoreFeed, restoreFormer } from './examine.ts'
 
-/* The thread that does what takes long with feeds (`beside.ts`): one task after the other. It keeps nothing. */
+/* The thread that does what takes long with feeds (`worker.ts`): one task after the other. It keeps nothing. */
 
 /** The tasks by name. */
 export const tasks = { examine, compare, restoreFeed, restoreFormer }
@@ -27,7 +27,7 @@ function memoryOf(answered: Answer): ArrayBuffer[] {
 
 function answer({ name, input }: Task): Answer {
   try {
-    // `beside` has checked the type of the input.
+    // `inWorker` has checked the type of the input.
     const task = tasks[name] as (input: unknown) => unknown
     return { result: task(input) }
   } catch (error) {

@@ -1,6 +1,6 @@
 import { computed, effect, signal } from '@preact/signals'
-import { fold } from '../page/fold.ts'
 import { currentPath, query, replaceAddress } from '../page/location.ts'
+import { searchText } from '../page/search-text.ts'
 import {
   announcing,
   type Institution,
@@ -51,11 +51,11 @@ const others = computed(
 
 /** The livestreams that match, by institution, in the order of the feed. */
 export const groups = computed((): Group[] => {
-  const words = fold(search.value).split(' ').filter(Boolean)
+  const words = searchText(search.value).split(' ').filter(Boolean)
   const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]
   return [...institutions.value, others.value].flatMap((institution) => {
     const own = pool.filter(({ institutionId }) => institutionId === institution.id)
-    const names = fold(`${institution.title} ${institution.acronym}`)
+    const names = searchText(`${institution.title} ${institution.acronym}`)
     const found = words.length === 0 ? own : own.filter((one) => hasAll(words, `${names} ${textOf(one)}`))
     return found.length > 0 ? [{ institution, livestreams: found }] : []
   })
@@ -69,6 +69,6 @@ function hasAll(words: readonly string[], text: string): boolean {
 function textOf({ title, now }: Livestream): string {
   const { playing } = now.value
   return [title, playing?.title ?? '', playing?.artist ?? '']
-    .map((text) => fold(text.slice(0, longest)))
+    .map((text) => searchText(text.slice(0, longest)))
     .join(' ')
 }

@@ -1,7 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { OperationName, Result } from '../../../operations/operations.ts'
-import { institutions } from '../names.ts'
+import { institutions } from '../livestream-names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { Said } from './dialog.tsx'
 

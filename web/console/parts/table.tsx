@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import { fold } from '../../page/fold.ts'
+import { searchText } from '../../page/search-text.ts'
 import { count } from '../words.ts'
 
 /** A column: its title and its cells. */
@@ -45,11 +45,11 @@ export function Table<Row>(props: {
         Loading…
       </p>
     )
-  const words = fold(sought.value).split(/\s+/).filter(Boolean)
+  const words = searchText(sought.value).split(/\s+/).filter(Boolean)
   const found =
     textOf && words.length > 0
       ? rows.filter((row) => {
-          const text = fold(textOf(row))
+          const text = searchText(textOf(row))
           return words.every((word) => text.includes(word))
         })
       : rows

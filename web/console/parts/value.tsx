@@ -1,7 +1,7 @@
 import { pathPart } from '../../page/location.ts'
 import { isRecord } from '../../page/record.ts'
 import type { Schema } from '../commands.ts'
-import { institutionName, livestreamName } from '../names.ts'
+import { institutionName, livestreamName } from '../livestream-names.ts'
 import { pagesOf } from '../placed.ts'
 import { bytes, count, dateAndTime, durationOf, ms } from '../words.ts'
 import { Badge, Contact, None, type Tone, When } from './shown.tsx'

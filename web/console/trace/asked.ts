@@ -1,8 +1,8 @@
 import { effect, signal } from '@preact/signals'
-import { fold } from '../../page/fold.ts'
 import { instantOf, momentOf } from '../../page/instant.ts'
 import { currentPath, query } from '../../page/location.ts'
-import { livestreams, livestreamsProblem } from '../names.ts'
+import { searchText } from '../../page/search-text.ts'
+import { livestreams, livestreamsProblem } from '../livestream-names.ts'
 import type { Typed } from '../parts/form.tsx'
 
 /** The typed fields of the search form. They outlive the view. */
@@ -64,7 +64,7 @@ export function hasNamesFor({ whose = '' }: Readonly<Record<string, string>>): b
 /** The URN of the institution that has this URN or name, or this acronym if no livestream has it as its name. */
 function institutionOf(name: string): string | undefined {
   if (name.startsWith('urn:org:institution:')) return name
-  const isAsked = (text: string) => fold(text) === fold(name)
+  const isAsked = (text: string) => searchText(text) === searchText(name)
   const all = livestreams.value ?? []
   const named = all.find(({ institution }) => isAsked(institution.title))
   if (named || all.some(({ title }) => isAsked(title))) return named?.institution.id

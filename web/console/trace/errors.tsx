@@ -1,5 +1,5 @@
 import type { EventError } from '../../../operations/events.ts'
-import { withNames } from '../names.ts'
+import { withNames } from '../livestream-names.ts'
 import { Table } from '../parts/table.tsx'
 
 /** Why an event was not published, or not for all of its livestreams; or what is probably wrong with it. */

@@ -1,6 +1,6 @@
 import type { ListedEvent } from '../../../operations/events.ts'
 import { pathPart } from '../../page/location.ts'
-import { livestreamName } from '../names.ts'
+import { livestreamName } from '../livestream-names.ts'
 import { None } from '../parts/shown.tsx'
 import { type Column, Table } from '../parts/table.tsx'
 import { clockTime, dateAndTime, kindOf } from '../words.ts'

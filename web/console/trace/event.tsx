@@ -1,7 +1,7 @@
 import type { ShownEvent } from '../../../operations/events.ts'
 import { now } from '../../page/clock.ts'
 import { pathPart } from '../../page/location.ts'
-import { institutionName, livestreamName } from '../names.ts'
+import { institutionName, livestreamName } from '../livestream-names.ts'
 import { Badge, Contact, Facts, Head, Problem, type Tone, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { go, query } from '../../page/location.ts'
-import { institutions, livestreams } from '../names.ts'
+import { institutions, livestreams } from '../livestream-names.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field, Moment } from '../parts/form.tsx'
 import { Head } from '../parts/shown.tsx'

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import type { ListedEvent } from '../../../operations/events.ts'
-import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../names.ts'
+import { institutionName, livestreamName, livestreams, livestreamsProblem } from '../livestream-names.ts'
 import { CommandButton } from '../parts/command.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'

@@ -1,6 +1,6 @@
 import type { NewestEvent } from '../../../operations/events.ts'
 import type { Livestream } from '../../../operations/feed.ts'
-import { institutionName, livestreams, livestreamsProblem } from '../names.ts'
+import { institutionName, livestreams, livestreamsProblem } from '../livestream-names.ts'
 import { Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
 import { useCommandAnswer } from '../poll.ts'

@@ -1,5 +1,5 @@
-import type { EventRow } from '../journal/history/event-row.ts'
-import { refusal } from './refusal.ts'
+import type { EventRow } from '../../journal/history/event-row.ts'
+import { refusal } from '../errors.ts'
 
 /** Maximum number of events that wait for a slow client. */
 const maxWaiting = 1_000

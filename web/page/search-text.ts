@@ -1,5 +1,5 @@
 /** A text as searches compare it: `kuste` and `KÜSTE` find `Küste`. */
-export function fold(text: string): string {
+export function searchText(text: string): string {
   return text
     .normalize('NFKD')
     .replace(/\p{M}/gu, '')

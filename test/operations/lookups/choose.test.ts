@@ -1,5 +1,5 @@
 import t from 'tap'
-import { choose } from '../../operations/choose.ts'
+import { choose } from '../../../operations/lookups/choose.ts'
 
 const rows = [
   { name: 'a', connected: true, classes: ['track', 'data'] },

@@ -19,7 +19,7 @@ let free: Promise<unknown> = Promise.resolve()
  * Does a task on a feed in a thread of its own, after all tasks before it, so that no event waits for it. Rejects with
  * what the task throws, with a `FeedRefused` if it takes too much memory or time, and with the reason of `closing`.
  */
-export async function beside<Name extends keyof Tasks>(
+export async function inWorker<Name extends keyof Tasks>(
   name: Name,
   input: Parameters<Tasks[Name]>[0],
   closing?: AbortSignal,

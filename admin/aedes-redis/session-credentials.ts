@@ -1,6 +1,6 @@
 import { type Credential, hasEnded } from '../../acl/credential.ts'
 import { cut } from '../../event/cut.ts'
-import { refusal } from '../../operations/refusal.ts'
+import { refusal } from '../../operations/errors.ts'
 
 /** Longest beginning of a client id that is tried as a user name. */
 const maxNameLength = 100
@@ -12,7 +12,7 @@ const maxNameLength = 100
  * - If no line fits, the client id must be a user name. It may also begin with a user name and a separator, such as
  *   `kiosk.3`. A separator is neither letter nor digit. The longest user name counts.
  */
-export function createOwners(
+export function createSessionCredentials(
   lines: readonly string[],
   parts: { credential: (username: string) => Credential | undefined; now: () => number },
 ) {

@@ -1,5 +1,5 @@
-import type { Calls } from '../store/nodes/calls.ts'
-import { type EventStages, type Latency, slowestOf } from '../telemetry/latency.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
+import { type EventStages, type Latency, slowestOf } from '../../telemetry/latency.ts'
 
 /** What one node remembers of an event. */
 interface NodeTrace {

@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { mock } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import t from 'tap'
-import { beside } from '../../../validator/feed/beside.ts'
 import { pack } from '../../../validator/feed/packed.ts'
+import { inWorker } from '../../../validator/feed/worker.ts'
 import { feedText } from '../feeds.ts'
 
 /** Threads that live, and how many lived at once at most. */
@@ -18,8 +18,8 @@ t.test('after a task that took too long the next one waits until its thread is g
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
   const started = once(process, 'worker')
-  const slow = beside('examine', examination(20_000))
-  const next = slow.catch(() => beside('examine', examination(3)))
+  const slow = inWorker('examine', examination(20_000))
+  const next = slow.catch(() => inWorker('examine', examination(3)))
   const [worker] = await started
   await once(worker, 'online')
   mock.timers.tick(60_000)
@@ -32,8 +32,8 @@ t.test('after a task that took too long the next one waits until its thread is g
 t.test('the time of a task begins when the tasks before it are done', async (t) => {
   mock.timers.enable({ apis: ['setTimeout'] })
   t.teardown(() => mock.timers.reset())
-  const first = beside('examine', examination(20_000))
-  const second = beside('examine', examination(3))
+  const first = inWorker('examine', examination(20_000))
+  const second = inWorker('examine', examination(3))
   mock.timers.tick(40_000)
   await first
   mock.timers.tick(40_000)

@@ -1,8 +1,8 @@
-import { radioTree } from '../acl/access.ts'
-import type { Broker } from '../broker/broker.ts'
-import type { RetainedValue } from '../journal/retained-value.ts'
-import type { Livestream } from '../validator/feed/feed.ts'
-import type { NodeParts } from './node-parts.ts'
+import { radioTree } from '../../acl/access.ts'
+import type { Broker } from '../../broker/broker.ts'
+import type { RetainedValue } from '../../journal/retained-value.ts'
+import type { Livestream } from '../../validator/feed/feed.ts'
+import type { NodeParts } from '../node-parts.ts'
 
 /** The livestreams with this id, external id or title, and their institutions (`owner`). */
 export async function livestreamsNamed(
