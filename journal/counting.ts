@@ -1,16 +1,28 @@
 import type { Store } from '../store/store.ts'
 import { type Entry, journalPrefix, padded, positionIn, readEntry } from './entry.ts'
+import type { Journal } from './journal.ts'
 import { type InWindow, isHistory } from './keeping.ts'
 
 /**
  * Counts the messages that each stream has in the window (`keeping.ts`). Without these counts in memory, every check of
- * a stream would read the whole stream.
+ * a stream would read the whole stream. A message that is appended from now on is counted as it comes. Those before it
+ * are read from the store once, when this node begins to trim.
  */
-export function createCounting(store: Store) {
+export function createCounting(store: Store, journal: Pick<Journal, 'head' | 'onEach'>) {
   const streams = new Map<string, InWindow>()
-  /** The messages from position `from` to just before position `to` are counted. */
-  let from = 0
-  let to = 0
+  /** Where the window begins. Undefined: nothing is counted. */
+  let from: number | undefined
+  /** Messages before this position are read from the store, those from there on are counted as they come. */
+  let appendedFrom = Infinity
+  /** The messages up to just before this position have been read. */
+  let readTo = 0
+  /** Bytes of the messages that were appended since the last call of `advance`. */
+  let appendedBytes = 0
+  journal.onEach((entry, bytes) => {
+    if (entry.position < appendedFrom) return
+    change(entry, 1)
+    appendedBytes += bytes
+  })
 
   return {
     /** Sets where the window begins. If another node has moved the window, `advance` counts anew. */
@@ -18,28 +30,38 @@ export function createCounting(store: Store) {
       if (position === from) return
       streams.clear()
       from = position
-      to = position
+      readTo = position
+      appendedFrom = journal.head() + 1
+      appendedBytes = 0
+    },
+
+    /** Forgets all counts: the next `beginAt` counts anew. */
+    forget(): void {
+      from = undefined
+      appendedFrom = Infinity
     },
 
     /**
-     * Counts at most `most` messages, up to position `upTo`. Returns the last counted position as `upTo`. The result
-     * `bytes` is the size of the newly counted messages after position `known`.
+     * Counts the messages that have come, and reads at most `most` of the earlier ones. Returns the position up to which
+     * all are counted, and the bytes of those after position `known`.
      */
-    async advance(upTo: number, known: number, most: number): Promise<{ upTo: number; bytes: number }> {
+    async advance(known: number, most: number): Promise<{ upTo: number; bytes: number }> {
       let bytes = 0
       let count = 0
-      for await (const [key, value] of store.range(journalPrefix, {
-        from: padded(to),
-        before: padded(upTo + 1),
-      })) {
-        const position = positionIn(key)
-        if (count++ === most) return { upTo: to - 1, bytes }
-        change(readEntry(position, value).entry, 1)
-        if (position > known) bytes += value.length
-        to = position + 1
+      if (readTo < appendedFrom) {
+        const unread = { from: padded(readTo), before: padded(appendedFrom) }
+        for await (const [key, value] of store.range(journalPrefix, unread)) {
+          const position = positionIn(key)
+          if (count++ === most) return { upTo: readTo - 1, bytes }
+          change(readEntry(position, value).entry, 1)
+          if (position > known) bytes += value.length
+          readTo = position + 1
+        }
+        readTo = appendedFrom
       }
-      to = Math.max(to, upTo + 1)
-      return { upTo, bytes }
+      bytes += appendedBytes
+      appendedBytes = 0
+      return { upTo: journal.head(), bytes }
     },
 
     /** Subtracts messages that have left the window. The window now begins at position `beginsAt`. */
@@ -53,11 +75,11 @@ export function createCounting(store: Store) {
 
   function change(entry: Entry, by: 1 | -1): void {
     const stream = entry.stream ?? entry.topic
-    const { events, others, withErrors } = streams.get(stream) ?? nothing
-    const after = isHistory(entry)
-      ? { events: events + by, others, withErrors }
-      : { events, others: others + by, withErrors: withErrors + (entry.hasErrors ? by : 0) }
-    if (after.events > 0 || after.others > 0) streams.set(stream, after)
+    const counts = streams.get(stream) ?? { events: 0, others: 0, withErrors: 0 }
+    if (isHistory(entry)) counts.events += by
+    else counts.others += by
+    if (entry.hasErrors) counts.withErrors += by
+    if (counts.events > 0 || counts.others > 0) streams.set(stream, counts)
     else streams.delete(stream)
   }
 }

@@ -68,6 +68,12 @@ export function appendChanges(messages: readonly Message[], at: number): Change[
   return changes
 }
 
+/** Bytes of the `nth` message in the changes of `appendChanges`. */
+export function storedBytes(changes: readonly Change[], nth: number): number {
+  const change = changes[2 * nth]
+  return change && 'value' in change ? change.value.length : 0
+}
+
 function lastWith(payload: Buffer, messages: readonly Message[], nth: number): number {
   let last = nth
   while (messages[last + 1]?.payload === payload) last++

@@ -1,6 +1,6 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
-import { appendChanges, type Entry, journalPrefix, positionIn, readEntry } from './entry.ts'
+import { appendChanges, type Entry, journalPrefix, positionIn, readEntry, storedBytes } from './entry.ts'
 import { createNamed } from './named.ts'
 import { createReading, withPayloadOf } from './reading.ts'
 
@@ -21,7 +21,7 @@ const maxBackMs = 24 * 3600 * 1000
 export async function openJournal(store: Store) {
   const recent = createRecent()
   const listeners: ((entry: Entry) => void)[] = []
-  const everyListeners = new Set<(entry: Entry) => void>()
+  const everyListeners = new Set<(entry: Entry, bytes: number) => void>()
   /** The last position that this node knows of. */
   let head = await store.lastNumber()
   let floor = 1
@@ -35,7 +35,7 @@ export async function openJournal(store: Store) {
     const whole =
       sharedWith === undefined ? entry : withPayloadOf(entry, recent.get(entry.position - sharedWith))
     if (!whole) throw new Error(`the payload of message ${entry.position} is missing`)
-    take(whole)
+    take(whole, change.value.length)
     for (const listener of listeners) listener(whole)
   })
 
@@ -48,15 +48,16 @@ export async function openJournal(store: Store) {
      */
     append(messages: readonly Message[], now: number) {
       const at = timeOf(now)
+      const changes = appendChanges(messages, at)
       return {
         at,
-        changes: appendChanges(messages, at),
+        changes,
         stored: (first: number): Entry[] =>
           messages.map((message, nth) => {
             // Adds the fields of an entry to the message itself. A separate copy would take memory for as long as the
             // message does.
             const entry = Object.assign(message, { position: first + nth, at })
-            take(entry)
+            take(entry, storedBytes(changes, nth))
             return entry
           }),
       }
@@ -65,8 +66,11 @@ export async function openJournal(store: Store) {
     /** Calls `listener` with each message that another node appends, in order. */
     onAppended: (listener: (entry: Entry) => void): void => void listeners.push(listener),
 
-    /** Calls `listener` with each message that any node appends. The returned function ends the calls. */
-    onEach(listener: (entry: Entry) => void): () => void {
+    /**
+     * Calls `listener` with each message that any node appends, and its stored bytes. The returned function ends the
+     * calls.
+     */
+    onEach(listener: (entry: Entry, bytes: number) => void): () => void {
       everyListeners.add(listener)
       return () => void everyListeners.delete(listener)
     },
@@ -113,12 +117,12 @@ export async function openJournal(store: Store) {
     if (entry.position >= Math.max(floor, head - recentCount)) recent.keep(entry)
   }
 
-  function take(entry: Entry): void {
+  function take(entry: Entry, bytes: number): void {
     head = Math.max(head, entry.position)
     newestAt = Math.max(newestAt, entry.at)
     recent.keep(entry)
     if (entry.isReport) reports.add(entry.position)
-    for (const listener of everyListeners) listener(entry)
+    for (const listener of everyListeners) listener(entry, bytes)
   }
 }
 

@@ -80,7 +80,7 @@ export async function openTrimming(parts: {
   clock: () => number
 }) {
   const { store, isLeader, journal, retained, returnable, limits, clock } = parts
-  const counting = createCounting(store)
+  const counting = createCounting(store, journal)
   const removing = createRemoving({ store, journal, retained, returnable, inWindow: counting.of, limits })
   let running: Promise<void> | undefined
   let isClosed = false
@@ -94,9 +94,15 @@ export async function openTrimming(parts: {
     async sweep(): Promise<void> {
       returnable.sweep(clock())
       if (!isLeader() || running || isClosed) return
-      running = trim().finally(() => {
-        running = undefined
-      })
+      running = trim()
+        // What this sweep counted may be stored nowhere.
+        .catch((error: unknown) => {
+          counting.forget()
+          throw error
+        })
+        .finally(() => {
+          running = undefined
+        })
       await running
     },
 
@@ -111,7 +117,7 @@ export async function openTrimming(parts: {
     let state = await readState(store)
     const head = journal.head()
     counting.beginAt(state.passed)
-    const { upTo, bytes } = await counting.advance(head, state.window.at(-1)?.upTo ?? 0, maxCounted)
+    const { upTo, bytes } = await counting.advance(state.window.at(-1)?.upTo ?? 0, maxCounted)
     // The whole window must be counted first. A node that begins to trim takes some sweeps to count.
     if (upTo >= head) state = await remove(state)
     const { parts: window, passed } = moveWindow(state.window, { bytes, head: upTo }, limits, clock())
