@@ -120,8 +120,18 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     { topic, payload, qos, retain, started }: ArrivedPublish,
     alongside: readonly Change[],
   ): Promise<boolean> {
-    const origin = { principal, clientId, isWill: false, at: clock() }
-    return decideAndSettle({ ...origin, topic, payload, qos, retain, started, alongside })
+    return decideAndSettle({
+      principal,
+      clientId,
+      isWill: false,
+      at: clock(),
+      topic,
+      payload,
+      qos,
+      retain,
+      started,
+      alongside,
+    })
   }
 
   /** Decides about a PUBLISH or will, and settles the decision. False: nothing was stored. */

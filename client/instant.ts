@@ -7,16 +7,19 @@
  * fraction is a fraction of a minute. Refuses impossible dates, leap seconds and 24:00.
  */
 export function parseInstant(text: string): number | undefined {
-  const parts = instant.exec(text)?.groups
-  if (parts === undefined) return undefined
-  const year = Number(parts.year)
-  const month = Number(parts.month)
-  const day = Number(parts.day)
-  const hour = Number(parts.hour)
-  const minute = Number(parts.minute)
-  const second = Number(parts.second ?? 0)
-  const offsetHour = Number(parts.offsetHour ?? 0)
-  const offsetMinute = Number(parts.offsetMinute ?? 0)
+  // Numbered groups: named ones are an object more for each event.
+  const parts = instant.exec(text)
+  if (!parts) return undefined
+  const year = Number(parts[1])
+  const month = Number(parts[2])
+  const day = Number(parts[3])
+  const hour = Number(parts[4])
+  const minute = Number(parts[5])
+  const second = Number(parts[6] ?? 0)
+  const fraction = parts[7] ?? ''
+  const sign = parts[8]
+  const offsetHour = Number(parts[9] ?? 0)
+  const offsetMinute = Number(parts[10] ?? 0)
   if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return undefined
 
   // Do not use Date.UTC: it reads the years 0 to 99 as 1900 to 1999.
@@ -26,14 +29,14 @@ export function parseInstant(text: string): number | undefined {
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined
 
   // A whole number of nine digits: Number('0.57') * 100 is not exactly 57.
-  const billionths = Number((parts.fraction ?? '').slice(0, 9).padEnd(9, '0'))
-  const microseconds = Math.floor((billionths * (parts.second === undefined ? 60 : 1)) / 1000)
-  const offset = (offsetHour * 60 + offsetMinute) * (parts.sign === '-' ? -1 : 1)
+  const billionths = Number(fraction.slice(0, 9).padEnd(9, '0'))
+  const microseconds = Math.floor((billionths * (parts[6] === undefined ? 60 : 1)) / 1000)
+  const offset = (offsetHour * 60 + offsetMinute) * (sign === '-' ? -1 : 1)
   return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + microseconds / 1000
 }
 
 const instant =
-  /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)[Tt](?<hour>\d\d):(?<minute>\d\d)(?::(?<second>\d\d))?(?:[.,](?<fraction>\d+))?(?:[Zz]|(?<sign>[+-])(?<offsetHour>\d\d)(?::?(?<offsetMinute>\d\d))?)$/
+  /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d)(?::(\d\d))?(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/
 
 /** Pattern of instants for the API description. It matches impossible dates too. */
-export const instantPattern = instant.source.replace(/\?<\w+>/g, '')
+export const instantPattern = instant.source

@@ -16,7 +16,11 @@ const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
  */
 export async function bundle(directory: string): Promise<void> {
   const output = resolve(directory)
-  const options = { ...bundled, outdir: output, plugins: [inItsPlace({ url: urlHere, folder: folderHere })] }
+  const options = {
+    ...bundled,
+    outdir: output,
+    plugins: [withoutDebug, inItsPlace({ url: urlHere, folder: folderHere })],
+  }
   const [{ metafile }] = await Promise.all([
     build({
       ...options,
@@ -73,6 +77,20 @@ export function inItsPlace(at: { url(path: string): string; folder(path: string)
       })
     },
   }
+}
+
+/**
+ * Packages that call `debug` do so many times for each packet, and each call collects its arguments. A hub writes no
+ * such output.
+ */
+const withoutDebug: Plugin = {
+  name: 'without debug',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^debug$/ }, ({ path }) => ({ path, namespace: 'silent' }))
+    onLoad({ filter: /^debug$/, namespace: 'silent' }, () => ({
+      contents: 'const silent = () => {}\nmodule.exports = () => silent',
+    }))
+  },
 }
 
 /** How all bundles are made. */

@@ -72,16 +72,27 @@ export function checkTopicFilter(filter: string): string | undefined {
 
 /** Whether a topic matches a well-formed filter (MQTT 3.1.1 §4.7). */
 export function filterMatches(filter: string, topic: string): boolean {
-  const wanted = filter.split('/')
-  const levels = topic.split('/')
   // [MQTT-4.7.2-1]
-  if (isWildcard(wanted[0]) && topic.startsWith('$')) return false
-  for (const [index, level] of wanted.entries()) {
-    if (level === '#') return true // the parent matches too: `a/#` matches `a` (§4.7.1.2)
-    if (index >= levels.length) return false
-    if (level !== '+' && level !== levels[index]) return false
+  if (isWildcard(filter[0]) && topic.startsWith('$')) return false
+  // Where the level begins in each. No `split`: the hub asks this for each event.
+  let from = 0
+  let at = 0
+  for (;;) {
+    if (filter[from] === '#') return true
+    const end = endOfLevel(filter, from)
+    const topicEnd = endOfLevel(topic, at)
+    if (filter[from] !== '+' && filter.slice(from, end) !== topic.slice(at, topicEnd)) return false
+    // The parent matches too: `a/#` matches `a` (§4.7.1.2).
+    if (topicEnd === topic.length) return filter.length === end || filter.slice(end) === '/#'
+    if (end === filter.length) return false
+    from = end + 1
+    at = topicEnd + 1
   }
-  return wanted.length === levels.length
+}
+
+function endOfLevel(text: string, from: number): number {
+  const end = text.indexOf('/', from)
+  return end < 0 ? text.length : end
 }
 
 /**

@@ -39,10 +39,16 @@ export function warningsOf(
   }
   for (const item of found) add(() => item)
   const seen = look(event, circumstances)
-  for (const [code, { sentence, check }] of rows) {
-    check(seen, (path, detail, more) => {
-      add(() => ({ ...itemOf(code, sentence, pathOf(...path), detail()), ...more }))
-    })
+  let code = ''
+  let sentence = ''
+  // One function for all rows: most events warn of nothing.
+  const warn: Warn = (path, detail, more) => {
+    add(() => ({ ...itemOf(code, sentence, pathOf(...path), detail()), ...more }))
+  }
+  for (const [name, kind] of rows) {
+    code = name
+    sentence = kind.sentence
+    kind.check(seen, warn)
   }
   return list?.items() ?? []
 }

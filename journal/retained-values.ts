@@ -269,7 +269,7 @@ export function createRetaining(values: RetainedValues) {
  * `latest`), the noted value becomes that newest value.
  */
 function noteStored({ topic, qos, position, queue }: RetainedValue, returnable: Returnable): void {
-  if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, ...queue })
+  if (queue.keep === 'latest') returnable.setLatest({ topic, qos, position, expires: queue.expires })
 }
 
 /** Whether the value at a position is stored in the slot, or a commit under way may store that value. */

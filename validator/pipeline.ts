@@ -110,18 +110,11 @@ export function createPipeline(parts: {
 
   async function settle(decided: Decided): Promise<Report> {
     const { institutions, arrival, way } = decided
-    const { alongside } = arrival
     let settled = settlementOf(decided, parts)
     try {
-      await decideWithRetries(async (isAgain) => {
+      await decideWithRetries((isAgain) => {
         if (isAgain) settled = settlementOf(decided, parts)
-        const first = settled.repetition?.first
-        if (first)
-          settled = asStored(settled, 'payload' in first ? first.payload : await payloadAt(first.position))
-        const { accepted, messages, repetition } = settled
-        const haveTopics = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
-        const missing = haveTopics ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
-        await store({ messages, topics: missing, accepted, repetition, alongside, way })
+        return settled.repetition?.first ? storeAgain(settled.repetition.first) : storeNow()
       })
     } catch (error) {
       metrics.storeFailures.inc()
@@ -134,6 +127,18 @@ export function createPipeline(parts: {
     }
     note(settled.report, decided, parts)
     return settled.report
+
+    async function storeAgain(first: NonNullable<Repetition['first']>): Promise<void> {
+      settled = asStored(settled, 'payload' in first ? first.payload : await payloadAt(first.position))
+      await storeNow()
+    }
+
+    function storeNow(): Promise<void> {
+      const { accepted, messages, repetition } = settled
+      const haveTopics = accepted?.livestreamIds.every((id) => topics.stored.has(id)) ?? true
+      const missing = haveTopics ? undefined : topics.missing(accepted?.livestreamIds ?? [], arrival.at)
+      return store({ messages, topics: missing, accepted, repetition, alongside: arrival.alongside, way })
+    }
   }
 }
 

@@ -11,6 +11,7 @@ export function countWarnings(
   institutionId: string,
   { feed, metrics }: { feed: FeedInUse; metrics: Pick<Metrics, 'eventWarnings'> },
 ): void {
+  if (warnings.length === 0) return
   const institution = feed.inUse?.feed.hasInstitution(institutionId) ? institutionId : 'other'
   for (const { errorCode: code } of warnings) metrics.eventWarnings.inc({ institution, code })
 }

@@ -300,24 +300,33 @@ function encodePublish(flags: number, topic: string, payload: Buffer): Encoding 
   const nameLength = Buffer.byteLength(topic)
   const idLength = (header & 0b110) === 0 ? 0 : 2
   const remaining = 2 + nameLength + idLength + payload.length
-  const length = encodeLength(remaining)
-  const bytes = Buffer.allocUnsafe(1 + length.length + remaining)
+  const lengthBytes = lengthBytesOf(remaining)
+  const bytes = Buffer.allocUnsafe(1 + lengthBytes + remaining)
   bytes[0] = header
-  length.copy(bytes, 1)
-  bytes.writeUInt16BE(nameLength, 1 + length.length)
-  const idAt = 1 + length.length + 2 + bytes.write(topic, 1 + length.length + 2)
+  const topicAt = writeLength(bytes, 1, remaining)
+  bytes.writeUInt16BE(nameLength, topicAt)
+  const idAt = topicAt + 2 + bytes.write(topic, topicAt + 2)
   payload.copy(bytes, idAt + idLength)
   return { bytes, idAt }
 }
 
 /** Encodes the Remaining Length of a packet, MQTT 3.1.1 §2.2.3. */
 export function encodeLength(length: number): Buffer {
-  const bytes: number[] = []
+  const bytes = Buffer.allocUnsafe(lengthBytesOf(length))
+  writeLength(bytes, 0, length)
+  return bytes
+}
+
+function lengthBytesOf(length: number): number {
+  if (length < 128) return 1
+  return length < 128 ** 2 ? 2 : length < 128 ** 3 ? 3 : 4
+}
+
+/** Returns the index after the length. */
+function writeLength(bytes: Buffer, at: number, length: number): number {
+  let index = at
   let rest = length
-  do {
-    const low = rest % 128
-    rest = Math.floor(rest / 128)
-    bytes.push(rest > 0 ? low | 128 : low)
-  } while (rest > 0)
-  return Buffer.from(bytes)
+  for (; rest >= 128; rest = Math.floor(rest / 128)) bytes[index++] = (rest % 128) | 128
+  bytes[index++] = rest
+  return index
 }

@@ -148,14 +148,14 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
     /** Resolves when the messages are sent. Undefined: they were sent at once. */
     deliver(messages: readonly ToSend[]): Promise<void> | undefined {
       if (messages.length === 0) return undefined
-      const toOthers = messages.map((message) => deliveryOf('others', message))
-      const events = messages.filter(([{ isReport }]) => !isReport)
-      const toPages = events.map((event) => deliveryOf('pages', event))
       let paged: Promise<void> | undefined
       // The callback runs in the turn that ends the delivery to the others, so both queues have the same order.
-      const sent = others.deliver(toOthers, () => {
-        if (toPages.length > 0) paged = pages.deliver(toPages)
-      })
+      const sent = others.deliver(
+        messages.map((message) => deliveryOf('others', message)),
+        () => {
+          paged = toPages(messages)
+        },
+      )
       return sent?.then(() => paged) ?? paged
     },
 
@@ -166,23 +166,36 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
       sending[to].filter((each) => each.topic === topic).map(({ position }) => position),
   }
 
-  function deliveryOf(to: Audience, [message, publish = preparePublish(message), position]: ToSend) {
+  function toPages(messages: readonly ToSend[]): Promise<void> | undefined {
+    const events = messages.filter(([{ isReport }]) => !isReport)
+    const isForNobody = routes.pages.isEmpty() && !pages.ended()
+    if (!isForNobody) return pages.deliver(events.map((event) => deliveryOf('pages', event)))
+    for (const [{ topic }, , position] of events) retained.sent(topic, position, 'pages')
+    return undefined
+  }
+
+  function deliveryOf(
+    to: Audience,
+    [message, publish = preparePublish(message), position]: ToSend,
+  ): Delivery {
     const { topic, payload, qos } = message
     const own = { topic, position }
     sending[to].push(own)
-    function* send() {
-      retained.sent(topic, position, to)
-      const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
-      if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
-      if (position > 0) metrics.latency.sent(position, recipients.length)
-      const toBridges = bridges.flagsOf(topic, position)
-      yield* sendToEach(recipients, publish, qos, {
-        fits: to === 'pages' ? fitsInTurn : undefined,
-        toBridges,
-      })
-      removeFrom(sending[to], own)
+    return {
+      bytes: payload.length,
+      send() {
+        retained.sent(topic, position, to)
+        const recipients = (to === 'pages' ? pagesOf : recipientsOf)(message, routes, mayReceive)
+        if (recipients.length > 0) metrics.deliveries.inc(recipients.length)
+        if (position > 0) metrics.latency.sent(position, recipients.length)
+        const toBridges = bridges.flagsOf(topic, position)
+        return sendToEach(recipients, publish, qos, {
+          fits: to === 'pages' ? fitsInTurn : undefined,
+          toBridges,
+        })
+      },
+      sent: () => removeFrom(sending[to], own),
     }
-    return { bytes: payload.length, send }
   }
 }
 
@@ -201,7 +214,7 @@ function createPersistentDeliveries({ bridges, reading, routes, mayReceive, metr
       const recipients = persistentRecipientsOf(entry.topic, routes, mayReceive)
       const count = reading.deliver(entry, publish, recipients)
       if (count > 0) metrics.latency.sent(entry.position, count)
-      return []
+      return undefined
     }
     return { bytes: entry.payload.length, send }
   }
@@ -222,8 +235,13 @@ const maxWaitingForPages = 100
 /** The delivery of one message to all its recipients. */
 export interface Delivery {
   bytes: number
-  /** Sends the message. At each `yield` the caller may wait for the next turn of the event loop. */
-  send: () => Iterable<void>
+  /**
+   * Sends the message. Undefined: it is sent wholly. Else each step of the iterator sends a part, and a break may come
+   * before each step.
+   */
+  send: () => Iterator<void> | undefined
+  /** Runs when the message is sent. */
+  sent?: () => void
 }
 
 /**
@@ -239,14 +257,14 @@ export function createDeliveryQueue(most = maxWaiting) {
   return {
     /** Calls `made` after the last delivery, in the same turn, and then resolves. Undefined: all that is done at once. */
     deliver(deliveries: readonly Delivery[], made?: () => void): Promise<void> | undefined {
-      const steps = stepsOf(deliveries, made)
+      const work: Work = { deliveries, made, next: 0, rest: undefined }
       try {
-        if (!last && steps.next().done) return undefined
+        if (!last && proceed(work) === 'done') return undefined
       } catch (error) {
         // The driver of the store calls this during its write, which must go on.
         return Promise.reject(error)
       }
-      const own = finish(steps, last).finally(() => {
+      const own = finish(work, last).finally(() => {
         waiting--
         if (last === own) last = undefined
       })
@@ -259,24 +277,40 @@ export function createDeliveryQueue(most = maxWaiting) {
     ended: (): Promise<void> | undefined => last,
   }
 
-  async function finish(steps: Iterator<boolean>, before: Promise<void> | undefined): Promise<void> {
+  async function finish(work: Work, before: Promise<void> | undefined): Promise<void> {
     await (before ? Promise.allSettled([before]) : nextTurn())
-    for (let step = steps.next(); !step.done; step = steps.next()) {
-      if (step.value || waiting <= most) await nextTurn()
+    for (let step = proceed(work); step !== 'done'; step = proceed(work)) {
+      if (step === 'full' || waiting <= most) await nextTurn()
     }
   }
 
-  /** Makes the deliveries. Yields for breaks. True: without this break, buffers may overflow. */
-  function* stepsOf(deliveries: readonly Delivery[], made?: () => void): Generator<boolean> {
-    for (const { bytes, send } of deliveries) {
-      if (!fitsInTurn(bytes)) {
-        yield true
-        fitsInTurn(bytes)
+  /** Makes the deliveries up to the next break. `full`: without this break, buffers may overflow. */
+  function proceed(work: Work): 'break' | 'full' | 'done' {
+    for (;;) {
+      const delivery = work.deliveries[work.next]
+      if (!delivery) break
+      if (work.rest) {
+        if (!work.rest.next().done) return 'break'
+      } else {
+        if (!fitsInTurn(delivery.bytes)) return 'full'
+        work.rest = delivery.send()
+        if (work.rest) return 'break'
       }
-      for (const _ of send()) yield false
+      delivery.sent?.()
+      work.rest = undefined
+      work.next++
     }
-    made?.()
+    work.made?.()
+    return 'done'
   }
+}
+
+/** Deliveries that are made one after the other. `next`: the first that is not made wholly, `rest`: what is left of it. */
+interface Work {
+  deliveries: readonly Delivery[]
+  made: (() => void) | undefined
+  next: number
+  rest: Iterator<void> | undefined
 }
 
 /** This many subscribers are made ready before the first write: the processor then fetches their fields together. */
@@ -287,24 +321,34 @@ const withoutBreak = 128
 const maxInFlight = 10_000
 
 /**
- * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. With
- * `fits`, a break comes before each group that does not fit into the turn. Groups and breaks save CPU time:
- * docs/decisions, "An event for many goes out in several turns".
+ * Sends a message to live subscribers. Each subscriber gets it at the granted QoS, but at most at `highest`. Returns
+ * undefined, or an iterator for those behind the first break: each of its steps sends up to the next break. With `fits`,
+ * a break comes before each group that does not fit into the turn. Groups and breaks save CPU time: docs/decisions, "An
+ * event for many goes out in several turns".
  */
-export function* sendToEach(
+export function sendToEach(
   recipients: readonly Recipient[],
   publish: Publish,
   highest: Qos,
   { fits, toBridges }: { fits?: ((writes: number) => boolean) | undefined; toBridges?: PublishFlags } = {},
-): Generator<void> {
-  for (let start = 0; start < recipients.length; start += groupSize) {
-    const group = recipients.slice(start, start + groupSize)
-    const isLate = start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)
-    if (fits ? !fits(group.length) : isLate) {
-      yield
-      fits?.(group.length)
+): Iterator<void> | undefined {
+  const start = sendFrom(0)
+  return start < recipients.length ? restFrom(start) : undefined
+
+  /** Sends up to the next break. Returns the number of recipients before it. */
+  function sendFrom(first: number, isAfterBreak = false): number {
+    for (let start = first; start < recipients.length; start += groupSize) {
+      const group = recipients.slice(start, start + groupSize)
+      const isLate = start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)
+      const isBehindBreak = isAfterBreak && start === first
+      if ((fits ? !fits(group.length) : isLate) && !isBehindBreak) return start
+      sendToGroup(group, publish, highest, {}, toBridges)
     }
-    sendToGroup(group, publish, highest, {}, toBridges)
+    return recipients.length
+  }
+
+  function* restFrom(start: number): Generator<void> {
+    for (let at = sendFrom(start, true); at < recipients.length; at = sendFrom(at, true)) yield
   }
 }
 

@@ -29,6 +29,8 @@ export function createSubscriptions<Holder>() {
       removeBelow(root, filter.split('/'), 0, holder)
     },
 
+    isEmpty: (): boolean => !root.children?.size,
+
     /** Returns each holder of a matching filter, with the highest QoS [MQTT-3.3.5-1]. */
     match(topic: string): ReadonlyMap<Holder, Qos> {
       if (!root.children?.size) return nobody

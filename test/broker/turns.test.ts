@@ -22,7 +22,10 @@ t.test('breaks are made at QoS 0 only, before every 16 subscribers behind the fi
   const breaks = (count: number, granted: Qos) => {
     const session = { outgoing: undefined } as Session
     const recipients = Array.from({ length: count }, () => [session, granted] as const)
-    return [...sendToEach(recipients, publish, 1)].length
+    const rest = sendToEach(recipients, publish, 1)
+    let made = rest ? 1 : 0
+    while (rest && !rest.next().done) made++
+    return made
   }
   t.equal(breaks(128, 0), 0)
   t.equal(breaks(129, 0), 1)

@@ -36,7 +36,7 @@ t.test('a delivery without a break is over in the turn in which it came', async 
       bytes: 1,
       send: () => {
         sent++
-        return []
+        return undefined
       },
     },
   ])
@@ -51,7 +51,7 @@ t.test('the buffers of fast readers are saved also from many deliveries that wai
   const send = () => {
     inTurn += bytes
     most = Math.max(most, inTurn)
-    return []
+    return undefined
   }
   const first = deliver([withBreaks(1)])
   const rest = Array.from({ length: 20 }, () => deliver([{ bytes, send }]))
@@ -90,5 +90,6 @@ for (const qos of [0, 1] as const) {
 }
 
 function withBreaks(count: number): Delivery {
-  return { bytes: 1, send: () => Array.from({ length: count }, () => undefined) }
+  // A break comes before each step, and the last step ends the iterator.
+  return { bytes: 1, send: () => Array.from({ length: count - 1 }, () => undefined).values() }
 }
