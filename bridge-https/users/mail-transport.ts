@@ -1,5 +1,4 @@
-import { rootCertificates } from 'node:tls'
-import { type CurrentCa, withCaHint } from '../../config/ca-files.ts'
+import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
 
 /** The mail server, as the configuration has it. */
 export interface MailServer {
@@ -45,7 +44,7 @@ async function openTransport(server: MailServer) {
     // A password is never sent over a connection without encryption.
     requireTLS: user !== undefined && !server.secure,
     ...(user !== undefined && password !== undefined && { auth: { user, pass: password } }),
-    ...(ca && { tls: { ca: [...rootCertificates, ca()] } }),
+    ...(ca && { tls: { secureContext: trustBesides(ca()) } }),
     connectionTimeout: timeoutMs,
     greetingTimeout: timeoutMs,
     socketTimeout: timeoutMs,

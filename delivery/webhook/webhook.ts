@@ -1,8 +1,8 @@
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { Agent, type AgentOptions, request } from 'node:https'
 import type { Duplex } from 'node:stream'
-import { createSecureContext, rootCertificates } from 'node:tls'
-import { type CurrentCa, withCaHint } from '../../config/ca-files.ts'
+import { createSecureContext } from 'node:tls'
+import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
 import { cut } from '../../event/cut.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
@@ -61,11 +61,9 @@ export function createWebhooks(options: {
       timeout: idleMs,
       scheduling: 'lifo',
       lookup: guardedLookup({ allowPrivate, ...(resolve && { resolve }) }),
-      // One context, to parse the CAs once. Node ignores TLS settings outside the context.
-      secureContext: createSecureContext({
-        ...tlsSettings,
-        ...(trusted !== undefined && { ca: [...rootCertificates, trusted] }),
-      }),
+      // Node ignores TLS settings outside the context.
+      secureContext:
+        trusted === undefined ? createSecureContext(tlsSettings) : trustBesides(trusted, tlsSettings),
     })
   }
 

@@ -1,7 +1,6 @@
-import { request } from 'node:https'
+import { Agent, request } from 'node:https'
 import { Readable } from 'node:stream'
-import { rootCertificates } from 'node:tls'
-import { type CurrentCa, withCaHint } from '../../config/ca-files.ts'
+import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.ts'
 
 /**
  * Returns a `fetch` for the feed that trusts a CA besides the usual ones: the platform's `fetch` takes no CA. It reads
@@ -25,9 +24,8 @@ function getByCa(url: string, init: RequestInit = {}, ca: string): Promise<Respo
   return new Promise((resolve, reject) => {
     const sent = request(url, {
       headers: Object.fromEntries(new Headers(headers)),
-      ca: [...rootCertificates, ca],
       // A connection that another CA has secured is not used again.
-      agent: false,
+      agent: new Agent({ secureContext: trustBesides(ca) }),
       ...(signal && { signal }),
     })
     sent.on('error', (cause) => reject(new Error('fetch failed', { cause })))

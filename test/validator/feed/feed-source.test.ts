@@ -489,11 +489,18 @@ t.test('over real TLS the certificate is checked', async (t) => {
 
   // Node.js reads NODE_EXTRA_CA_CERTS only at the start of a process.
   const [program = '', ...reader] = commandOf('test/validator/feed/read-feed.ts')
-  const { stdout } = await promisify(execFile)(program, [...reader, url, t.testdirName], {
-    cwd: root,
-    env: { ...process.env, NODE_EXTRA_CA_CERTS: certs.ca },
-  })
-  t.match(JSON.parse(stdout), { items: 10, ok: true, problem: null })
+  const read = async (extra: string, ...named: string[]) => {
+    const { stdout } = await promisify(execFile)(program, [...reader, url, t.testdirName, ...named], {
+      cwd: root,
+      env: { ...process.env, NODE_EXTRA_CA_CERTS: extra },
+    })
+    return JSON.parse(stdout)
+  }
+  const read10 = { items: 10, ok: true, problem: null }
+  t.match(await read(certs.ca), read10)
+  const other = await ensureDevelopmentCertificates(join(t.testdirName, 'other'))
+  t.match(await read(other.ca, certs.ca), read10, 'by HUB_FEED_CA')
+  t.match(await read(certs.ca, other.ca), read10, 'HUB_FEED_CA replaces no other CA')
 })
 
 type Options = Parameters<typeof createFeedSource>[0]
