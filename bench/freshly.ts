@@ -7,11 +7,12 @@ import { type Act, alternately, startLoad } from './stage.ts'
 
 /**
  * Starts each system anew for every run, and calls `play`. Only one runs at a time, and the first changes with every
- * run. The load generators stay the same, and are warm: cold ones would measure how they compile their own code.
+ * run. The load generators stay the same, and are warm after `warm` events: cold ones would measure how they compile
+ * their own code.
  */
 export async function freshly<Result>(
   starters: readonly StartPeer[],
-  runs: number,
+  { runs, warm }: { runs: number; warm: number },
   play: (act: Act, run: number) => Promise<Result[]>,
 ): Promise<Result[]> {
   const ground = await prepareGround()
@@ -28,7 +29,7 @@ export async function freshly<Result>(
         await peer.stop()
       }
     }
-    await on(await startBareSockets(ground, 1), warmLoad)
+    if (warm > 0) await on(await startBareSockets(ground, 1), (act) => warmLoad(act, warm))
     const results = await alternately(starters, runs, async (start, run) => {
       const peer = await start(ground)
       return peer ? on(peer, (act) => play(act, run)) : []
@@ -40,10 +41,11 @@ export async function freshly<Result>(
 }
 
 /** Lets the load generators do once what they do later: flood, and keep a pace. */
-async function warmLoad(act: Act): Promise<never[]> {
+async function warmLoad(act: Act, events: number): Promise<never[]> {
+  const paced = Math.ceil(events / 7)
   await joinPublishers(act, 1)
-  await warmUp([act], 6000)
+  await warmUp([act], events - paced)
   await enterCrowd(act, { count: 1, qos: 1 })
-  await deliver(act, { events: 1000, rate: 1000, subscribers: 1 })
+  await deliver(act, { events: paced, rate: 1000, subscribers: 1 })
   return []
 }

@@ -10,6 +10,7 @@ import { connectAsync, type IClientOptions, type MqttClient } from 'mqtt'
 import { call } from '../cli/connection.ts'
 import { compiledServer } from '../test/compiled-server.ts'
 import { root } from '../test/root.ts'
+import { shareSigningKey } from '../test/signing-key.ts'
 import { askable, countingOf, profiling, usageOf } from './child.ts'
 
 /** The V8 options of `npm start`. */
@@ -48,16 +49,18 @@ export async function startNode(
   const options = [...v8OptionsOf(project), ...(alone ? [] : askable), ...profiling('server')]
   const node = [process.execPath, ...options, server]
   const [program = '', ...args] = [...command, ...node]
+  const variables = { HUB_DATA_DIR: join(home, 'data'), ...env }
+  // Making a key takes a third of a second. A node of another commit may store keys in another way.
+  if (!build && !('HUB_REDIS_URL' in env)) await shareSigningKey(variables.HUB_DATA_DIR)
   const began = performance.now()
   const child = spawn(program, args, {
     cwd: home,
     env: {
       PATH: process.env.PATH,
-      HUB_DATA_DIR: join(home, 'data'),
       HUB_MQTT_PORT: '0',
       HUB_HTTPS_PORT: '0',
       HUB_PUBLISH_RATE: '0',
-      ...env,
+      ...variables,
     },
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
   })

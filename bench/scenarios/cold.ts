@@ -29,7 +29,7 @@ const comparisons = {
 export const cold: Scenario = {
   about:
     'What comes right after the start: no event before, nothing compiled yet. Systems are started anew in every run, and run ' +
-    'alone, with load generators that are warm. Subscribers and publishers have half of the cores, the system the other.',
+    'alone, with load generators that are warm: they play --load events before. Subscribers and publishers have half of the cores, the system the other.',
   options: {
     runs: [5],
     seconds: [5],
@@ -38,6 +38,7 @@ export const cold: Scenario = {
     publishers: [10],
     share: [60],
     warm: [20_000],
+    load: [7000],
   },
   parts: Object.fromEntries(Object.entries(comparisons).map(([name, { about }]) => [name, about])),
   figures: {
@@ -67,7 +68,7 @@ async function latencies(starters: readonly StartPeer[], options: Options, say: 
   const samples: Sample[] = []
   for (const subscribers of list(options, 'subscribers')) {
     const name = `${counted(subscribers, 'subscriber')}, right after the start`
-    const found = await freshly(starters, single(options, 'runs'), async (act, run) => {
+    const found = await freshly(starters, timesOf(options), async (act, run) => {
       await joinPublishers(act, 1)
       await enterCrowd(act, { count: subscribers, qos: 1 })
       const { p50, p99, cpu, lost } = await deliver(act, { events, rate, subscribers })
@@ -88,7 +89,7 @@ async function openLoops(starters: readonly StartPeer[], options: Options, say: 
     await enterCrowd(act, { count: 1, qos: 1 })
   }
   const rates = new Map<string, number>()
-  await freshly(starters, 1, async (act) => {
+  await freshly(starters, { ...timesOf(options), runs: 1 }, async (act) => {
     await join(act)
     await flood(act, warm)
     const { rate } = await flood(act, warm)
@@ -96,7 +97,7 @@ async function openLoops(starters: readonly StartPeer[], options: Options, say: 
     say(`${act.peer.name}: takes ${rate.toFixed(0)} events a second when warm`)
     return []
   })
-  return freshly(starters, single(options, 'runs'), async (act, run) => {
+  return freshly(starters, timesOf(options), async (act, run) => {
     const { name } = act.peer
     const rate = rates.get(name) ?? NaN
     await join(act)
@@ -110,6 +111,10 @@ async function openLoops(starters: readonly StartPeer[], options: Options, say: 
       { case: 'acknowledged when warm', system: name, run, figures: later },
     ]
   })
+}
+
+function timesOf(options: Options) {
+  return { runs: single(options, 'runs'), warm: single(options, 'load') }
 }
 
 /** Sends `rate` events a second without waiting. `p50` and `p99`: until the acknowledgement, milliseconds. */

@@ -18,7 +18,9 @@ export const idle: Scenario = {
 
   measure(options, asked, say) {
     const count = single(options, 'connections')
-    return freshly(chosen(asked, peers), single(options, 'runs'), async (act, run): Promise<Sample[]> => {
+    // The figures say nothing of the load generators, which may be cold.
+    const times = { runs: single(options, 'runs'), warm: 0 }
+    return freshly(chosen(asked, peers), times, async (act, run): Promise<Sample[]> => {
       const { name, usage } = act.peer
       await joinCrowd(act, { count: first, qos: 0 })
       const before = await usage()

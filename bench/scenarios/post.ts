@@ -37,13 +37,14 @@ export const post: Scenario = {
 
   async measure(options, asked, say) {
     const count = single(options, 'events')
+    const most = Math.max(...list(options, 'connections'))
     const ground = await prepareGround()
     const stops: (() => Promise<void>)[] = [ground.remove]
     try {
       const isAsked = (name: System) => asked.peers.length === 0 || asked.peers.includes(name)
       const starts = [
-        ...(isAsked('hub') ? [() => startHubDoor(ground)] : []),
-        ...(isAsked('hub') && asked.before ? [() => startHubDoor(ground, asked.before)] : []),
+        ...(isAsked('hub') ? [() => startHubDoor(ground, most)] : []),
+        ...(isAsked('hub') && asked.before ? [() => startHubDoor(ground, most, asked.before)] : []),
         ...(isAsked('bare') ? [() => startBareDoor(ground)] : []),
       ]
       const samples: Sample[] = []
@@ -86,12 +87,13 @@ function startPosters() {
   return startChild<typeof posterCommands>('load/posters.ts')
 }
 
-async function startHubDoor(ground: Ground, build?: Build): Promise<Door> {
+/** Starts a hub with log-ins for `connections` publishers. */
+async function startHubDoor(ground: Ground, connections: number, build?: Build): Promise<Door> {
   const hub = await startHubPeer(ground, {}, { build })
   const { name, usage, pids, stop, ask, httpsPort } = hub
   const address = { port: httpsPort, ca: ground.ca }
   const logins: Door['logins'] = []
-  for (const { id, livestreams } of ground.institutions) {
+  for (const { id, livestreams } of ground.institutions.slice(0, connections)) {
     const token = await logIn({ httpsPort, ask, ca: ground.ca }, id, ['publish'])
     logins.push({ token, livestreams })
   }

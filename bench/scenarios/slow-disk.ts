@@ -14,8 +14,8 @@ export const slowDisk: Scenario = {
   about:
     'On a disk whose syncs take --delay milliseconds longer: --rate events a second to clean sessions, which do not wait ' +
     'for the disk, and to persistent ones, which do, both at QoS 1; and until PUBACK. What the hub counts as above its ' +
-    'budget of 220 ms stands beside the events.',
-  options: { runs: [5], delay: [300], seconds: [10], rate: [20], sessions: [10] },
+    'budget of 220 ms stands beside the events. The load generators play --load events before.',
+  options: { runs: [5], delay: [300], seconds: [10], rate: [20], sessions: [10], load: [7000] },
   figures: {
     p50: 'p50, ms',
     p99: 'p99, ms',
@@ -37,7 +37,8 @@ export const slowDisk: Scenario = {
     const rate = single(options, 'rate')
     const count = Math.ceil(single(options, 'seconds') * rate)
     const subscribers = single(options, 'sessions')
-    return freshly(starters, single(options, 'runs'), async (act, run): Promise<Sample[]> => {
+    const times = { runs: single(options, 'runs'), warm: single(options, 'load') }
+    return freshly(starters, times, async (act, run): Promise<Sample[]> => {
       const { peer, crowd, publishers } = act
       const persistent = await startChild<typeof crowdCommands>('load/crowd.ts')
       try {

@@ -28,7 +28,7 @@ t.test('a scenario ends by itself and prints one JSON value', async (t) => {
 
 t.test('cold and idle: systems that are started anew', async (t) => {
   const short = ['--seconds', '1', '--runs', '1', '--json']
-  const sizes = ['--publishers', '2', '--share', '20', '--warm', '50', '--subscribers', '2']
+  const sizes = ['--publishers', '2', '--share', '20', '--warm', '50', '--load', '70', '--subscribers', '2']
   const { rows } = JSON.parse((await bench('cold', ...sizes, '--peers', 'hub', ...short)).stdout).results.cold
   t.strictSame(
     rows.map((row: { case: string }) => row.case),
@@ -62,7 +62,19 @@ t.test('post and push: the hub beside the least that takes and posts events', as
 })
 
 t.test('slow-disk: PUBACK and persistent sessions wait for the disk, clean ones do not', async (t) => {
-  const short = ['--seconds', '1', '--sessions', '2', '--delay', '500', '--runs', '1', '--json']
+  const short = [
+    '--seconds',
+    '1',
+    '--sessions',
+    '2',
+    '--delay',
+    '500',
+    '--load',
+    '70',
+    '--runs',
+    '1',
+    '--json',
+  ]
   const { rows } = JSON.parse((await bench('slow-disk', ...short)).stdout).results['slow-disk']
   const [clean, persistent, puback] = rows.map((row: { figures: object }) => row.figures)
   t.ok(clean.p50 < 500)
@@ -128,8 +140,9 @@ t.test('sessions: five comparisons, each kind beside the one that it is measured
 })
 
 t.test('attacks: a row for each, and 1 at the end when one is outside of the measure', async (t) => {
-  const short = ['--alone', '1', '--seconds', '1', '--after', '1', '--connections', '1', '--addresses', '1']
-  const options = ['attacks', '--only', 'pipelined-gets,empty-services', ...short, '--json']
+  const short = ['--alone', '1', '--seconds', '1', '--after', '1', '--runs', '1', '--tries', '1']
+  const few = ['--connections', '1', '--addresses', '1', '--json']
+  const options = ['attacks', '--only', 'pipelined-gets,empty-services', ...short, ...few]
   const { code = 0, stdout } = await bench(...options).catch((error) => error)
   const { rows } = JSON.parse(stdout).results.attacks
   t.strictSame(
