@@ -1,7 +1,7 @@
 import { Ajv, type ValidateFunction } from 'ajv'
 import { operations } from '../operations/operations.ts'
 
-const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false })
+const ajv = new Ajv({ allErrors: true, strict: false, validateFormats: false, validateSchema: false })
 const checks = new Map<string, ValidateFunction>()
 
 /** How the answer of a command differs from what its row in `operations/` says. Undefined: it does not. */
