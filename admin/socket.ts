@@ -7,6 +7,7 @@ import { isLineByLine, sendLines } from '../operations/lines.ts'
 import { type Commands, createPerform } from '../operations/perform.ts'
 import { createRunningWork } from '../store/running-work.ts'
 import type { Log } from '../telemetry/log.ts'
+import { jsonInTurns } from '../telemetry/turns.ts'
 
 /** Longest request, bytes. The largest request is the dry run of an event. */
 const maxBodyBytes = 1024 * 1024
@@ -180,10 +181,11 @@ function parseCall(body: Buffer): { args: Record<string, unknown>; who: string }
 }
 
 /** Resolves when the answer is written, or the client is gone. */
-function send(response: ServerResponse, { status, body }: Reply): Promise<void> {
+async function send(response: ServerResponse, { status, body }: Reply): Promise<void> {
+  const text = await jsonInTurns(body)
   return new Promise((resolve) => {
     response.once('close', resolve)
     response.writeHead(status, { 'content-type': 'application/json' })
-    response.end(JSON.stringify(body))
+    response.end(text)
   })
 }

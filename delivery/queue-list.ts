@@ -1,4 +1,5 @@
 import type { Calls } from '../store/nodes/calls.ts'
+import { inTurns } from '../telemetry/turns.ts'
 import type { DriverState } from './plugins/driver-process.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
@@ -76,7 +77,7 @@ export function createQueueList(parts: {
         dropped.set(name, (dropped.get(name) ?? 0) + count)
       }
       const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers)].flat()
-      return [...targets()].map(([name, target]) => {
+      return inTurns(targets(), ([name, target]) => {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
         const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
         const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}

@@ -2,6 +2,7 @@ import type { ShownQueue } from '../delivery/queue-list.ts'
 import { isLivestreamName, readSelection, select, states } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import { Type } from '../event/type.ts'
+import { inTurns } from '../telemetry/turns.ts'
 import { eitherOf, errorOf, institution, limit, livestream, subscription, text } from './arguments.ts'
 import { refusal, uniqueByPrefix, unknownName, unlessError } from './errors.ts'
 import { aQueue } from './examples.ts'
@@ -80,12 +81,12 @@ export const subscriptionOperations = {
       const named = await livestreamsCalled(node, args.livestream)
       const selection = unlessError(readSelection(named ? { ...args, livestream: undefined } : args))
       const byName = new Map((await deliveries.list()).map((queue) => [queue.name, queue]))
-      const rows = deliveries.subscriptions.list().flatMap((subscription) => {
+      const rows = await inTurns(deliveries.subscriptions.list(), (subscription) => {
         const queue = byName.get(subscription.name)
         const isMeant = named === undefined || named.includes(subscription.topicId)
         return queue && isMeant ? [toListed(node, subscription, queue)] : []
       })
-      return select(rows, selection)
+      return select(rows.flat(), selection)
     },
   }),
   'subscriptions.show': reads('one of them with its last deliveries, and who paused or disabled it', {

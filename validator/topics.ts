@@ -41,8 +41,8 @@ export async function createTopics(store: Store) {
   })
 
   return {
-    /** All topics, sorted by livestream id. */
-    list: (): Topic[] => [...topics.values()].sort((a, b) => (a.id < b.id ? -1 : 1)),
+    /** The ids of all livestreams with a topic, sorted. */
+    ids: (): string[] => [...topics.keys()].sort(),
     /** The topics that are stored, by livestream id. */
     stored: topics as ReadonlyMap<string, Topic>,
     /** Whether a livestream has a topic, or one that is being stored. */

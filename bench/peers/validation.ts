@@ -13,7 +13,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
   const { feed } = readFeed(feedPath)
   const pipeline = createPipeline({
     topics: {
-      list: () => [],
+      ids: () => [],
       stored: new Map(),
       has: () => false,
       countOf: () => 0,

@@ -1,6 +1,7 @@
 import type { TSchema } from 'typebox'
 import { isRecord } from '../../event/json.ts'
 import { Type } from '../../event/type.ts'
+import { jsonInTurns } from '../../telemetry/turns.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
@@ -74,16 +75,18 @@ export function operateRoutes({
           // A user that was removed during the command gets 403. But after a successful change, the user always gets the
           // answer of the command: the change may have removed this very user.
           const isForUser = isChanged || (await call.isStillUser())
-          const answer = isForUser ? answerOf(performed) : refuse(403, [httpsError('authorization.invalid')])
+          const answer = isForUser
+            ? await answerOf(performed)
+            : refuse(403, [httpsError('authorization.invalid')])
           return { answer, bytes: String(answer.body).length }
         }),
     }),
   )
 }
 
-function answerOf(performed: Performed): Answer {
+async function answerOf(performed: Performed): Promise<Answer> {
   if ('result' in performed) {
-    const { headers, ...answer } = jsonText(JSON.stringify({ result: performed.result }))
+    const { headers, ...answer } = jsonText(await jsonInTurns({ result: performed.result }))
     // The answer may hold a password or a link that is shown only once.
     return { ...answer, headers: { ...headers, 'cache-control': 'no-store' } }
   }

@@ -4,6 +4,7 @@ import { maxSubscriptions, type PushSubscriptions } from '../../delivery/webhook
 import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/format.ts'
 import { Type } from '../../event/type.ts'
+import { inTurns, jsonInTurns } from '../../telemetry/turns.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
 import { Deleted, SubscribeBody, Subscription } from '../description/schemas.ts'
@@ -90,7 +91,7 @@ export function subscriptionRoutes(parts: {
       },
       handle: (call, { institutionId, userId }) =>
         oneAtATime(call, { userId, about: 'list' }, async () => {
-          const list = JSON.stringify(subscriptions.ofInstitution(institutionId).map(shown))
+          const list = await jsonInTurns(await inTurns(subscriptions.ofInstitution(institutionId), shown))
           return { answer: jsonText(list), bytes: Buffer.byteLength(list) }
         }),
     },

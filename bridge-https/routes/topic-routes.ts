@@ -1,4 +1,5 @@
 import { Type } from '../../event/type.ts'
+import { inTurns, jsonInTurns } from '../../telemetry/turns.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { jsonText, refuse } from '../answer.ts'
@@ -10,7 +11,7 @@ import type { GuardedRoute } from './route.ts'
 
 /** Topics: one per livestream, from its first event on (service.md §1). */
 export function topicRoutes(parts: {
-  topics: Pick<Topics, 'list' | 'stored'>
+  topics: Pick<Topics, 'ids' | 'stored'>
   feed: () => Feed | undefined
   names: LegacyNames
   rate: EventRate
@@ -33,7 +34,7 @@ export function topicRoutes(parts: {
       },
       handle: (call, user) =>
         oneAtATime(call, user, async () => {
-          const list = JSON.stringify(topics.list().map(({ id }) => shown(id)))
+          const list = await jsonInTurns(await inTurns(topics.ids(), shown))
           return { answer: jsonText(list), bytes: Buffer.byteLength(list) }
         }),
     },
