@@ -5,8 +5,13 @@ export function timeOf(at: string): number {
   return parseInstant(at) ?? Date.parse(at)
 }
 
-/** The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node refuses them. */
-export function instantOf(typed: string): string {
+/**
+ * The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node refuses them.
+ * `shown`: the instant that the field began with. It stays if nobody typed another: the field has no seconds, and an
+ * hour that comes twice when summer time ends looks the same both times.
+ */
+export function instantOf(typed: string, shown = ''): string {
+  if (shown !== '' && momentOf(shown) === typed) return shown
   const time = Date.parse(typed)
   return Number.isNaN(time) ? typed : new Date(time).toISOString()
 }

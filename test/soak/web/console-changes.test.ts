@@ -141,9 +141,14 @@ t.test(
     await receiver.until((received) => received.length > refused)
     await page.getByRole('heading', { name: 'Dead letters' }).waitFor({ state: 'detached' })
     await page.getByText('Sending 1 message once more.').waitFor()
-    await page.getByRole('button', { name: 'Pause' }).click()
+    const place = await page.getByRole('button', { name: 'Pause' }).boundingBox()
+    const [x, y] = [(place?.x ?? 0) + 5, (place?.y ?? 0) + 5]
+    await page.mouse.click(x, y)
     await page.getByRole('button', { name: 'Resume' }).waitFor()
+    await page.mouse.down({ clickCount: 2 })
+    await page.mouse.up({ clickCount: 2 })
     await page.getByText('Paused: its events are collected.').waitFor()
+    t.match(await hub.ask('subscriptions.list'), [{ state: 'paused' }], 'a double click is one click')
     t.equal(await page.evaluate('document.activeElement.textContent'), 'Resume', 'the focus stays')
     t.same(problems, [])
   },

@@ -77,7 +77,9 @@ export function CommandButton<Name extends OperationName>(props: {
         class={props.isStrong ? 'strong' : loses(command) ? 'danger' : ''}
         aria-label={about && `${label}: ${about}`}
         aria-disabled={isBusy.value}
-        onClick={() => {
+        onClick={({ detail }) => {
+          // The second click of a double click: another button may stand there by now, such as Resume for Pause.
+          if (detail > 1) return
           if (mustAsk) isOpen.value = true
           else if (!isBusy.value) void perform()
         }}

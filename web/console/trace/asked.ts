@@ -21,10 +21,11 @@ effect(() => {
 
 /** The address of a search, for links and the history of the browser. */
 export function searchAt(typed: Readonly<Record<string, string>>): string {
+  const shown = searchOf(query.value) ?? {}
   const given = names.flatMap((name) => {
     const text = typed[name]
     // Times are instants in an address, because its reader may be in another time zone.
-    return text ? [[name, name === 'since' || name === 'before' ? instantOf(text) : text]] : []
+    return text ? [[name, name === 'since' || name === 'before' ? instantOf(text, shown[name]) : text]] : []
   })
   return `${path}?${new URLSearchParams(given.length > 0 ? given : [['outcome', '']])}`
 }
