@@ -59,7 +59,7 @@ export async function openKnownSessions(parts: {
     set,
     remove,
 
-    /** Notes in memory that a session is offline. The caller stores that afterwards. */
+    /** Notes in memory that a session is offline. */
     goOffline({
       clientId,
       disconnectedAt,

@@ -48,11 +48,7 @@ export function createSessions(parts: {
     async leave(session: Session): Promise<void> {
       if (session.state !== 'connected') return
       if (!session.clean) reading.end(session)
-      local.leave(session)
-      known.goOffline(session)
-      if (!session.clean) return stored.store(session)
-      const record = known.get(session.clientId)
-      if (record) await stored.remove(record)
+      await stored.leave(session)
     },
 
     /** Ends a session whose client got no CONNACK. */

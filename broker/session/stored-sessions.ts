@@ -46,6 +46,15 @@ export function createStoredSessions(parts: {
       local.enter(session)
     },
 
+    /** The client has gone: notes and stores that a session is offline, or removes a clean one. */
+    async leave(session: Session): Promise<void> {
+      local.leave(session)
+      known.goOffline(session)
+      if (!session.clean) return storeRecord(session)
+      const record = known.get(session.clientId)
+      if (record) await remove(record)
+    },
+
     /** Resolves when this node knows all earlier commits of the other nodes. */
     async catchUp(): Promise<void> {
       await store.commit([{ tell: 'caught up', value: '' }])

@@ -61,20 +61,24 @@ export function createSubscribing(parts: {
     const { connection } = session
     const denials: Denial[] = []
     const granted = new Set<string>()
+    const returnCodes: number[] = []
     const since = retainedSending.granting(session)
-    const returnCodes = filters.map(({ filter, qos }) => {
-      const reason = grant(session, filter, qos)
-      if (reason === undefined) {
-        granted.add(filter)
-        return qos
+    const granting = grants.change(session, ({ add, remove }) => {
+      for (const { filter, qos } of filters) {
+        const reason = rules.denialOf(session, filter)
+        returnCodes.push(reason === undefined ? qos : refused)
+        if (reason === undefined) {
+          add(filter, qos)
+          granted.add(filter)
+        } else {
+          remove(filter)
+          denials.push({ filter, reason })
+        }
       }
-      denials.push({ filter, reason })
-      return refused
+      rules.report(session, denials)
+      if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
     })
-    rules.report(session, denials)
-    if (!session.clean) reading.owe(session, retainedSending.owedFor(session, granted))
     // No `await` for a clean session: SUBACK must go out before the first message.
-    const granting = grants.store(session)
     if (!session.clean && !(await stored(session, granting, 'subscription not stored'))) return
     connection?.send(encodeSuback(packetId, returnCodes))
     retainedSending.start(session, granted, since)
@@ -84,19 +88,9 @@ export function createSubscribing(parts: {
   async function unsubscribe(session: Session, { packetId, filters }: FiltersFrame): Promise<void> {
     const { connection } = session
     const names = filters.map(({ filter }) => filter)
-    if (session.clean) for (const filter of names) grants.remove(session, filter)
-    else {
-      const ended = grants.end(session, names)
-      if (!(await stored(session, ended, 'end of subscription not stored'))) return
-    }
+    const ending = grants.end(session, names)
+    if (!session.clean && !(await stored(session, ending, 'end of subscription not stored'))) return
     connection?.send(encodeUnsuback(packetId))
-  }
-
-  function grant(session: Session, filter: string, qos: Qos): string | undefined {
-    const reason = rules.denialOf(session, filter)
-    if (reason === undefined) grants.add(session, filter, qos)
-    else grants.remove(session, filter)
-    return reason
   }
 
   async function stored(
@@ -129,24 +123,27 @@ export function createGrants(parts: {
   const { routes, journal, storeSession } = parts
 
   return {
-    /** Grants a filter in memory, for messages accepted from now on. Call `store` afterwards. */
-    add(session: Session, filter: string, qos: Qos): void {
-      const before = session.subscriptions.get(filter)
-      if (before?.qos === qos && !before.isEnding) return
-      remove(session, filter)
-      const isSame = before !== undefined && before.qos > 0 && qos > 0
-      session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
-      if (session.state === 'connected') routes.add(filter, session, qos)
+    /** Changes the filters in memory, for messages accepted from now on. Then stores a persistent session. */
+    change(
+      session: Session,
+      work: (filters: { add: (filter: string, qos: Qos) => void; remove: (filter: string) => void }) => void,
+    ): Promise<void> {
+      work({
+        add: (filter, qos) => add(session, filter, qos),
+        remove: (filter) => remove(session, filter),
+      })
+      return session.clean ? Promise.resolve() : storeSession(session)
     },
 
-    remove,
-
-    /** Stores that filters have ended, then removes them from memory. If the store fails, keeps them and rejects. */
+    /**
+     * Stores that filters of a persistent session have ended, then removes them from memory. If the store fails, keeps
+     * them and rejects.
+     */
     async end(session: Session, filters: readonly string[]): Promise<void> {
       const ending = filters.flatMap((filter) => session.subscriptions.get(filter) ?? [])
       for (const subscription of ending) subscription.isEnding = true
       try {
-        if (ending.length > 0) await storeSession(session)
+        if (ending.length > 0 && !session.clean) await storeSession(session)
       } catch (error) {
         for (const subscription of ending) subscription.isEnding = false
         throw error
@@ -154,11 +151,15 @@ export function createGrants(parts: {
       const isEnding = (filter: string) => session.subscriptions.get(filter)?.isEnding
       for (const filter of filters) if (isEnding(filter)) remove(session, filter)
     },
+  }
 
-    /** Stores the present filters of a persistent session. */
-    async store(session: Session): Promise<void> {
-      if (!session.clean) await storeSession(session)
-    },
+  function add(session: Session, filter: string, qos: Qos): void {
+    const before = session.subscriptions.get(filter)
+    if (before?.qos === qos && !before.isEnding) return
+    remove(session, filter)
+    const isSame = before !== undefined && before.qos > 0 && qos > 0
+    session.subscriptions.set(filter, { qos, since: isSame ? before.since : journal.head() })
+    if (session.state === 'connected') routes.add(filter, session, qos)
   }
 
   function remove(session: Session, filter: string): void {
