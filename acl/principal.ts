@@ -5,7 +5,7 @@ import type { EventClass } from '../event/kind.ts'
 export type Principal = Publisher | Subscriber
 
 /** A client that publishes to the inboxes of its institutions, and reads their feedback (service.md §5). */
-export interface Publisher {
+interface Publisher {
   role: 'publisher'
   username: string
   institutions: readonly string[]
@@ -14,7 +14,7 @@ export interface Publisher {
 }
 
 /** A client that reads what its filters match in the radio tree, and never publishes (service.md §5). */
-export interface Subscriber {
+interface Subscriber {
   role: 'subscriber'
   username: string
   filters: readonly string[]

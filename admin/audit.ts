@@ -3,6 +3,7 @@ import { type FileHandle, open, rename } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { failure, isRefusal, refusal } from '../operations/errors.ts'
 import { storeKeys } from '../store/keys.ts'
+import { createLocks } from '../store/lock.ts'
 import { type Change, OutcomeUnknown, type Store } from '../store/store.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 
@@ -32,7 +33,7 @@ interface Shared {
 /** Prefix of the keys of shared entries: `audit/{time} {unique part}`. */
 export const auditPrefix = storeKeys.audit.prefix
 /** Maximum number of entries in a shared store. Older entries are only in the files of the nodes. */
-const sharedEntries = 10_000
+const maxSharedAuditEntries = 10_000
 /** After this many entries of its own, a node removes surplus entries from the store. */
 const pruneEvery = 100
 
@@ -42,7 +43,7 @@ const pruneEvery = 100
  */
 export function createAudit(path: string, clock: () => number, of?: Shared) {
   const shared = of?.store.isShared ? of : undefined
-  let last: Promise<void> = Promise.resolve()
+  const writing = createLocks()
   let recordedHere = 0
   /**
    * Deletions that still have to be committed. Each one removes a shared entry that could not be written to the file.
@@ -97,16 +98,14 @@ export function createAudit(path: string, clock: () => number, of?: Shared) {
       detail: detail ?? null,
       ...(shared && { node: shared.node }),
     })
-    const recorded = last.then(() => (shared ? appendAndShare(shared, at, line) : append(path, line)))
-    last = recorded.catch(() => undefined)
-    return recorded
+    return writing.hold('', () => (shared ? appendAndShare(shared, at, line) : append(path, line)))
   }
 
   /**
    * Stores the entry before it goes into the file. If the file cannot be written, the entry is removed from the store
    * again.
    */
-  async function appendAndShare({ store, limit = sharedEntries }: Shared, at: string, line: string) {
+  async function appendAndShare({ store, limit = maxSharedAuditEntries }: Shared, at: string, line: string) {
     const key = `${auditPrefix}${at} ${randomUUID()}`
     try {
       await store.commit([...pendingDeletions, { put: key, value: line }])

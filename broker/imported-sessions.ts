@@ -21,7 +21,7 @@ export interface ForeignSession {
 }
 
 /** The filters that an imported session gets, or why the session is refused. */
-export type Admission =
+type Admission =
   | { granted: ForeignSession['filters']; denials: Denial[] }
   | { reason: 'client-id' | 'exists' | 'too-many-sessions' | 'no-filter'; why: string; denials?: Denial[] }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
+import { setTimeout } from 'node:timers/promises'
 import { CommanderError } from 'commander'
 import { version } from '../config/version.ts'
 import { type OperationName, operations } from '../operations/operations.ts'
@@ -10,10 +11,12 @@ import { isKnownAnswer } from './known-answer.ts'
 import { createPrinter, toJson } from './print.ts'
 import { openRemote } from './remote/hub.ts'
 import { checkUrl, readCa } from './remote/log-in.ts'
-import { again } from './time/again.ts'
 import { readArguments } from './typed/arguments.ts'
 import { askPerson, isPersonThere } from './typed/person.ts'
 import { createProgram, type GlobalOptions, oneLine } from './typed/program.ts'
+
+/** Pause between two answers of `--watch`, milliseconds. */
+const watchPauseMs = 2_000
 
 /** Runs one command of the operator and returns the exit code (design.md §4). */
 async function main(argv: readonly string[]): Promise<number> {
@@ -60,16 +63,15 @@ async function main(argv: readonly string[]): Promise<number> {
     if (command.progress) return show(command, input, await callAndTell(command, door, args, json), json)
     if (!how.watch) return show(command, input, await door.call(command.operation, args), json)
     process.stdout.once('error', () => process.exit(0))
-    let code = 0
     let hasAnswered = false
-    await again(async () => {
+    for (;;) {
       const answer = await door.call(command.operation, args)
       if (process.stdout.isTTY && !json) process.stdout.write(clearScreen)
-      code = json ? showLine(command, answer) : show(command, input, answer, false)
+      const code = json ? showLine(command, answer) : show(command, input, answer, false)
       hasAnswered ||= !('error' in answer)
-      return !('error' in answer) || mayPass(answer.error, hasAnswered)
-    })
-    return code
+      if ('error' in answer && !mayPass(answer.error, hasAnswered)) return code
+      await setTimeout(watchPauseMs)
+    }
   }
 
   async function runHere(command: LocalCommand, input: Input, how: GlobalOptions): Promise<number> {

@@ -397,7 +397,7 @@ export const settings = {
   },
 } satisfies Record<string, Setting>
 
-export type SettingName = keyof typeof settings
+type SettingName = keyof typeof settings
 
 /** The settings of one source, the environment or the file, as they were set. */
 export type Layer = { [Name in SettingName]?: Static<(typeof settings)[Name]['schema']> }

@@ -8,8 +8,8 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import type { Repetitions } from '../validator/repetitions.ts'
 import { createAttempts } from './attempts.ts'
-import { createClients } from './clients.ts'
 import { createEventDeliveries } from './event-deliveries.ts'
+import { createHttpsClients } from './https-clients.ts'
 import { createPlanner } from './planner.ts'
 import { createPlugins } from './plugins/plugins.ts'
 import { createPushedWork } from './pushed-work.ts'
@@ -42,7 +42,7 @@ interface PushTrack {
   onRetired(listener: () => void): void
 }
 
-export interface DeliveriesParts {
+interface DeliveriesParts {
   config: Config
   /** A CA that webhooks and plugin targets may have besides the usual ones. */
   ca?: CurrentCa | undefined
@@ -89,7 +89,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
   })
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
-  const clients = createClients({
+  const clients = createHttpsClients({
     config,
     ca: parts.ca,
     maxKept: sockets.kept,

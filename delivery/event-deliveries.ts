@@ -22,7 +22,7 @@ export interface EventDelivery {
 }
 
 /** The fields of an accepted event that the hub needs to find its deliveries. */
-export interface AcceptedEvent {
+interface AcceptedEvent {
   id: string
   /** Full name of the kind of event, like `de.org.hub.v1.radio.track.playing`. */
   event: string

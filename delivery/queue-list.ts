@@ -29,7 +29,7 @@ export interface QueueTotals {
  * A queue is behind when its oldest item has waited for this long, milliseconds. A backlog that grows gets there, however
  * fast its endpoint is.
  */
-export const behindMs = 60_000
+const behindMs = 60_000
 
 /** What each node tells the others: the states of its queues, and how many items it has dropped. */
 interface QueuesHere {

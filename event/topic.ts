@@ -2,7 +2,7 @@ import { isInstitutionUrn } from './format.ts'
 import { type EventClass, type EventKind, eventKinds, isEventClass } from './kind.ts'
 
 /** Maximum number of levels of a topic or filter. Deep topics crashed aedes before 1.2. */
-export const maxTopicLevels = 100
+const maxTopicLevels = 100
 
 /** Topic to which a publisher sends events: one per institution, or per institution and class (design.md §7). */
 export function inboxTopic(institutionId: string, cls?: EventClass): string {

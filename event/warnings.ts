@@ -12,7 +12,7 @@ export interface Warning extends ErrorItem {
 }
 
 /** What warnings depend on, beside the event. */
-export interface Circumstances {
+interface Circumstances {
   kind: EventKind
   /** Event time, milliseconds since the epoch. */
   time: number

@@ -5,12 +5,12 @@ import { isIPv4, isIPv6, type Socket } from 'node:net'
  * Longest header that the node takes, bytes, with all extensions (TLVs) of version 2. Whether it arrives at once or in
  * pieces makes no difference.
  */
-export const maxHeaderBytes = 4096
+const maxHeaderBytes = 4096
 /** Longest wait for the header, milliseconds: the load balancer sends it at once. */
 const headerTimeoutMs = 5_000
 
 /** A header at the start of a connection. `incomplete`: it has not arrived wholly. `problem`: it is none, or a bad one. */
-export type ProxyHeader =
+type ProxyHeader =
   | {
       /** Bytes. */ length: number /** Undefined: the header names no client. */
       address: string | undefined

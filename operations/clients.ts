@@ -6,7 +6,7 @@ import { anId } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import { livestreamsNamed } from './lookups/livestreams.ts'
 import type { NodeParts } from './node-parts.ts'
-import { changes, loses, type Of, reads } from './operation.ts'
+import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, instantOrNull, integer, orNull, string, stringOrNull, texts } from './results.ts'
 
 const client = Type.Object({
@@ -53,11 +53,6 @@ const retained = Type.Object({
   bytes: integer,
   payload: string,
 })
-
-export type ShownClient = Of<typeof client>
-export type ShownSession = Of<typeof session>
-export type ShownRetained = Of<typeof retained>
-export type LivestreamSubscribers = Of<typeof subscribers>
 
 const sessionColumns = [
   'clientId',

@@ -17,7 +17,7 @@ import { unknownName, unlessError } from './errors.ts'
 import { anInstitution, aUsername } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
-import { changes, loses, type Of, reads } from './operation.ts'
+import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
 
 const roles = ['publisher', 'subscriber'] as const
@@ -49,9 +49,6 @@ const issued = {
 }
 
 const issuedCredential = Type.Object(issued)
-
-export type IssuedCredential = Of<typeof issuedCredential>
-export type ShownCredential = Of<typeof credential>
 
 const shownPassword = {
   title: 'The password is shown only now',

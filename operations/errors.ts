@@ -22,7 +22,7 @@ export function failure(message: string, cause: unknown): Error {
 }
 
 /** Whether an error was made by `failure`. */
-export function isFailure(error: unknown): error is Error {
+function isFailure(error: unknown): error is Error {
   return error instanceof Error && error.name === failureName
 }
 

@@ -152,7 +152,7 @@ const checked = Type.Object({
 
 export type ListedEvent = Of<typeof listedEvent>
 export type EventError = Of<typeof errorItem>
-export type SlowEvent = Of<typeof slowEvent>
+type SlowEvent = Of<typeof slowEvent>
 /** When an event reached each stage, milliseconds after its arrival. */
 export type Stages = Pick<SlowEvent, 'decided' | 'stored' | 'written'>
 export type ShownEvent = Of<typeof shown>

@@ -53,9 +53,7 @@ const diff = Type.Object({
   differences: orNull(differences),
 })
 
-export type FeedStatus = Of<typeof feedStatus>
 export type Livestream = Of<typeof livestream>
-export type FeedDiff = Of<typeof diff>
 export type FeedPart = Of<typeof differences>['added' | 'removed' | 'owners' | 'renamed']
 
 export const livestreamColumns = [

@@ -34,7 +34,6 @@ const apiTrack = Type.Object({
   ),
 })
 
-export type ShownSigningKey = Of<typeof signingKey>
 export type ApiTrack = Of<typeof apiTrack>
 
 /** The commands about the signing keys and the life cycle of the HTTPS API. */

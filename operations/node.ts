@@ -49,7 +49,6 @@ const auditEntry = Type.Object({
 
 export type Status = Of<typeof status>
 export type TrendSample = Of<typeof trendSample>
-export type AuditEntry = Of<typeof auditEntry>
 
 export const nodeOperations = {
   status: reads('what the node does at the moment', {

@@ -1,4 +1,3 @@
-import type { Static } from 'typebox'
 import { clientOperations } from './clients.ts'
 import { credentialOperations } from './credentials.ts'
 import { checkOperation, eventOperations } from './events.ts'
@@ -12,9 +11,6 @@ import { subscriptionOperations } from './subscriptions.ts'
 import { userOperations } from './users.ts'
 
 export type OperationName = keyof typeof operations
-
-/** The arguments of a command, after the check. */
-export type Args<Name extends OperationName> = Static<(typeof operations)[Name]['args']>
 
 /** The answer of a command. */
 export type Result<Name extends OperationName> = Of<(typeof operations)[Name]['result']>

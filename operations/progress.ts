@@ -5,7 +5,7 @@ import type { Lines } from './lines.ts'
 const everyMs = 2_000
 
 /** A line about a long piece of work: its progress, or how it ended. */
-export type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
+type WorkLine = { progress: unknown } | { result: unknown } | { error: unknown }
 
 /**
  * Does long work. Yields lines of progress, and at last a line about the end. If the reader leaves, the work is

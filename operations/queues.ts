@@ -69,7 +69,6 @@ const deadLetter = Type.Object({
 
 export type ShownQueue = Of<typeof shownQueue>
 export type ShownAttempt = Of<typeof attempt>
-export type ShownDeadLetter = Of<typeof deadLetter>
 
 export const attemptColumns = [
   'time',

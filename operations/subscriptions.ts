@@ -37,7 +37,6 @@ const shown = Type.Object({
 const listedSubscription = Type.Object(listed)
 
 export type ListedSubscription = Of<typeof listedSubscription>
-export type ShownSubscription = Of<typeof shown>
 
 /** Maximum number of attempts that `subscriptions show` lists. `queues attempts` lists all. */
 const shownAttempts = 10

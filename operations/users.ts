@@ -6,7 +6,7 @@ import { unknownName, unlessError } from './errors.ts'
 import { anEmail, anInstitution } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
-import { changes, loses, type Of, reads } from './operation.ts'
+import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, one, string } from './results.ts'
 
 const user = Type.Object({
@@ -22,9 +22,6 @@ const user = Type.Object({
 const resetLink = { email: string, userId: string, resetToken: string, resetUrl: string, expiresAt: instant }
 
 const added = Type.Object({ ...resetLink, warning: Type.Optional(string) })
-
-export type ResetLink = Of<typeof added>
-export type ShownUser = Of<typeof user>
 
 const shownLink = {
   title: 'The link works once and is shown only now',

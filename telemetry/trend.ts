@@ -1,7 +1,7 @@
 import type { Metrics } from './metrics.ts'
 
 /** The figures of a node for one stretch of time. */
-export interface TrendSample {
+interface TrendSample {
   /** End of the stretch, ISO 8601. */
   at: string
   seconds: number

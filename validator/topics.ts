@@ -7,7 +7,7 @@ import { foldExternalId } from './feed/external-id.ts'
 export type Topics = Awaited<ReturnType<typeof createTopics>>
 
 /** The topic of a livestream, as the HTTPS API lists it. */
-export interface Topic {
+interface Topic {
   /** Livestream URN. */
   id: string
   createdAt: string

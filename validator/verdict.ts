@@ -139,7 +139,7 @@ export function isBlocked(verdict: Verdict | undefined): boolean {
 }
 
 /** Why an event was not published for a service; empty if it was published. */
-export function explain(verdict: Verdict, path: string, withoutTopic: ReadonlySet<string>): ErrorItem[] {
+function explain(verdict: Verdict, path: string, withoutTopic: ReadonlySet<string>): ErrorItem[] {
   if ('blocked' in verdict) return [verdict.blocked]
   return withoutTopic.has(verdict.livestreamId)
     ? [errorItem('topic.created', path, 'send the event again')]

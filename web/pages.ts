@@ -11,5 +11,3 @@ export const pages = {
   'on-air': { title: 'On air', entry: 'on-air/main.tsx' },
   console: { title: 'Console', entry: 'console/main.tsx' },
 } satisfies Record<string, Page>
-
-export type PageName = keyof typeof pages

@@ -24,7 +24,7 @@ const maxLineValues = 1_000_000
 /** Largest position in an export: positions have 16 digits, and need room to rise. */
 const maxPosition = 10 ** 15
 
-export interface Header {
+interface Header {
   export: typeof maker
   version: number
   /** Format of the store (`store/stored-value.ts`). */

@@ -1,4 +1,5 @@
 import { costOf } from '../../listener/pacing.ts'
+import { createLocks } from '../../store/lock.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from '../answer.ts'
 import type { EventRate } from './event-routes.ts'
 import type { Call } from './route.ts'
@@ -11,15 +12,14 @@ export const tooManyQuestions = 'Too much at once; the header Retry-After says w
  * publishers. Requests of different kinds (`about`) do not wait for each other.
  */
 export function createOneAtATime(rate: EventRate) {
-  const last = new Map<string, Promise<unknown>>()
+  const questions = createLocks()
 
   return (
     { isStillUser }: Pick<Call, 'isStillUser'>,
     { userId, about = '' }: { userId: string; about?: string },
     ask: () => Promise<{ answer: Answer; bytes: number }>,
-  ): Promise<Answer> => {
-    const line = `${userId} ${about}`
-    const mine = (last.get(line) ?? Promise.resolve()).then(async () => {
+  ): Promise<Answer> =>
+    questions.hold(`${userId} ${about}`, async () => {
       const waitMs = rate.take(userId, performance.now())
       if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
       // The request may have waited long for those before it.
@@ -28,10 +28,4 @@ export function createOneAtATime(rate: EventRate) {
       rate.charge(userId, costOf(bytes, 1) - 1, performance.now())
       return answer
     })
-    const ended: Promise<unknown> = mine
-      .catch(() => undefined)
-      .then(() => last.get(line) === ended && last.delete(line))
-    last.set(line, ended)
-    return mine
-  }
 }

@@ -8,7 +8,7 @@ import type { Session, Subscription } from './session.ts'
 import { createSubscriptions } from './subscriptions.ts'
 
 /** The highest QoS of a session's filters that match a message; 0 if none matches. */
-export type Asks = (topic: string, position: number) => Qos
+type Asks = (topic: string, position: number) => Qos
 
 /** What decides whether a session gets a message: filters, permissions and time. */
 export interface Terms {
@@ -97,7 +97,7 @@ function isPast(time: number | undefined, now: number): boolean {
 }
 
 /** Maximum numbers of owed messages: `waiting` for those never sent, `owed` for all. */
-export interface Limits {
+interface Limits {
   waiting: number
   owed: number
 }

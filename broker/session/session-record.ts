@@ -42,7 +42,7 @@ export interface StoredPlace {
 
 type StoredOwed = [position: number, qos: Qos, flags: number]
 
-export function toStored({ position, qos, retain, dup }: Owed): StoredOwed {
+function toStored({ position, qos, retain, dup }: Owed): StoredOwed {
   return [position, qos, (retain ? 1 : 0) + (dup ? 2 : 0)]
 }
 
@@ -71,7 +71,7 @@ export function recordChanges(
 }
 
 /** Returns the change that removes a record. A shared store refuses to remove a later record. */
-export function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
+function recordRemoval(clientId: string, storedVersion: number, isShared: boolean): Change {
   const del = recordKey(clientId)
   return isShared ? { del, when: { notNewerThan: storedVersion } } : { del }
 }

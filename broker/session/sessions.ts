@@ -110,7 +110,7 @@ export function createSessions(parts: {
   }
 }
 
-export type EndedSessions = ReturnType<typeof createEndedSessions>
+type EndedSessions = ReturnType<typeof createEndedSessions>
 
 /**
  * Removes expired sessions. If a node is gone, stores its run's end, and removes its clean sessions. Only the leader

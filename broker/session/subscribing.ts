@@ -111,7 +111,7 @@ export function createSubscribing(parts: {
   }
 }
 
-export type Grants = ReturnType<typeof createGrants>
+type Grants = ReturnType<typeof createGrants>
 
 /** Adds and removes the filters of sessions, in memory and in the store. */
 export function createGrants(parts: {

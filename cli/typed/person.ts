@@ -8,7 +8,7 @@ export function isPersonThere(): boolean {
 }
 
 /** A question to a person. `isSecret`: the typed answer is not shown. */
-export interface Question {
+interface Question {
   text: string
   isSecret?: boolean
 }

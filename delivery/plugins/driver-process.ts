@@ -52,7 +52,7 @@ export interface DriverLimits {
   maxPauseMs: number
 }
 
-export const driverLimits: DriverLimits = {
+const driverLimits: DriverLimits = {
   startMs: 30_000,
   missedLooks: 20,
   graceMs: 2_000,

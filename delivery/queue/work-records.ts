@@ -82,7 +82,7 @@ export function decodeLetter<Letter = DeadLetter>(value: Buffer): Letter {
   return decodeValue<Letter>(value.subarray(digits)).header
 }
 
-export function encodeWork(position: number, of: object, payload?: Buffer): Buffer {
+function encodeWork(position: number, of: object, payload?: Buffer): Buffer {
   return Buffer.concat([Buffer.from(digitsOf(position)), encodeValue(of, payload)])
 }
 

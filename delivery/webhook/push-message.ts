@@ -1,12 +1,5 @@
 import type { Details } from '../queue/work-item.ts'
 
-/** The attributes of a push, sent beside the data of the event (design.md §10). */
-export interface PushAttributes extends Details {
-  event: string
-  livestreamId: string
-  institutionId: string
-}
-
 /** The body of a push: the wire format that receivers know (service.md §6.2). */
 export function pushBody(push: {
   data: Buffer

@@ -7,7 +7,7 @@ const maxWaiting = 1_000
 const maxTails = 20
 
 /** An event, or how many events are left out at this place. */
-export type TailLine = EventRow | { leftOut: number }
+type TailLine = EventRow | { leftOut: number }
 
 /** Sends events to clients as they are decided. A client that reads too slowly misses events, and gets their number. */
 export function createTail(onDecided: (listener: (row: EventRow) => void) => () => void) {

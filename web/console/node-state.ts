@@ -6,7 +6,7 @@ import { repeat } from './poll.ts'
 
 /** The last status of the node. `formerState`: the status before, for rates. */
 export const nodeState = signal<Status | undefined>(undefined)
-export const formerState = signal<Status | undefined>(undefined)
+const formerState = signal<Status | undefined>(undefined)
 /** The reason why the last request failed. Undefined: it did not. */
 export const stateProblem = signal<string | undefined>(undefined)
 

@@ -35,7 +35,7 @@ effect(() => {
 const longest = 500
 
 /** An institution with those of its livestreams that match. */
-export interface Group {
+interface Group {
   institution: Institution
   livestreams: readonly Livestream[]
 }

@@ -4,7 +4,7 @@ import type { Command, Schema } from '../commands.ts'
 import { fits, wordsOf } from './template.ts'
 
 /** How a field of a form looks. */
-export type FieldKind =
+type FieldKind =
   | 'text'
   | 'lines'
   | 'choice'
@@ -16,7 +16,7 @@ export type FieldKind =
   | 'institutions'
 
 /** The texts of a form, by the names of its fields. A list has one item a line; a switch that is on is `yes`. */
-export type Texts = Readonly<Record<string, string>>
+type Texts = Readonly<Record<string, string>>
 
 /** An argument and its schema. */
 export type FormField = readonly [name: string, schema: Schema]

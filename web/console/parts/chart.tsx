@@ -3,7 +3,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import uPlot from 'uplot'
 
 /** One curve of a chart. */
-export interface Series {
+interface Series {
   name: string
   /** Name of a colour of the style sheet. */
   color: string

@@ -19,7 +19,7 @@ export function fits(value: unknown, where: Readonly<Record<string, readonly unk
  * A sentence with the values of its fields, as `InConsole` describes it. Undefined: a field is empty, false or 0, so
  * there is nothing to say.
  */
-export function sentence(template: string, value: unknown): string | undefined {
+function sentence(template: string, value: unknown): string | undefined {
   let isEmpty = false
   const text = template.replace(/\{([\w.]+)(\?|\|[^}]+)?\}/g, (_, path: string, way = '') => {
     const found = valueAt(value, path)

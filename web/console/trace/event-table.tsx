@@ -7,7 +7,7 @@ import { clockTime, dateAndTime, kindOf } from '../words.ts'
 import { Outcome } from './outcome.tsx'
 
 /** Path of the page for an event: by id if it was published, else by position. */
-export function pathOfEvent({ id, position, outcome, dryRun }: ListedEvent): string {
+function pathOfEvent({ id, position, outcome, dryRun }: ListedEvent): string {
   const name = id !== null && outcome === 'published' && !dryRun ? id : String(position)
   return `/console/trace/${encodeURIComponent(name)}`
 }

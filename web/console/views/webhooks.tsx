@@ -11,7 +11,7 @@ import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
 
 /** A queue, and the subscription of its webhook. Undefined: a plugin target, or the subscriptions are not read yet. */
-export type Target = ShownQueue & { subscription: ListedSubscription | undefined }
+type Target = ShownQueue & { subscription: ListedSubscription | undefined }
 
 const everyMs = 5_000
 

@@ -10,7 +10,7 @@ import { createWebhookDriver } from './plugins/webhook-driver.ts'
 import { createWebhooks } from './webhook/webhook.ts'
 
 /** The two HTTPS clients: one posts to webhooks, one to plugin targets. */
-export function createClients(parts: {
+export function createHttpsClients(parts: {
   config: Pick<Config, 'pushAllowPrivate' | 'serviceAccount'>
   /** A CA that both trust besides the usual ones. */
   ca: CurrentCa | undefined
