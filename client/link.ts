@@ -1,4 +1,5 @@
 import mqtt, { type IClientOptions } from 'mqtt'
+import { publishPacket } from './publish-packet.ts'
 
 /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
 const answerMs = 20_000
@@ -25,7 +26,6 @@ const maxPacketBytes = 2 * 1024 * 1024
 /** Nor is a WebSocket message, which may hold many packets. */
 const maxMessageBytes = 16 * 1024 * 1024
 const tooLarge = new Error(`a packet of the hub has more than ${maxPacketBytes} bytes`)
-const atLeastOnce = { qos: 1 } as const
 
 export interface LinkOptions {
   /** `mqtts://host:port`, or `wss://host:port/mqtt`. */
@@ -74,15 +74,20 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     timerVariant: 'native',
     // 65,536 prepared numbers would take 10 MB, and save no time.
     writeCache: false,
+    // It would look for its name in `DEBUG` a dozen times for each packet.
+    log() {},
     // Hubs compress nothing, and a small compressed message could grow a thousandfold. Browsers have no such bounds.
     wsOptions: { maxPayload: maxMessageBytes, perMessageDeflate: false },
   })
   let isEnded = false
   let problem: Error | undefined
   let late: ReturnType<typeof setTimeout> | undefined
-  let unacknowledged = 0
+  /** Who waits for a PUBACK, by packet id. */
+  const unacknowledged = new Map<number, () => void>()
   /** Characters of the largest event since there was none without a PUBACK. */
   let largest = 0
+  let packetId = 0
+  let isCorked = false
   /** Intervals without any packet, and without a PUBACK that something waits for. */
   const silent = { packets: 0, acknowledgements: 0 }
   /** Bytes that have arrived since the last whole packet. */
@@ -95,8 +100,8 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   }
   const watch = setInterval(() => {
     silent.packets = isHidden() ? 0 : silent.packets + 1
-    silent.acknowledgements = unacknowledged > 0 ? silent.acknowledgements + 1 : 0
-    const granted = unacknowledged > 0 ? Math.floor(largest / slowestLine) : 0
+    silent.acknowledgements = unacknowledged.size > 0 ? silent.acknowledgements + 1 : 0
+    const granted = unacknowledged.size > 0 ? Math.floor(largest / slowestLine) : 0
     if (silent.packets === 2 + granted) client.sendPing()
     if (silent.packets > 2 + granted) fail(new Error('the hub is silent'))
     if (silent.acknowledgements > 3 + granted) fail(new Error('the hub acknowledges nothing'))
@@ -113,6 +118,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     silent.packets = 0
     // It may have come in one chunk.
     if (packet.length !== undefined && packet.length > maxPacketBytes) fail(tooLarge)
+    if (packet.cmd === 'puback') acknowledge(packet.messageId ?? 0)
     // Nobody subscribes at QoS 2, and mqtt.js would keep each message until the hub releases it.
     if (packet.cmd === 'publish' && packet.qos === 2) fail(new Error('the hub sends at QoS 2'))
   })
@@ -141,21 +147,41 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     if (!isEnded) events.closed(connackOf(problem), problem)
   })
 
+  function acknowledge(id: number): void {
+    const acknowledged = unacknowledged.get(id)
+    if (!acknowledged || isEnded || problem) return
+    unacknowledged.delete(id)
+    silent.acknowledgements = 0
+    acknowledged()
+  }
+
+  /** What is published in one turn leaves together. */
+  function cork(): void {
+    if (isCorked) return
+    isCorked = true
+    client.stream.cork()
+    queueMicrotask(() => {
+      isCorked = false
+      client.stream.uncork()
+    })
+  }
+
   return {
+    // Past mqtt.js, which would write each event in six pieces, copy its options, and keep it to repeat it.
     publish(topic, payload, acknowledged) {
-      largest = Math.max(unacknowledged > 0 ? largest : 0, payload.length)
-      unacknowledged++
-      client.publish(topic, payload, atLeastOnce, (error) => {
-        unacknowledged--
-        silent.acknowledgements = 0
-        if (!error && !isEnded) acknowledged()
-      })
+      if (isEnded || problem) return
+      largest = Math.max(unacknowledged.size > 0 ? largest : 0, payload.length)
+      do packetId = (packetId % 65_535) + 1
+      while (unacknowledged.has(packetId))
+      unacknowledged.set(packetId, acknowledged)
+      cork()
+      client.stream.write(publishPacket(topic, payload, packetId))
     },
     async end() {
       isEnded = true
       const ended = new Promise<void>((resolve) => {
-        // Without DISCONNECT before the CONNACK, where mqtt.js would leave the connection open, and where something is
-        // unanswered, for which it would wait for ever.
+        // Without DISCONNECT before the CONNACK, where mqtt.js would leave the connection open, and before the SUBACK, for
+        // which it would wait for ever.
         client.end(!client.connected || Object.keys(client.outgoing).length > 0, () => resolve())
       })
       const destroy = setTimeout(() => client.stream.destroy(), endMs)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { connectPublisher } from '../../../client/node.ts'
+import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { type Arrived, connect } from '../../clients.ts'
 import { startProgram } from '../../documentation.ts'
 import { control, institutions, playing, station } from '../../events.ts'
@@ -53,6 +54,37 @@ t.test(
       [],
       'and only one',
     )
+  },
+)
+
+t.test(
+  'the packet id of an event that still waits is given to no other, also after 65,535 of them',
+  async (t) => {
+    const held: (() => void)[] = []
+    const broker = await openScriptedBroker(t, ({ packet, proceed }) => {
+      if (packet.cmd === 'publish' && packet.payload.includes('The first one')) held.push(proceed)
+      else proceed()
+    })
+    const publisher = connectPublisher({
+      url: broker.url,
+      ca: broker.ca,
+      username: 'u',
+      password: 'p',
+      institution: own,
+    })
+    t.teardown(() => publisher.close(0))
+    const first = publisher.publish(playing(station(), { title: 'The first one' }))
+    for (let round = 0; round < 140; round++) {
+      const events = Array.from({ length: 480 }, (_, nth) =>
+        control(station(), { marker: round * 480 + nth }),
+      )
+      await Promise.all(events.map(publisher.publish))
+    }
+    const [waiting] = broker.published
+    const others = broker.published.filter((packet) => packet.messageId === waiting?.messageId)
+    t.equal(others.length, 1)
+    for (const proceed of held) proceed()
+    t.match(await first, { outcome: 'published' })
   },
 )
 
