@@ -4,6 +4,7 @@ import { createErrorList, type ErrorItem } from '../event/error.ts'
 import { parseInstant } from '../event/format.ts'
 import { parseJson } from '../event/json.ts'
 import { isOwnError, schemaError } from '../event/schema-error.ts'
+import { schemaOptions } from '../event/schema-options.ts'
 import { belowBody } from './answer.ts'
 import { emailPattern } from './users/user.ts'
 
@@ -54,12 +55,8 @@ function namesOf(schema: TSchema): string[] {
 }
 
 const ajv = new Ajv({
+  ...schemaOptions,
   allErrors: true,
   verbose: true,
-  ownProperties: true,
-  strict: true,
-  code: { optimize: false },
-  validateSchema: false,
-  meta: false, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern, instant: (text: string) => parseInstant(text) !== undefined },
 })

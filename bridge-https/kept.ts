@@ -15,6 +15,16 @@ export function keep(document: object): Kept {
   return { text, tag: tagOf(createHash('sha256').update(text)) }
 }
 
+/** Returns a function that returns a document. Calls `make` again when the result of `dependsOn` has changed. */
+export function keptDocument(dependsOn: () => string, make: () => object): () => Kept {
+  let kept: { for: string; document: Kept } | undefined
+  return () => {
+    const current = dependsOn()
+    if (kept?.for !== current) kept = { for: current, document: keep(make()) }
+    return kept.document
+  }
+}
+
 /** Keeps a long text of which these are the parts. Takes one turn of the event loop for each. */
 export async function keepParts(parts: readonly string[]): Promise<Kept> {
   const hash = createHash('sha256')

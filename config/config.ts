@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import { schemaOptions } from '../event/schema-options.ts'
 import { formats } from './formats.ts'
 import { readJson } from './json-file.ts'
 import { mask, show } from './mask.ts'
@@ -171,13 +172,9 @@ function freeze<T>(value: T): T {
 }
 
 const ajv = new Ajv({
+  ...schemaOptions,
   allErrors: true,
   verbose: true,
-  ownProperties: true,
-  strict: true,
-  code: { optimize: false },
-  validateSchema: false,
-  meta: false, // event/shape.ts gives the reasons
   formats,
 })
 const rowOf = new Map(rows)

@@ -22,6 +22,7 @@ import {
 } from './kind.ts'
 import { maxLivestreams, maxServices, type Service } from './schema.ts'
 import { isOwnError, schemaError } from './schema-error.ts'
+import { schemaOptions } from './schema-options.ts'
 
 /** An event of valid shape, with its kind and its times. */
 interface Shaped {
@@ -233,21 +234,14 @@ function report(
 }
 
 const ajvOptions: Options = {
-  strict: true,
-  allowUnionTypes: true, // `type: [x, 'null']`, see schema.ts
-  ownProperties: true, // `constructor` is not a field just because every object inherits it
+  ...schemaOptions,
   schemas: [...eventSchemas],
   formats: {
     instant: (text: string) => parseInstant(text) !== undefined,
     uri: formats.default.get('uri'),
   },
-  // Optimizing would double the compile time, and make no check faster.
-  code: { optimize: false },
   // Inlined, the code of a service and of a contributor would be compiled for each list that holds them.
   inlineRefs: false,
-  // `test/event/schema.test.ts` checks the schemas. To check them here would slow down each start by a tenth.
-  validateSchema: false,
-  meta: false,
 }
 
 const quickAjv = new Ajv(ajvOptions)

@@ -1,16 +1,13 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
 import { emailPattern } from '../bridge-https/users/user.ts'
 import { quote } from '../event/error.ts'
+import { schemaOptions } from '../event/schema-options.ts'
 import type { Operation } from './operation.ts'
 import { type OperationName, operations } from './operations.ts'
 
 const ajv = new Ajv({
-  strict: true,
+  ...schemaOptions,
   verbose: true,
-  allowUnionTypes: true,
-  code: { optimize: false },
-  validateSchema: false,
-  meta: false, // see `ajvOptions` in event/shape.ts
   formats: { email: emailPattern },
 })
 

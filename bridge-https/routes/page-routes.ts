@@ -22,11 +22,7 @@ export function pageRoutes(parts: PageParts): Route[] {
       id: 'livestreamPage',
       summary: 'Page of one livestream, for browsers',
       params: { livestreamId: { description: 'Id of the livestream' } },
-      answers: {
-        200: { description: 'Page', mediaType: 'text/html' },
-        404: 'For whoever asks for anything but text/html',
-      },
-      handle: async ({ header }) => (wantsPage(header) ? pageAnswer('on-air', parts) : noPage()),
+      ...htmlOf('on-air', parts),
     },
     ...consolePaths.map(
       ({ path, id, params }): Route => ({
@@ -35,11 +31,7 @@ export function pageRoutes(parts: PageParts): Route[] {
         id,
         params,
         summary: 'The operators’ console, for browsers',
-        answers: {
-          200: { description: 'Page', mediaType: 'text/html' },
-          404: 'For whoever asks for anything but text/html',
-        },
-        handle: async ({ header }) => (wantsPage(header) ? pageAnswer('console', parts) : noPage()),
+        ...htmlOf('console', parts),
       }),
     ),
     {
@@ -90,8 +82,15 @@ const consolePaths = [
 /** Headers that keep caches from mixing up a page and the 404 for other clients. */
 const pageCacheHeaders = { 'cache-control': 'no-cache', vary: 'accept, accept-encoding' }
 
-function noPage(): Answer {
-  return { ...refuse(404), headers: pageCacheHeaders }
+function htmlOf(name: string, parts: PageParts) {
+  const noPage = { ...refuse(404), headers: pageCacheHeaders }
+  return {
+    answers: {
+      200: { description: 'Page', mediaType: 'text/html' },
+      404: 'For whoever asks for anything but text/html',
+    },
+    handle: async ({ header }: Call) => (wantsPage(header) ? pageAnswer(name, parts) : noPage),
+  }
 }
 
 /** Whether the header Accept names `text/html` and not `application/json`, as browsers send it. */

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { keptDocument } from '../../../bridge-https/description/kept-document.ts'
+import { keptDocument } from '../../bridge-https/kept.ts'
 
 t.test('a document is made once, and again when what it depends on has changed', async (t) => {
   let state = 'live'
