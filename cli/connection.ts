@@ -2,6 +2,7 @@ import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { text } from 'node:stream/consumers'
+import { reasonOf } from '../telemetry/reason.ts'
 
 /** Why a command has no result: `code` for programs, `message` for people. */
 export interface CallFailure {
@@ -156,6 +157,8 @@ function describe(socketPath: string, error: unknown): CallFailure {
       message: `you may not open ${socketPath}: only the user of the node may`,
     }
   }
-  const reason = error instanceof Error ? error.message : String(error)
-  return { code: 'node.unreachable', message: `the node on ${socketPath} cannot be asked: ${reason}` }
+  return {
+    code: 'node.unreachable',
+    message: `the node on ${socketPath} cannot be asked: ${reasonOf(error)}`,
+  }
 }

@@ -4,6 +4,7 @@ import { setTimeout } from 'node:timers/promises'
 import { CommanderError } from 'commander'
 import { version } from '../config/version.ts'
 import { type OperationName, operations } from '../operations/operations.ts'
+import { reasonOf } from '../telemetry/reason.ts'
 import { visibleJson } from '../telemetry/visible.ts'
 import { type Command, type CommandOf, type Input, isUsage, type LocalCommand, usage } from './command.ts'
 import { type CallFailure, call, readLines } from './connection.ts'
@@ -36,7 +37,7 @@ async function main(argv: readonly string[]): Promise<number> {
       return 2
     }
     // For example, the log-in file cannot be read: the message names the path.
-    fail({ code: 'internal', message: error instanceof Error ? error.message : String(error) }, json)
+    fail({ code: 'internal', message: reasonOf(error) }, json)
     return 1
   }
 

@@ -12,7 +12,7 @@ export function createSubscriptionQueues(parts: {
   subscriptions: PushSubscriptions
   queues: Pick<WorkQueues, 'drop'>
   attempts: Pick<Attempts, 'drop'>
-  standings: Pick<Standings, 'removal' | 'forget'>
+  standings: Pick<Standings, 'removeIn'>
   calls: Pick<Calls, 'askOthers'>
   beginnings: { look(name: string): void }
   runner: { retryNow(queue: string): void }
@@ -34,14 +34,16 @@ export function createSubscriptionQueues(parts: {
     /** Removes a subscription with its queue. False: the institution has no such subscription. */
     async remove(institutionId: string, name: string): Promise<boolean> {
       if (!subscriptions.get(institutionId, name)) return false
-      const traces = async () => [...(await attempts.drop(name)), standings.removal(name)]
-      const alongside = [...(await traces()), retryChange(name)]
-      if (!(await subscriptions.remove(institutionId, name, alongside))) return false
-      standings.forget(name)
+      const isRemoved = await standings.removeIn(name, async (removal) => {
+        const alongside = [...(await attempts.drop(name)), removal, retryChange(name)]
+        return subscriptions.remove(institutionId, name, alongside)
+      })
+      if (!isRemoved) return false
       try {
         // A delivery that ended meanwhile may have left new traces.
-        await queues.drop(name, await traces())
-        standings.forget(name)
+        await standings.removeIn(name, async (removal) =>
+          queues.drop(name, [...(await attempts.drop(name)), removal]),
+        )
       } catch (err) {
         // The subscription is gone: the node of its queue will remove the rest.
         log.warn({ err, queue: name }, 'queue of a removed subscription not removed yet')

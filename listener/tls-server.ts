@@ -3,6 +3,7 @@ import type { Server, TLSSocket, TlsOptions } from 'node:tls'
 import type { Certificates } from '../certs/certificates.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
+import { reasonOf } from '../telemetry/reason.ts'
 import { clientHelloArrived } from './client-hello.ts'
 import type { ConnectionBounds, Place } from './connection-bounds.ts'
 import { createNetworks } from './networks.ts'
@@ -87,7 +88,7 @@ export function guardServer(
   server.on('connection', (socket: Socket) => {
     socket.on('error', () => socket.destroy())
     admit(socket).catch((error: unknown) => {
-      refuse(socket, 'proxy-header', { detail: error instanceof Error ? error.message : String(error) })
+      refuse(socket, 'proxy-header', { detail: reasonOf(error) })
     })
   })
 

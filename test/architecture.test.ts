@@ -99,7 +99,7 @@ const folders: Record<string, string[]> = {
   ],
   'cli/time': ['cli', 'event'],
   'cli/backup': ['admin', 'admin/backup', 'event', 'telemetry', 'cli', 'config'],
-  'cli/remote': ['cli', 'cli/typed', 'config'],
+  'cli/remote': ['cli', 'cli/typed', 'config', 'telemetry'],
   'cli/typed': ['operations', 'cli', 'cli/backup'],
   'cli/by-hand': [
     'operations',

@@ -1,4 +1,5 @@
 import { request } from 'node:https'
+import { reasonOf } from '../../telemetry/reason.ts'
 import { type CallFailure, Unanswered } from '../connection.ts'
 
 /** An answer of a hub. `body` is undefined where it is no JSON. */
@@ -88,7 +89,7 @@ function parsed(text: string): unknown {
 function describe(url: string, error: unknown): CallFailure {
   if (error instanceof Unanswered) return error.failure
   const code = error instanceof Error && 'code' in error ? String(error.code) : ''
-  const reason = error instanceof Error ? error.message || code : String(error)
+  const reason = reasonOf(error)
   if (aboutCertificate.test(code)) {
     return {
       code: 'node.certificate',

@@ -93,11 +93,14 @@ export async function createStandings(parts: {
     madeActive: (name: string): Change[] => put(name, fresh(toIso(clock()))),
 
     /**
-     * The change that removes a standing, even if this node does not know the standing. Call `forget` after the commit
-     * of this change.
+     * Removes a standing, even one that this node does not know, in the commit that `commit` makes. If it resolves with
+     * false, it has made none.
      */
-    removal: (name: string): Change => ({ del: keyOf(name) }),
-    forget: (name: string): void => void standings.delete(name),
+    async removeIn<Made>(name: string, commit: (removal: Change) => Promise<Made>): Promise<Made> {
+      const made = await commit({ del: keyOf(name) })
+      if (made !== false) standings.delete(name)
+      return made
+    },
 
     /** Removes standings without a subscription: an attempt can end during a removal. */
     async tidy(): Promise<void> {
