@@ -3,7 +3,14 @@ import type { TSchema } from 'typebox'
 import type { Of } from '../operations/operation.ts'
 import { type OperationName, operations, type Result } from '../operations/operations.ts'
 
-const ajv = new Ajv({ strict: false, validateFormats: false, validateSchema: false, meta: false })
+const ajv = new Ajv({
+  strict: false,
+  validateFormats: false,
+  validateSchema: false,
+  meta: false,
+  // Each check runs once.
+  code: { optimize: false },
+})
 const checks = new Map<TSchema, ValidateFunction>()
 
 /**

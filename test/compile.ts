@@ -15,7 +15,6 @@ const output = join(root, '.compiled')
 
 /** Programs that tests start as separate processes, besides the node. */
 const programs = [
-  'cli/hubctl.ts',
   'test/run.ts',
   'test/test-hub-program.ts',
   'test/store/writer.ts',

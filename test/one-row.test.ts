@@ -123,7 +123,7 @@ t.test('an event kind: its page, the libraries of clients, and its way to all wh
 })
 
 function hubctl(...words: string[]) {
-  return inCopy(['.compiled/cli/hubctl.js', ...words, '--socket', hub.adminSocket])
+  return inCopy(['.compiled/hubctl.js', ...words, '--socket', hub.adminSocket])
 }
 
 /** Runs a program of the copy. Resolves also when the program fails. */

@@ -20,8 +20,13 @@ function folderWith(name: string, folder: string): string {
   return folderWith(name, above)
 }
 
-/** The command that runs a program of the project (`cli/hubctl.ts`): compiled if the calling test is compiled. */
+/** The command that runs a program of the project (`bench/bench.ts`): compiled if the calling test is compiled. */
 export function commandOf(program: string): string[] {
   if (!isCompiled) return [process.execPath, `--import=${import.meta.resolve('tsx')}`, projectFile(program)]
   return [process.execPath, projectFile(`.compiled/${program.replace(/ts$/, 'js')}`)]
 }
+
+/** The command that runs `hubctl`: as it is installed, if the calling test is compiled. That are few files, which load fast. */
+export const hubctlCommand = isCompiled
+  ? [process.execPath, projectFile('.compiled/hubctl.js')]
+  : commandOf('cli/hubctl.ts')

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { commandOf } from '../root.ts'
+import { hubctlCommand } from '../root.ts'
 
 export interface Run {
   stdin?: string
@@ -9,7 +9,7 @@ export interface Run {
   fileBlocks?: number
 }
 
-const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+const [program = '', ...entry] = hubctlCommand
 
 /** Runs `hubctl` in its own process, without a terminal. */
 export async function runHubctl(argv: readonly string[], { stdin = '', env = {}, fileBlocks }: Run = {}) {

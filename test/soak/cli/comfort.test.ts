@@ -10,7 +10,7 @@ import { runHubctl } from '../../cli/run-hubctl.ts'
 import { shortDir } from '../../cli/short-dir.ts'
 import { connect } from '../../clients.ts'
 import { institutions } from '../../events.ts'
-import { commandOf } from '../../root.ts'
+import { hubctlCommand } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
 import { openStoreOf } from '../../stores.ts'
 
@@ -51,7 +51,7 @@ t.test('what is typed can be completed', async (t) => {
 
 t.test('with --watch the answer comes again and again', async (t) => {
   const hub = await startTestHub(t)
-  const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+  const [program = '', ...entry] = hubctlCommand
   const argv = ['credentials', 'list', '--watch', '--json', '--socket', hub.adminSocket]
   const watching = spawn(program, [...entry, ...argv])
   t.teardown(() => watching.kill())
@@ -83,7 +83,7 @@ t.test(
     const socketPath = join(await shortDir(t), 'admin.sock')
     await once(node.listen(socketPath), 'listening')
     t.teardown(() => node.close())
-    const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+    const [program = '', ...entry] = hubctlCommand
     const argv = ['credentials', 'list', '--watch', '--json', '--socket', socketPath]
     const watching = spawn(program, [...entry, ...argv])
     t.teardown(() => watching.kill())

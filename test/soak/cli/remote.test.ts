@@ -8,7 +8,7 @@ import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
 import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
-import { commandOf } from '../../root.ts'
+import { hubctlCommand } from '../../root.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
@@ -218,7 +218,7 @@ t.test('a password is typed or pasted on the terminal, and not shown', async (t)
 t.test('events are followed from elsewhere', async (t) => {
   const { hub, email, hubctl, url, kept } = await start(t)
   await hubctl(['login', '--ca', hub.caPath], `${email}\n${password}\n`)
-  const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+  const [program = '', ...entry] = hubctlCommand
   const tail = spawn(program, [...entry, 'events', 'tail', '--url', url, '--json'], {
     env: { ...process.env, ...kept.env },
   })
@@ -257,7 +257,7 @@ async function atTerminal(
   answers: readonly (readonly [question: string, answer: string])[],
   env: Record<string, string> = {},
 ) {
-  const words = [...commandOf('cli/hubctl.ts'), ...argv].map((word) => `'${word}'`).join(' ')
+  const words = [...hubctlCommand, ...argv].map((word) => `'${word}'`).join(' ')
   const terminal = spawn('script', ['-qec', words, '/dev/null'], {
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { ...process.env, ...env },

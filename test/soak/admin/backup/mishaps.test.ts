@@ -20,7 +20,7 @@ import { keyOf } from '../../../../store/commit.ts'
 import { openEmbeddedStore } from '../../../../store/embedded.ts'
 import type { Change, Dumpable, Store, StoredRecord } from '../../../../store/store.ts'
 import { runHubctl } from '../../../cli/run-hubctl.ts'
-import { commandOf } from '../../../root.ts'
+import { hubctlCommand } from '../../../root.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
 const records = Array.from({ length: 5_000 }, (_, nth) =>
@@ -272,7 +272,7 @@ t.test('hubctl export', async (t) => {
   t.test('that is interrupted leaves no draft, which would hold keys', async (t) => {
     isStalled = true
     const file = join(dir, 'interrupted')
-    const [program = '', ...entry] = commandOf('cli/hubctl.ts')
+    const [program = '', ...entry] = hubctlCommand
     const exporting = spawn(program, [...entry, '--socket', socket, 'export', file], { stdio: 'ignore' })
     await once(steps, 'stalled')
     while (!existsSync(`${file}.part`)) await nextTurn()
