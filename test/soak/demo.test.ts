@@ -3,12 +3,15 @@ import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
-import { type Test, test } from 'tap'
+import tap, { type Test, test } from 'tap'
 import { sampleFeedPath } from '../../config/sample-feed.ts'
 import { createScreen, cut, widthOf } from '../../demo/screen.ts'
 import { root } from '../root.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { createBrowser, skip } from '../web/browser.ts'
+
+/** Where the demonstrations make their directories, and where tsx keeps what it has compiled. */
+const TMPDIR = await temporaryDirectory(tap)
 
 const time = String.raw`^\d\d:\d\d:\d\d`
 
@@ -68,7 +71,7 @@ test('every livestream comes on air, with covers', { skip }, async (t) => {
   t.equal(code, 0)
 
   async function look(httpsPort: number, home: string): Promise<void> {
-    const [name = ''] = await readdir(home)
+    const name = (await readdir(home)).find((one) => one.startsWith('hub-demo-')) ?? ''
     const { page } = await createBrowser(t).open(t, { httpsPort, caPath: join(home, name, 'certs/ca.pem') })
     const { items } = JSON.parse(await readFile(sampleFeedPath, 'utf8'))
     await page
@@ -132,7 +135,6 @@ async function demo(
   [command = '', ...args]: string[],
   onLine: (line: string, child: ReturnType<typeof spawn>, home: string) => void = () => {},
 ) {
-  const TMPDIR = await temporaryDirectory(t)
   // The demonstration must ignore the settings of the user's own node. HUB_MQTT_PORT=none would stop the demonstration.
   const env = { ...process.env, TMPDIR, HUB_MQTT_PORT: 'none' }
   const child = spawn(command, args, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] })
