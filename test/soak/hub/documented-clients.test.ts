@@ -35,6 +35,8 @@ interface Program {
   having: string
   /** The file to save it in. */
   file: string
+  /** Compiles it in this folder. */
+  build?(folder: string): void
   /** What starts it in this folder. */
   command(folder: string): string[]
   /** Changes its text. */
@@ -62,21 +64,21 @@ const inGo: Program = {
   language: 'go',
   having: 'package main',
   file: 'publish.go',
-  command(cwd) {
+  build(cwd) {
     const env = { ...process.env, GO111MODULE: 'off', GOPATH: goPath }
     execFileSync('go', ['build', '-o', 'publish', 'publish.go'], { cwd, env })
-    return [join(cwd, 'publish')]
   },
+  command: (cwd) => [join(cwd, 'publish')],
 }
 const inJava: Program = {
   page: 'clients/java.md',
   language: 'java',
   having: 'class Publish',
   file: 'Publish.java',
-  command(cwd) {
+  build(cwd) {
     execFileSync('javac', ['-cp', `${jars}/*`, 'Publish.java'], { cwd })
-    return ['java', '-cp', `${jars}/*:${cwd}`, 'Publish']
   },
+  command: (cwd) => ['java', '-cp', `${jars}/*:${cwd}`, 'Publish'],
 }
 const inShell = { page: 'clients/shell.md', language: 'bash' }
 const shellPublisher: Program = {
@@ -281,14 +283,33 @@ const withoutLength = (program: Program): Program => ({
   change: (text) => text.replace(/(length"?: ?)\d+/, '$10'),
 })
 
+/** How many programs of a language were started at a door. */
+const starts = new Map<string, number>()
+/** The folders of the programs that were made, by their text: to compile one takes seconds of processor time. */
+const made = new Map<string, Promise<string>>()
+
+/** The folder of a program of a page. The programs that run at one door side by side have client ids of their own. */
+function folderOf({ page, language, having, file, build, change = (text) => text }: Program, door: number) {
+  const count = starts.get(`${language} ${door}`) ?? 0
+  starts.set(`${language} ${door}`, count + 1)
+  const text = change(codeBlock(readPage(page), language, having))
+  const withId = text.replace(/studio-\d/, `studio-${language}-${count}`)
+  const folder = made.get(withId) ?? make()
+  made.set(withId, folder)
+  return folder
+
+  async function make(): Promise<string> {
+    const folder = await temporaryDirectory(t)
+    await symlink(projectFile('node_modules'), join(folder, 'node_modules'))
+    await writeFile(join(folder, file), withId)
+    build?.(folder)
+    return folder
+  }
+}
+
 /** Starts a program of a page, and tells when it ends, with its exit code. */
 async function start(t: Test, program: Program, door: Pick<Door, 'port' | 'ca'>, login: Issued) {
-  const { page, language, having, file, command, change = (text) => text } = program
-  const cwd = await temporaryDirectory(t)
-  await symlink(projectFile('node_modules'), join(cwd, 'node_modules'))
-  const text = codeBlock(readPage(page), language, having)
-  // Programs that run side by side have client ids of their own.
-  await writeFile(join(cwd, file), change(text).replace(/studio-\d/, `studio-${Math.random()}`))
+  const cwd = await folderOf(program, door.port)
   const env = {
     PATH: process.env.PATH ?? '',
     LANG: 'C.UTF-8',
@@ -302,7 +323,7 @@ async function start(t: Test, program: Program, door: Pick<Door, 'port' | 'ca'>,
     SUB_USER: login.username,
     SUB_PASSWORD: login.password,
   }
-  return startProgram(t, command(cwd), { cwd, env })
+  return startProgram(t, program.command(cwd), { cwd, env })
 }
 
 type Door = Awaited<ReturnType<typeof openDoor>>
