@@ -1,10 +1,17 @@
+import { signal } from '@preact/signals'
 import { Card } from './card.tsx'
 import { announcing, connection, isListed, listProblem, livestreams } from './livestreams.ts'
-import { groups, isAnnouncingOnly, search } from './search.ts'
+import { type Group, groups, isAnnouncingOnly, search } from './search.ts'
+
+/** Number of cards at first. Each click on the button adds as many: 20,000 would stop a browser for seconds. */
+const cardsAtOnce = 500
+/** How many cards are shown. It outlives the board. */
+const limit = signal(cardsAtOnce)
 
 /** The livestreams that match the search and the filter, grouped by institution. */
 export function Board() {
   const shown = groups.value
+  const left = shown.reduce((sum, { livestreams: own }) => sum + own.length, -limit.value)
   const isLoading = !isListed.value && (listProblem.value === '' || livestreams.value.size === 0)
   return (
     <div class="board" data-stale={connection.value.state === 'lost'}>
@@ -13,7 +20,7 @@ export function Board() {
       {isLoading && <Skeleton />}
       {!isLoading && shown.length === 0 && <Nothing />}
       {!isLoading &&
-        shown.map(({ institution, livestreams: own }) => (
+        [...firstOf(shown, limit.value)].map(({ institution, livestreams: own, first }) => (
           <section key={institution.id} aria-labelledby={`institution-${institution.id}`}>
             <h2 id={`institution-${institution.id}`}>
               <span dir="auto">{institution.title}</span>
@@ -21,14 +28,33 @@ export function Board() {
               <small>{own.length === 1 ? '1 livestream' : `${own.length} livestreams`}</small>
             </h2>
             <ul class="cards">
-              {own.map((livestream) => (
+              {first.map((livestream) => (
                 <Card key={livestream.id} livestream={livestream} />
               ))}
             </ul>
           </section>
         ))}
+      {!isLoading && left > 0 && (
+        <button
+          type="button"
+          onClick={() => {
+            limit.value += cardsAtOnce
+          }}
+        >
+          Show more ({left} left)
+        </button>
+      )}
     </div>
   )
+}
+
+/** The groups, each with its first livestreams: together at most `most`. */
+function* firstOf(all: readonly Group[], most: number): Generator<Group & { first: Group['livestreams'] }> {
+  for (const group of all) {
+    if (most <= 0) return
+    yield { ...group, first: group.livestreams.slice(0, most) }
+    most -= group.livestreams.length
+  }
 }
 
 /** The filter for announcements. */

@@ -35,7 +35,7 @@ effect(() => {
 const longest = 500
 
 /** An institution with those of its livestreams that match. */
-interface Group {
+export interface Group {
   institution: Institution
   livestreams: readonly Livestream[]
 }
@@ -53,8 +53,14 @@ const others = computed(
 export const groups = computed((): Group[] => {
   const words = searchText(search.value).split(' ').filter(Boolean)
   const pool = isAnnouncingOnly.value ? announcing.value : [...livestreams.value.values()]
+  const byInstitution = new Map<string, Livestream[]>()
+  for (const one of pool) {
+    const known = byInstitution.get(one.institutionId)
+    if (known) known.push(one)
+    else byInstitution.set(one.institutionId, [one])
+  }
   return [...institutions.value, others.value].flatMap((institution) => {
-    const own = pool.filter(({ institutionId }) => institutionId === institution.id)
+    const own = byInstitution.get(institution.id) ?? []
     const names = searchText(`${institution.title} ${institution.acronym}`)
     const found = words.length === 0 ? own : own.filter((one) => hasAll(words, `${names} ${textOf(one)}`))
     return found.length > 0 ? [{ institution, livestreams: found }] : []

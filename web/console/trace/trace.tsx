@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import { go, query } from '../../page/location.ts'
+import { searchText } from '../../page/search-text.ts'
 import { institutions, livestreams } from '../livestream-names.ts'
 import { operate } from '../operate.ts'
 import { Choice, Field, Moment } from '../parts/form.tsx'
@@ -117,19 +118,32 @@ export function Trace() {
   )
 }
 
-/** The names of institutions and livestreams, as suggestions. */
+/** Number of suggestions: a browser takes more than a second for 20,000. */
+const mostNames = 100
+
+/** The names of institutions and livestreams that fit what is typed, as suggestions. */
 function Names() {
-  const titles = [
-    ...institutions.value.map(([, title]) => title),
-    ...(livestreams.value ?? []).map(({ title }) => title),
-  ]
+  const typed = searchText(looked.value.whose?.trim() ?? '')
+  const titles = new Set<string>()
+  for (const title of titlesOf(institutions.value, livestreams.value ?? [])) {
+    if (titles.size === mostNames) break
+    if (searchText(title).includes(typed)) titles.add(title)
+  }
   return (
     <datalist id={namesList}>
-      {[...new Set(titles)].map((title) => (
+      {[...titles].map((title) => (
         <option key={title} value={title} />
       ))}
     </datalist>
   )
+}
+
+function* titlesOf(
+  named: typeof institutions.value,
+  listed: readonly { title: string }[],
+): Generator<string> {
+  for (const [, title] of named) yield title
+  for (const { title } of listed) yield title
 }
 
 /** A link to the event at position `name`, if there is one. */
