@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { lstatSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { ClientError } from './errors.ts'
 
@@ -49,8 +49,9 @@ function make(own: string): boolean {
       throw error
     }
     if (start !== '' && textOf(own) === start) return false
-    // It is of a dead process that had this process id.
-    writeFileSync(own, start)
+    // It is of a dead process that had this process id, or somebody else has put it there.
+    rmSync(own)
+    writeFileSync(own, start, { mode: 0o600, flag: 'wx' })
   }
   return true
 }
@@ -78,7 +79,8 @@ function startOf(pid: number | 'self'): string {
 
 function textOf(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    // To read a queue might take for ever.
+    return lstatSync(file).isFile() ? readFileSync(file, 'utf8') : ''
   } catch {
     return ''
   }

@@ -199,16 +199,21 @@ function replaceIfRoom(path: string, text: string, hasEvents: boolean): number |
   try {
     return replace(path, text)
   } catch (error) {
-    const isFull = error instanceof Error && 'code' in error && error.code === 'ENOSPC'
-    if (isFull && hasEvents) return undefined
+    const code = error instanceof Error && 'code' in error ? error.code : undefined
+    if (hasEvents && fullCodes.includes(code)) return undefined
     throw error
   }
 }
 
+/** The disk is full, or what this user or this process may write. */
+const fullCodes: unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG']
+
 /** Puts a new file in the place of the old one, all of it or nothing. Returns its number of characters. */
 function replace(path: string, text: string): number {
   const next = `${path}.new`
-  const file = openSync(next, 'w', 0o600)
+  // In a folder where others may write, it may be theirs, or a link.
+  rmSync(next, { force: true })
+  const file = openSync(next, 'wx', 0o600)
   try {
     writeFileSync(file, text)
     fdatasyncSync(file)

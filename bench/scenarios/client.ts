@@ -13,7 +13,7 @@ export const client: Scenario = {
     'the next ones when all are answered. One never reads the feedback, one subscribes to it and parses each report, ' +
     'and the library matches each report with its event. Every publisher is a process of its own with an institution ' +
     'of its own.',
-  options: { events: [5_000], runs: [5], inflight: [50], warm: [5_000] },
+  options: { events: [3_000], runs: [15], inflight: [50], warm: [8_000] },
   figures: { cpu: 'CPU per event, µs' },
   subject: 'client library',
   compared: ['cpu'],

@@ -24,6 +24,7 @@ import os
 import random
 import re
 import ssl
+import stat
 import threading
 import time
 import urllib.error
@@ -876,7 +877,7 @@ class _Outbox:
                 self._replace()
             except OSError as error:
                 # On a full disk, what is in the file goes out all the same. The next write tries again.
-                if error.errno != errno.ENOSPC or not self._kept:
+                if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) or not self._kept:
                     raise
         self._last = len(self._kept)
         now = time.time() * 1000
@@ -952,7 +953,9 @@ class _Outbox:
         text = json.dumps({"outbox": 1, "clientId": self.client_id}) + "\n"
         text += "".join(_event_line(number, *kept) for number, kept in self._kept.items())
         following = f"{self.path}.new"
-        descriptor = os.open(following, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        # In a folder where others may write, it may be theirs, or a link.
+        _remove(following)
+        descriptor = os.open(following, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with open(descriptor, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
@@ -1056,10 +1059,11 @@ def _take_lock(path: str) -> Callable[[], None]:
         try:
             descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         except FileExistsError:
-            # Of another copy of this library in this process, or of a dead process that had this process id.
+            # Of another copy of this library in this process, of a dead process that had this process id, or of somebody else.
             if start and _text_of(own) == start:
                 raise ClientError("outbox.locked", f"{path} is in use by this process") from None
-            descriptor = os.open(own, os.O_WRONLY | os.O_TRUNC)
+            _remove(own)
+            descriptor = os.open(own, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
             file.write(start)
         prefix = f"{path}.lock-"
@@ -1112,6 +1116,9 @@ def _start_of(pid: str) -> str:
 
 def _text_of(path: str) -> str:
     try:
+        # To read a queue might take for ever.
+        if not stat.S_ISREG(os.lstat(path).st_mode):
+            return ""
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read()
     except OSError:

@@ -1,7 +1,9 @@
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import {
+  chmodSync,
   existsSync,
+  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -57,6 +59,37 @@ t.test('only its owner may read the file', async (t) => {
   await outbox.add(event(1)).synced
   t.equal(statSync(path).mode & 0o777, 0o600)
 })
+
+t.test(
+  'what others have put beside it is neither followed nor written to, and keeps nobody waiting',
+  async (t) => {
+    const folder = await temporaryDirectory(t)
+    const victim = join(folder, 'victim')
+    const put: Record<string, (path: string) => void> = {
+      'a link': (path) => symlinkSync(victim, path),
+      'a file for all': (path) => {
+        writeFileSync(path, '')
+        chmodSync(path, 0o666)
+      },
+      'a queue': (path) => void execFileSync('mkfifo', [path]),
+    }
+    for (const [what, make] of Object.entries(put)) {
+      for (const beside of ['new', `lock-${process.pid}`]) {
+        const path = join(folder, `${what} ${beside}`)
+        writeFileSync(victim, 'of somebody else')
+        make(`${path}.${beside}`)
+        const outbox = openOutbox(path)
+        await outbox.add(event(1)).synced
+        t.equal(readFileSync(victim, 'utf8'), 'of somebody else', path)
+        t.equal(lstatSync(path).mode, 0o100600, path)
+        await outbox.close()
+      }
+    }
+    const path = join(folder, 'outbox')
+    put['a queue']?.(`${path}.lock-${process.ppid}`)
+    t.throws(() => openOutbox(path), { code: 'outbox.locked' })
+  },
+)
 
 t.test('a file that was cut at any byte opens, without the events of torn lines only', async (t) => {
   const path = join(await temporaryDirectory(t), 'outbox')
@@ -246,22 +279,35 @@ t.test('a file that cannot be written refuses the event, and takes later ones', 
 
 t.test('on a full disk, what the last process left is there, and new events are refused', async (t) => {
   const path = join(await temporaryDirectory(t), 'outbox')
+  const large = JSON.stringify({ event: 'large', text: 'x'.repeat(20_000) })
   const first = openOutbox(path)
-  await first.add(event(1)).synced
+  await first.add(large).synced
   await first.close()
-  symlinkSync('/dev/full', `${path}.new`)
-  const full = openOutbox(path)
-  t.match(full.restored, [{ payload: event(1) }])
-  symlinkSync('/dev/full', `${path}.new`)
-  const refused = full.add(event(2))
-  await t.rejects(refused.synced, { code: 'outbox.unusable', message: /ENOSPC/ })
-  full.settled(refused.number)
-  await full.add(event(3)).synced
-  await full.close()
+  // A process that may write no file of more than 8 kB: for it, that is the same as a full disk.
+  const program = `
+    import { execFileSync } from 'node:child_process'
+    import { openOutbox } from ${JSON.stringify(pathToFileURL(projectFile('client/outbox.ts')).href)}
+    process.on('SIGXFSZ', () => {})
+    const mayWrite = (bytes) => execFileSync('prlimit', ['--pid', process.pid, '--fsize=' + bytes + ':unlimited'])
+    mayWrite('8192')
+    const outbox = openOutbox(${JSON.stringify(path)})
+    const refused = outbox.add(${JSON.stringify(event(2))})
+    const { code, message } = await refused.synced.catch((error) => error)
+    outbox.settled(refused.number)
+    mayWrite('unlimited')
+    await outbox.add(${JSON.stringify(event(3))}).synced
+    await outbox.close()
+    console.log(JSON.stringify({ restored: outbox.restored.length, code, message }))`
+  const told = execFileSync(process.execPath, ['--import=tsx', '--input-type=module', '-e', program], {
+    cwd: root,
+  })
+  t.match(JSON.parse(`${told}`), { restored: 1, code: 'outbox.unusable', message: /EFBIG/ })
   const again = openOutbox(path)
   t.teardown(() => again.close())
-  t.match(again.restored, [{ payload: event(1) }, { payload: event(3) }])
-  t.equal(again.restored.length, 2)
+  t.same(
+    again.restored.map(({ payload }) => payload),
+    [large, event(3)],
+  )
 })
 
 /** Another process that has the outbox, with one event in it. */

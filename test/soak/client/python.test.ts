@@ -460,29 +460,64 @@ for (const { python, version } of pythons.slice(-1)) {
       python,
       `
 import os
+import resource
 import now_playing_hub as hub
 first = hub._Outbox("outbox")
-first.add(['{"event":"first"}'])
+first.add(['{"event":"first","text":"' + "x" * 20_000 + '"}'])
 first.close()
-os.symlink("/dev/full", "outbox.new")
+# The same as a full disk, for this process alone.
+resource.setrlimit(resource.RLIMIT_FSIZE, (8_192, resource.RLIM_INFINITY))
 full = hub._Outbox("outbox")
-os.symlink("/dev/full", "outbox.new")
 try:
     full.add(['{"event":"second"}'])
 except hub.ClientError as error:
     print(error.code)
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
 full.add(['{"event":"third"}'])
 full.close()
 last = hub._Outbox("outbox")
-print([payload for _, payload, _ in last.restored])
+print([payload[:16] for _, payload, _ in last.restored])
 last.close()
 `,
       {},
       home,
     )
-    t.equal(await program.ended, 0)
-    t.same(program.lines, ['outbox.unusable', `['{"event":"first"}', '{"event":"third"}']`])
+    t.equal(await program.ended, 0, program.lines.join('\n'))
+    t.same(program.lines, ['outbox.unusable', `['{"event":"first"', '{"event":"third"']`])
   })
+
+  t.test(
+    `what others have put beside an outbox is neither followed nor written to (paho ${version})`,
+    async (t) => {
+      const program = await startPython(
+        t,
+        python,
+        `
+import os, stat
+import now_playing_hub as hub
+for beside in ("new", f"lock-{os.getpid()}"):
+    for make in (lambda path: os.symlink("victim", path), os.mkfifo, lambda path: os.close(os.open(path, os.O_CREAT, 0o666))):
+        with open("victim", "w") as file:
+            file.write("of somebody else")
+        make(f"outbox.{beside}")
+        outbox = hub._Outbox("outbox")
+        outbox.add(['{"event":"x"}'])
+        outbox.close()
+        with open("victim") as file:
+            print(file.read(), oct(os.lstat("outbox").st_mode))
+        os.remove("outbox")
+os.mkfifo(f"outbox.lock-{os.getppid()}")
+try:
+    hub._Outbox("outbox")
+except hub.ClientError as error:
+    print(error.code)
+`,
+        {},
+      )
+      t.equal(await program.ended, 0, program.lines.join('\n'))
+      t.same(program.lines, [...Array(6).fill('of somebody else 0o100600'), 'outbox.locked'])
+    },
+  )
 }
 
 for (const { python, version } of pythons) {
