@@ -103,6 +103,7 @@ function refusalOf(
   // RFC 9110 §15.4.5: 304 answers a request with a condition only.
   if (status === 304 && !etag)
     return ['not-modified', 'the source answered 304, but was not asked for changes']
+  if (status === 206) return ['partial', 'the source answered 206, a part that was not asked for']
   if (!ok && status !== 304) return ['source', `the source answered ${status}`]
   if (hasNextPage(headers.get('link')))
     return ['partial', 'a header Link leads to a next page, expected all livestreams']

@@ -353,6 +353,7 @@ t.test('answers that are no feed', async (t) => {
   const rows: [name: string, listener: RequestListener, problem: RegExp][] = [
     ['404', (_request, response) => response.writeHead(404).end('gone'), /answered 404$/],
     ['500', (_request, response) => response.writeHead(500).end(feedText(3)), /answered 500$/],
+    ['206', (_request, response) => response.writeHead(206).end(feedText(9)), /answered 206, a part/],
     ['a web page', (_request, response) => response.end('<!doctype html>'), /^not JSON/],
     ['cut off', (_request, response) => cutOff(response), /terminated/],
     ['connection closed', (request) => request.socket.destroy(), /fetch failed/],

@@ -71,6 +71,9 @@ const faults: Record<string, Fault> = {
   'answers-for-others': {
     code: `writeSync(3, '{"kind":"outcome","id":9999,"outcome":{"result":"gone"}}\\n'.repeat(1000)); throw new Error('not today')`,
   },
+  'answers-a-thousand-times': {
+    code: `for (const id of [1, 2, 3]) writeSync(3, JSON.stringify({ kind: 'outcome', id, outcome: { result: 'failed', status: null, reason: 'no' } }).concat('\\n').repeat(300))`,
+  },
   'kills-itself': {
     code: `process.kill(process.pid, 'SIGKILL')`,
     ends: { label: 'exit', reason: /SIGKILL/ },
