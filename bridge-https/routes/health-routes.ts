@@ -1,7 +1,7 @@
-import { createHash, timingSafeEqual } from 'node:crypto'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Answer } from '../answer.ts'
 import { Health, ServiceInfo } from '../description/schemas.ts'
+import { isSameSecret } from '../users/passwords.ts'
 import { wantsPage } from './page-routes.ts'
 import type { Route } from './route.ts'
 
@@ -60,7 +60,7 @@ export function healthRoutes(parts: {
       summary: 'Metrics of the node, in the text format of Prometheus',
       ...((metricsToken !== undefined || stage === 'prod') && {
         description: 'Needs the token of `HUB_METRICS_TOKEN`.',
-        admits: async (bearer: string) => metricsToken !== undefined && isSame(bearer, metricsToken),
+        admits: async (bearer: string) => metricsToken !== undefined && isSameSecret(bearer, metricsToken),
       }),
       answers: { 200: { description: 'Metrics', mediaType: 'text/plain' } },
       async handle() {
@@ -69,9 +69,4 @@ export function healthRoutes(parts: {
       },
     },
   ]
-}
-
-function isSame(one: string, other: string): boolean {
-  const digest = (text: string) => createHash('sha256').update(text).digest()
-  return timingSafeEqual(digest(one), digest(other))
 }

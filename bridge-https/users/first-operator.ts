@@ -1,4 +1,5 @@
-import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import { isSameSecret } from './passwords.ts'
 import type { Users } from './users.ts'
 
 export type FirstOperator = ReturnType<typeof createFirstOperator>
@@ -21,7 +22,7 @@ export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: 
 
     /** Uses up the link. False: the token is wrong, or the link has ended. */
     take(given: string): boolean {
-      if (!isOpen() || !timingSafeEqual(digest(given), digest(token))) return false
+      if (!isOpen() || !isSameSecret(given, token)) return false
       isTaken = true
       return true
     },
@@ -36,8 +37,4 @@ export function createFirstOperator(parts: { users: Pick<Users, 'list'>; clock: 
     const hasOperator = users.list().some(({ permissions }) => permissions.includes('operate'))
     return !isTaken && clock() < endsAt && !hasOperator
   }
-}
-
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest()
 }

@@ -3,12 +3,13 @@ import './styles/overview.css'
 import './styles/tables.css'
 import './styles/forms.css'
 import './styles/narrow.css'
-import { type ComponentChildren, render } from 'preact'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useErrorBoundary, useLayoutEffect, useRef } from 'preact/hooks'
 import { focusContent } from '../page/focus.ts'
-import { currentPath, linksTo } from '../page/location.ts'
-import { mustLogIn, resume, user } from '../page/session.ts'
+import { currentPath } from '../page/location.ts'
+import { mustLogIn, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
+import { startPage } from '../page/start.tsx'
 import { FirstOperator, firstOperatorPath } from './first-operator.tsx'
 import { useNames } from './livestream-names.ts'
 import { Navigation, NodeState } from './navigation.tsx'
@@ -93,13 +94,4 @@ function NoOperator() {
   )
 }
 
-const root = document.getElementById('page')
-if (root) {
-  root.replaceChildren() // removes the text that stands there until the script arrives
-  render(<Console />, root)
-  root.addEventListener(
-    'click',
-    linksTo((path) => path === '/console' || path.startsWith('/console/')),
-  )
-  void resume()
-}
+startPage(<Console />, (path) => path === '/console' || path.startsWith('/console/'))

@@ -1,10 +1,10 @@
 import './on-air.css'
-import { render } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { focusContent } from '../page/focus.ts'
-import { currentPath, linksTo } from '../page/location.ts'
-import { mustLogIn, resume, user } from '../page/session.ts'
+import { currentPath } from '../page/location.ts'
+import { mustLogIn, user } from '../page/session.ts'
 import { Shell } from '../page/shell.tsx'
+import { startPage } from '../page/start.tsx'
 import { Board } from './board.tsx'
 import { Connection, Search } from './head.tsx'
 import { LivestreamPage } from './livestream-page.tsx'
@@ -65,15 +65,6 @@ function OnAir() {
   )
 }
 
-const root = document.getElementById('page')
-if (root) {
-  root.replaceChildren() // removes the text that stands there until the script arrives
-  render(<OnAir />, root)
-  root.addEventListener(
-    'click',
-    linksTo((path) => path === '/' || path.startsWith('/livestreams/')),
-  )
-  moveBars()
-  setInterval(moveBars, 1_000)
-  void resume()
-}
+startPage(<OnAir />, (path) => path === '/' || path.startsWith('/livestreams/'))
+moveBars()
+setInterval(moveBars, 1_000)
