@@ -196,8 +196,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     // It may have been given up meanwhile.
     if (!items.has(item)) return
     item.key = keyOf(hash, item.topic !== inbox)
-    queue.add(item)
-    sendWaiting()
+    if (publish && queue.size === 0 && unreported < maxUnreported) sendFirst(item)
+    else queue.add(item)
   }
 
   function restore({ number, payload, ageMs }: Outbox['restored'][number]): Restored {
@@ -215,16 +215,20 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function sendWaiting(): void {
-    if (!publish) return
+    if (!publish || queue.size === 0) return
     for (const item of queue) {
       if (unreported >= maxUnreported) return
       queue.delete(item)
-      unreported++
-      const equal = sent.get(item.key)
-      if (equal) equal.push(item)
-      else sent.set(item.key, [item])
-      send(item)
+      sendFirst(item)
     }
+  }
+
+  function sendFirst(item: Item): void {
+    unreported++
+    const equal = sent.get(item.key)
+    if (equal) equal.push(item)
+    else sent.set(item.key, [item])
+    send(item)
   }
 
   function send(item: Item): void {
