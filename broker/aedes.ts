@@ -11,24 +11,15 @@ import type { Answer } from './login/serving.ts'
 interface Decisions {
   /** Serves a client from its CONNECT on. */
   serve(client: Client, clientId: string, credentials: Credentials, answer: Answer): void
-  /** Decides about a client's next PUBLISH, in the order of arrival. True: Aedes acknowledges the PUBLISH. */
-  authorizePublish(client: Client): Promise<boolean>
   /** Aedes calls this when a connection has ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
-  /** Whether a QoS 2 PUBLISH with this packet identifier is accepted, and not released by PUBREL. */
-  isIncoming(clientId: string, packetId: number): Promise<boolean>
-  /**
-   * Releases a packet identifier on PUBREL. If the store fails, closes the connection. On an open connection, Aedes
-   * would send PUBCOMP for a release that is not stored.
-   */
-  release(clientId: string, packetId: number): Promise<void>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */
   isResumed(clientId: string): boolean
 }
 
 /**
- * The only door to Aedes, which answers CONNECT, PUBLISH and PUBREL. The hooks of Aedes ask this broker for decisions
- * (docs/decisions, "Aedes speaks the protocol, everything behind it is our own").
+ * The only door to Aedes, which answers CONNECT, and ends what DISCONNECT ends. Its hooks ask this broker for decisions
+ * (docs/decisions, "Aedes begins and ends connections, everything between is our own").
  */
 export async function openAedes(parts: {
   clients: Clients
@@ -48,7 +39,7 @@ export async function openAedes(parts: {
   const aedes = new Aedes({
     id: randomUUID(),
     mq: createInertEmitter(),
-    persistence: createPersistence(decisions),
+    persistence: createPersistence(decisions.isResumed),
     heartbeatInterval: heartbeatIntervalMs,
     connectTimeout: connectTimeoutMs,
     // `MqttConnection` limits the waiting bytes, so the limits of Aedes are off.
@@ -68,22 +59,15 @@ export async function openAedes(parts: {
         return answered
       })
     },
-    authorizePublish: (from, packet, done) => {
+    // Of a client, Aedes publishes only the will.
+    authorizePublish: (from, _will, done) => {
       if (!from) return done(null)
-      const client = clientOf(from)
-      // A packet without `cmd` is a will, as it stood in the CONNECT.
-      if (packet.cmd === undefined) {
-        decisions.publishWill(client).then(() => done(null), done)
-        return
-      }
-      decisions
-        .authorizePublish(client)
-        .then((isAccepted) => done(isAccepted ? null : new Error('not accepted')), done)
+      decisions.publishWill(clientOf(from)).then(() => done(null), done)
     },
     authorizeForward: () => null,
   })
-  // Aedes would close the connection for more than 100 topic levels. The inbox drops and reports such a PUBLISH
-  // (design.md §7).
+  // Aedes would close the connection for a will with more than 100 topic levels. The inbox drops and reports such a
+  // message (design.md §7).
   Object.assign(aedes, { maxTopicLevels: Number.POSITIVE_INFINITY })
   await aedes.listen()
   const failed = (from: AedesClient, error: Error) => clientOf(from).connection.cut('error', error.message)
@@ -129,12 +113,7 @@ function createInertEmitter() {
   }
 }
 
-interface ClientId {
-  id: string
-}
-
-function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' | 'isResumed'>) {
-  const { isIncoming, release, isResumed } = decisions
+function createPersistence(isResumed: Decisions['isResumed']) {
   const nothing = async () => undefined
   const noMessages = () => Readable.from([])
   return {
@@ -142,11 +121,12 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     storeRetained: nothing,
     createRetainedStreamCombi: noMessages,
     createRetainedStream: noMessages,
-    // SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
+    // PUBLISH, PUBREL, SUBSCRIBE and UNSUBSCRIBE never reach Aedes.
     addSubscriptions: nothing,
     removeSubscriptions: nothing,
     // For Aedes, a session is present if it has a subscription. The inert emitter ignores this made-up subscription.
-    subscriptionsByClient: async ({ id }: ClientId) => (isResumed(id) ? [{ topic: 'session', qos: 0 }] : []),
+    subscriptionsByClient: async ({ id }: { id: string }) =>
+      isResumed(id) ? [{ topic: 'session', qos: 0 }] : [],
     subscriptionsByTopic: async () => [],
     cleanSubscriptions: nothing,
     outgoingEnqueue: nothing,
@@ -154,16 +134,9 @@ function createPersistence(decisions: Pick<Decisions, 'isIncoming' | 'release' |
     outgoingUpdate: nothing,
     outgoingClearMessageId: nothing,
     outgoingStream: noMessages,
-    // Aedes calls this for a QoS 2 PUBLISH after `authorizePublish` has noted the packet identifier. So Aedes finds the
-    // identifier, takes the PUBLISH for a repetition, sends PUBREC, and publishes nothing. On PUBREL, Aedes also calls
-    // this, before the identifier is released.
-    async incomingGetPacket(client: ClientId, packet: { messageId: number }) {
-      if (!(await isIncoming(client.id, packet.messageId))) throw new Error('no such packet')
-      return packet
-    },
+    incomingGetPacket: nothing,
     incomingStorePacket: nothing,
-    incomingDelPacket: (client: ClientId, packet: { messageId: number }) =>
-      release(client.id, packet.messageId),
+    incomingDelPacket: nothing,
     cleanIncoming: nothing,
     putWill: nothing,
     getWill: nothing,

@@ -97,7 +97,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
   const subscribing = createSubscribing({ grants, reading, retainedSending, rules, pacing, log, metrics })
   const rate = createPublishRate(limits.publishRate, store)
   const running = createRunningWork()
-  const incoming = createIncoming({ store, local, window: limits.incomingWindow, log, metrics })
+  const incoming = createIncoming({ store, window: limits.incomingWindow, log, metrics })
   const { inbox } = parts
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
@@ -123,10 +123,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
     connectTimeoutMs: limits.connectTimeoutMs,
     decisions: {
       serve,
-      authorizePublish: publishing.authorize,
       publishWill: wills.publish,
-      isIncoming: incoming.isIncoming,
-      release: incoming.release,
       isResumed: (clientId) => local.connected(clientId)?.connection?.sessionPresent ?? false,
     },
   })
@@ -186,7 +183,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
       // PUBLISHes that had to wait may have gone on during `running.ended()`. The broker must finish these as well.
       await publishesSettled(clients.open)
       await fanout.sent()
-      // Aedes writes acknowledgements at the end of a turn of the event loop.
+      // Acknowledgements are sent at the end of a turn of the event loop.
       await nextTurn()
       await aedes.close()
       for (const { connection } of clients.open) connection.destroy()

@@ -10,7 +10,9 @@ import type { Subscribing } from './session/subscribing.ts'
 
 /** Makes the event handlers of a connection, which call the parts of the broker. */
 export function createClientEvents(parts: {
-  publishing: { eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> }
+  publishing: {
+    eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish' | 'release'>
+  }
   subscribing: Subscribing
   unfinished: ReturnType<typeof createUnfinished>
   acknowledge: FanOut['acknowledge']

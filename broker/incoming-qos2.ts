@@ -1,7 +1,6 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import type { LocalSessions } from './session/local-sessions.ts'
 import type { Session } from './session/session.ts'
 import { incomingChange, incomingPrefix } from './session/session-record.ts'
 
@@ -10,13 +9,12 @@ export type Incoming = ReturnType<typeof createIncoming>
 /** Recognises repeated QoS 2 messages of clients by the packet identifier, until PUBREL [MQTT-4.3.3-2]. */
 export function createIncoming(parts: {
   store: Store
-  local: LocalSessions
   /** Maximum number of QoS 2 messages that one client has not released by PUBREL. */
   window: number
   log: Log
   metrics: Metrics
 }) {
-  const { store, local, window, log, metrics } = parts
+  const { store, window, log, metrics } = parts
 
   return {
     window,
@@ -48,30 +46,21 @@ export function createIncoming(parts: {
     },
 
     /**
-     * Whether a message with this packet identifier is accepted and not released. Waits for its commit, if under way.
-     */
-    async isIncoming(clientId: string, packetId: number): Promise<boolean> {
-      const session = local.connected(clientId)
-      if (!session) return false
-      await session.processing.get(packetId)?.catch(() => undefined)
-      return session.incoming.has(packetId)
-    },
-
-    /**
      * Stores the release of a packet identifier, before PUBCOMP [MQTT-4.3.3-2]: afterwards the client can use the
-     * identifier for a new message. If the store fails, closes the connection and rejects.
+     * identifier for a new message. An unknown identifier is released already. False: the store has failed.
      */
-    async release(clientId: string, packetId: number): Promise<void> {
-      const session = local.connected(clientId)
-      if (!session) return
+    async release(session: Session, packetId: number): Promise<boolean> {
+      const { clientId, clean } = session
+      await session.processing.get(packetId)?.catch(() => undefined)
+      if (!session.incoming.has(packetId)) return true
       try {
-        if (!session.clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
+        if (!clean) await store.commit([{ del: incomingPrefix(clientId) + packetId }])
         session.incoming.delete(packetId)
+        return true
       } catch (error) {
         metrics.storeFailures.inc()
         log.error({ err: error, clientId }, 'release of a QoS 2 message not stored')
-        session.connection?.cut('error', 'release not stored')
-        throw error
+        return false
       }
     },
   }

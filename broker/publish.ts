@@ -12,7 +12,8 @@ import type { Arrival } from '../validator/decide.ts'
 import type { Decided, Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
 import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
-import type { Qos } from './connection/protocol.ts'
+import { encodeAcknowledgement } from './connection/packets.ts'
+import { packetType, type Qos } from './connection/protocol.ts'
 import type { Incoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import type { Session } from './session/session.ts'
@@ -60,21 +61,16 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
   const { inbox, incoming, publishes, pacing, rate, clock } = parts
 
   return {
-    /** Returns the handlers for the PUBLISH packets of a connection. */
-    eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish'> {
+    /** Returns the handlers for the PUBLISH and PUBREL packets of a connection. */
+    eventsOf(client: Client): Pick<ConnectionEvents, 'publishes' | 'publishing' | 'publish' | 'release'> {
       const { connection } = client
       const isOver = () => !connection.isOpen
       return {
         publishes: () => connection.principal !== undefined && publishes(connection.principal),
         publishing: (bytes, resume) => enter(connection.principal?.username ?? '', bytes, resume, isOver),
-        publish: (publish) => void client.arrived.push(publish),
+        publish: (publish) => take(client, publish),
+        release: (packetId) => release(client, packetId),
       }
-    },
-
-    /** Decides about the next PUBLISH that has arrived. True: Aedes acknowledges the PUBLISH. */
-    authorize(client: Client): Promise<boolean> {
-      const publish = client.arrived.shift()
-      return publish ? take(client, publish) : Promise.resolve(false)
     },
 
     decideAndSettle,
@@ -89,17 +85,23 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     return pace.enter(() => pay() && resume('pacing'), { asker: username, isOver }) && pay()
   }
 
-  /** Decides about the PUBLISH at once. The returned promise resolves after those of the client's earlier PUBLISHes. */
-  function take(client: Client, publish: ArrivedPublish): Promise<boolean> {
+  /** Decides about the PUBLISH at once, and acknowledges it after the client's earlier ones. */
+  function take(client: Client, publish: ArrivedPublish): void {
     const { session, connection } = client
     if (!session) {
       connection.cut('error', 'a PUBLISH without session')
-      return Promise.resolve(false)
+      return
     }
     const accepted =
       publish.qos === 2 ? acceptQos2(client, session, publish) : acceptPublish(session, publish, [])
     client.lastPublishSettled = acknowledgeInOrder(client, publish, accepted, client.lastPublishSettled)
-    return client.lastPublishSettled
+  }
+
+  /** Sends PUBCOMP when the packet identifier is free again. */
+  async function release({ session, connection }: Client, packetId: number): Promise<void> {
+    if (!session || (await incoming.release(session, packetId)))
+      connection.answer(encodeAcknowledgement(packetType.pubcomp, packetId))
+    else connection.cut('error', 'release not stored')
   }
 
   /** Accepts a packet once: a repetition gets the outcome of the first. */
@@ -161,6 +163,9 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
     )
     await before
     const reason = await failure
+    const { qos, packetId } = publish
+    if (reason === undefined && qos > 0)
+      connection.answer(encodeAcknowledgement(qos === 1 ? packetType.puback : packetType.pubrec, packetId))
     publish.finished()
     if (reason === undefined) return true
     // Earlier acknowledgements are sent at the end of this turn of the event loop.

@@ -1,7 +1,6 @@
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Session } from '../session/session.ts'
 import type { MqttConnection } from './connection.ts'
-import type { ArrivedPublish } from './connection-events.ts'
 
 /** The broker's state for one connection. */
 export interface Client {
@@ -15,8 +14,6 @@ export interface Client {
   freeWillRoom: () => void
   /** The key of the client's will in the store. Undefined: no will is stored. */
   willKey: string | undefined
-  /** PUBLISHes that Aedes has not asked about yet, in the order of arrival. */
-  readonly arrived: ArrivedPublish[]
   /** Resolves when the broker has finished all PUBLISHes so far. False: the last one must not be acknowledged. */
   lastPublishSettled: Promise<boolean>
 }
@@ -43,7 +40,6 @@ export function createClients(metrics: Metrics) {
         session: undefined,
         freeWillRoom: () => {},
         willKey: undefined,
-        arrived: [],
         lastPublishSettled: Promise.resolve(true),
       }
       byConnection.set(connection, client)

@@ -24,8 +24,10 @@ export interface ConnectionEvents {
   countBytes(end: () => void): Held
   /** The client has sent PUBACK, PUBREC or PUBCOMP for a delivery. */
   deliveryAcknowledged(type: number, packetId: number): void
-  /** Notes a PUBLISH before Aedes gets the packet and asks for the decision. */
+  /** Decides about a PUBLISH, and answers it in the order of arrival. */
   publish(publish: ArrivedPublish): void
+  /** Releases a packet identifier on PUBREL, answers, and then resolves. Never rejects. */
+  release(packetId: number): Promise<void>
   /** Carries out a SUBSCRIBE, sends SUBACK, and then resolves. Never rejects. */
   subscribe(request: FiltersFrame): Promise<void>
   /** Carries out an UNSUBSCRIBE, sends UNSUBACK, and then resolves. Never rejects. */

@@ -18,7 +18,7 @@ const packetCostBytes = 256
 /** Maximum number of packets per connection and turn of the event loop. One read may bring thousands. */
 const packetsPerTurn = 128
 
-/** The stream of checked packets that Aedes gets instead of the socket. `#dispatch` says which packets bypass Aedes. */
+/** The stream of checked packets that Aedes gets instead of the socket: CONNECT and DISCONNECT. */
 export class MqttConnection extends Duplex {
   /** The session present flag of the CONNACK [MQTT-3.2.2-2]. */
   sessionPresent = false
@@ -51,6 +51,11 @@ export class MqttConnection extends Duplex {
   /** A packet that waits for pacing or the publish rate. Later packets wait behind this packet (design.md §8). */
   #waiting: { take: () => void; free: () => void } | undefined
   #peerEnded = false
+  /** Resolves when the last SUBSCRIBE or UNSUBSCRIBE has taken effect: a PUBLISH behind it comes later. */
+  #changing: Promise<void> | undefined
+  /** The DISCONNECT of the client, until it is handed on. */
+  #disconnect: Buffer | undefined
+  #answers: Buffer[] = []
 
   constructor(
     socket: Duplex,
@@ -114,6 +119,18 @@ export class MqttConnection extends Duplex {
   send(bytes: Buffer): void {
     if (this.#state === 'closed') return
     if (this.outgoing.accepts(bytes.length, 1)) this.outgoing.write(bytes)
+  }
+
+  /** Sends the answer to a packet, together with the other answers of this turn of the event loop. */
+  answer(bytes: Buffer): void {
+    if (this.#answers.push(bytes) === 1) process.nextTick(() => this.#sendAnswers())
+  }
+
+  #sendAnswers(): void {
+    if (this.#answers.length === 0) return
+    const answers = this.#answers
+    this.#answers = []
+    this.send(Buffer.concat(answers))
   }
 
   /** Resolves when at most `outgoing.paceBytes` are in the outgoing buffer, or the connection is closed. */
@@ -181,11 +198,19 @@ export class MqttConnection extends Duplex {
   #uncountBytes(bytes: number): void {
     this.#unfinishedBytes -= bytes + packetCostBytes
     this.#lastHeard = performance.now()
+    this.#endInward()
     this.#resume()
   }
 
-  /** Ends the input of Aedes, once the peer has ended and no packet is left. */
+  /**
+   * Hands on DISCONNECT, or the end of the peer, once no packet is left and all have their answers: Aedes closes the
+   * connection then.
+   */
   #endInward(): void {
+    if (this.#unfinishedBytes > 0) return
+    this.#sendAnswers()
+    if (this.#disconnect) this.#inward(this.#disconnect)
+    this.#disconnect = undefined
     if (this.#peerEnded && this.#state !== 'handshake' && !this.#hasMore()) this.push(null)
   }
 
@@ -261,7 +286,7 @@ export class MqttConnection extends Duplex {
       case packetType.publish:
         this.#takePublish(frame)
         return
-      case packetType.pingreq: // Aedes would first wait until earlier PUBLISHes are stored [MQTT-3.12.4-1]
+      case packetType.pingreq: // at once, whatever else waits for the store [MQTT-3.12.4-1]
         this.send(pingresp)
         return
       case packetType.subscribe:
@@ -270,11 +295,13 @@ export class MqttConnection extends Duplex {
       case packetType.unsubscribe:
         this.#takeRequest(frame, this.#events.unsubscribe)
         return
+      case packetType.pubrel:
+        this.#answer(frame, this.#events.release(frame.body.readUInt16BE(0)))
+        return
       case packetType.disconnect:
         this.hasSentDisconnect = true
-        break
+        this.#disconnect = frame.bytes // `#endInward` hands it on
     }
-    this.#inward(frame.bytes)
   }
 
   #takePublish(frame: Frame): void {
@@ -285,7 +312,14 @@ export class MqttConnection extends Duplex {
   }
 
   #takeRequest(frame: Frame, answer: ConnectionEvents['subscribe']): void {
-    const take = () => this.#answer(frame, answer)
+    const take = () => {
+      const answered = answer(readFilters(frame))
+      this.#answer(frame, answered)
+      const changed = answered.then(() => {
+        if (this.#changing === changed) this.#changing = undefined
+      })
+      this.#changing = changed
+    }
     if (this.#events.requesting(countFilters(frame), this.#resumeWaiting)) take()
     else this.#wait(frame.bytes, take)
   }
@@ -318,18 +352,15 @@ export class MqttConnection extends Duplex {
   #publish(arrived: PublishFrame): void {
     const { length } = arrived.payload
     this.#countBytes(length)
-    const publish = Object.assign(arrived, {
-      started: this.#arrivedAt,
-      finished: () => this.#uncountBytes(length),
-    })
-    this.#events.publish(publish)
-    this.#inward(publish.bytes)
+    const finished = () => this.#uncountBytes(length)
+    const publish = Object.assign(arrived, { started: this.#arrivedAt, finished })
+    if (this.#changing) void this.#changing.then(() => this.#events.publish(publish))
+    else this.#events.publish(publish)
   }
 
-  #answer(frame: Frame, answer: ConnectionEvents['subscribe']): void {
-    const { length } = frame.bytes
+  #answer({ bytes: { length } }: Frame, answered: Promise<void>): void {
     this.#countBytes(length)
-    void answer(readFilters(frame)).finally(() => this.#uncountBytes(length))
+    void answered.finally(() => this.#uncountBytes(length))
   }
 
   #inward(bytes: Buffer): void {

@@ -186,15 +186,13 @@ export interface PublishFrame {
   retain: boolean
   /** 0 at QoS 0. */
   packetId: number
-  /** The encoded packet that Aedes gets. */
-  bytes: Buffer
 }
 
 /**
  * Reads a PUBLISH that `createFrameReader` has checked. `isAllowed` false: drops the payload and cuts the topic. A
  * client without permission to publish must not fill memory.
  */
-export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): PublishFrame {
+export function readPublish({ flags, body }: Frame, isAllowed = true): PublishFrame {
   const bits = (flags >> 1) & 3
   const qos = bits === 2 ? 2 : bits === 1 ? 1 : 0
   const topicEnd = 2 + body.readUInt16BE(0)
@@ -202,11 +200,10 @@ export function readPublish({ flags, body, bytes }: Frame, isAllowed = true): Pu
   const packetId = qos > 0 ? body.readUInt16BE(topicEnd) : 0
   if (!isAllowed) {
     const topic = body.toString('utf8', 2, Math.min(topicEnd, 2 + shownTopicBytes))
-    const shortened = preparePublish({ topic, payload: empty }).packet(qos, { retain }, packetId)
-    return { topic, payload: empty, qos, retain, packetId, bytes: shortened }
+    return { topic, payload: empty, qos, retain, packetId }
   }
   const topic = body.toString('utf8', 2, topicEnd)
-  return { topic, payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)), qos, retain, packetId, bytes }
+  return { topic, payload: body.subarray(topicEnd + (qos > 0 ? 2 : 0)), qos, retain, packetId }
 }
 
 const shownTopicBytes = 200

@@ -13,6 +13,11 @@ export function encodePubrel(packetId: number): Buffer {
   return Buffer.of((packetType.pubrel << 4) | 2, 2, packetId >> 8, packetId & 0xff)
 }
 
+/** PUBACK, PUBREC or PUBCOMP. */
+export function encodeAcknowledgement(type: number, packetId: number): Buffer {
+  return Buffer.of(type << 4, 2, packetId >> 8, packetId & 0xff)
+}
+
 /** SUBACK with a return code for each filter: the granted QoS, or 0x80 for a refused filter [MQTT-3.8.4-5]. */
 export function encodeSuback(packetId: number, returnCodes: readonly number[]): Buffer {
   const length = encodeLength(2 + returnCodes.length)

@@ -143,6 +143,7 @@ t.test('nobody waits on for a client that has gone, or behind a later one', asyn
     publishes: () => true,
     publishing: () => true,
     requesting: () => true,
+    release: () => Promise.resolve(),
   }))
   socket.push(generate({ cmd: 'connect', clientId: 'radio', protocolId: 'MQTT', clean: false }))
   await once(connection, 'readable')

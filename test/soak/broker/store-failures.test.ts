@@ -318,15 +318,17 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
   })
   const publish = { topic: 'a', payload: Buffer.alloc(0), qos: 1, retain: false, packetId: 1 }
   const arrived = { ...publish, started: 0, finished: () => {} }
+  let acknowledged = 0
   const link = {
-    connection: {},
-    arrived: [] as object[],
+    connection: { answer: () => acknowledged++ },
     session: { clientId: 'c', principal: { username: 'c' } },
-    acknowledged: Promise.resolve(),
+    lastPublishSettled: Promise.resolve(true),
   }
-  for (let index = 0; index < 3; index++) {
-    link.arrived.push(arrived)
-    t.equal(await publishing.authorize(link as never), true)
+  const { publish: take } = publishing.eventsOf(link as never)
+  for (let index = 1; index <= 3; index++) {
+    take(arrived as never)
+    t.equal(await link.lastPublishSettled, true)
+    t.equal(acknowledged, index)
   }
 })
 
