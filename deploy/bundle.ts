@@ -88,7 +88,8 @@ const withoutDebug: Plugin = {
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^debug$/ }, ({ path }) => ({ path, namespace: 'silent' }))
     onLoad({ filter: /^debug$/, namespace: 'silent' }, () => ({
-      contents: 'const silent = () => {}\nmodule.exports = () => silent',
+      contents:
+        'const silent = () => {}\nmodule.exports = () => silent\nmodule.exports.default = module.exports',
     }))
   },
 }
