@@ -5,12 +5,12 @@ import type { Log } from '../../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../../telemetry/metrics.ts'
 import { createRareWarning } from '../../telemetry/rare-warning.ts'
 import type { Client } from '../connection/client.ts'
-import type { LoginLimit } from '../connection/limits.ts'
 import { connackCode } from '../connection/protocol.ts'
 import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
+import type { LoginLimit } from './login-limit.ts'
 import { createWillRoom, type Wills } from './wills.ts'
 
 export type LogIn = ReturnType<typeof createLogIn>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { ClassicLevel } from 'classic-level'
 import { keysBelow } from '../stored-value.ts'
 import { type Mended, openMended, skipNumbers } from './repair.ts'
-import { checkTables, unread } from './table.ts'
+import { checkTables, uncheckedPrefixes } from './table.ts'
 
 /**
  * Opens the LevelDB database in a directory, or rejects with a readable reason. With `onDamaged`, repairs a damaged
@@ -64,10 +64,10 @@ async function openLevel(directory: string, readAll: boolean): Promise<ClassicLe
   return db
 }
 
-/** Reads the entries, because LevelDB finds damage only when it reads. Skips keys below the prefixes in `unread`. */
+/** Reads the entries, because LevelDB finds damage only when it reads. Skips keys below `uncheckedPrefixes`. */
 async function readThrough(db: ClassicLevel<string, Buffer>): Promise<void> {
   let gte = ''
-  for (const prefix of unread) {
+  for (const prefix of uncheckedPrefixes) {
     for await (const _ of pagesOf(db, { gte, lt: prefix }));
     gte = keysBelow(prefix).lt
   }

@@ -8,15 +8,15 @@ import { families } from '../keys.ts'
  */
 
 /** Sorted prefixes. Opening a store does not check the entries below them. */
-export const unread: readonly string[] = [...families.values()]
+export const uncheckedPrefixes: readonly string[] = [...families.values()]
   .filter(({ isLarge }) => isLarge)
   .map(({ prefix }) => prefix)
   .sort()
 
-/** Rejects with an error like LevelDB's if a block is damaged. Skips blocks whose keys are all below `unread`. */
+/** Rejects with an error like LevelDB's if a block is damaged. Skips blocks whose keys are all below `uncheckedPrefixes`. */
 export async function checkTables(directory: string): Promise<void> {
   for (const path of await tablesOf(directory)) {
-    if ((await damagedBlocks(path, unread)).length > 0) {
+    if ((await damagedBlocks(path, uncheckedPrefixes)).length > 0) {
       throw new Error(`Corruption: block checksum mismatch in ${path}`)
     }
   }
