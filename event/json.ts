@@ -127,7 +127,9 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
           report(`nested deeper than ${maxNesting} levels`)
           return { errors, isComplete: false }
         }
-        levels.push(character === '{' ? { keys: createKeys(), at: '' } : { keys: undefined, at: 0 })
+        levels.push(
+          character === '{' ? { keys: { few: [], times: undefined }, at: '' } : { keys: undefined, at: 0 },
+        )
         values++
         index++
         break
@@ -177,7 +179,7 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
 
   function checkKey(key: string, keys: Keys): void {
     if (key === '__proto__') report('the key __proto__ is not allowed')
-    if (keys.note(key) === 2) report(`the key ${quote(key)} occurs twice`)
+    if (timesOf(key, keys) === 2) report(`the key ${quote(key)} occurs twice`)
   }
 
   function checkNumber(literal: string): void {
@@ -203,25 +205,27 @@ function scan(text: string): { errors: ErrorList | undefined; isComplete: boolea
 /** A number, true, false or null, or a word that JSON does not allow. */
 const word = /[^{}[\]",: \n\t\r]+/y
 
-type Keys = ReturnType<typeof createKeys>
+/** The keys of an object: a few different ones, and how often each has occurred if there are more. */
+interface Keys {
+  few: string[]
+  times: Map<string, number> | undefined
+}
 
-/** The first key is kept without a map. An event with ten thousand objects of one key would need ten thousand maps. */
-function createKeys() {
-  let first: string | undefined
-  let times: Map<string, number> | undefined
-  return {
-    /** Counts a key. Returns how often the key has occurred so far. */
-    note(key: string): number {
-      if (first === undefined) {
-        first = key
-        return 1
-      }
-      times ??= new Map([[first, 1]])
-      const count = (times.get(key) ?? 0) + 1
-      times.set(key, count)
-      return count
-    },
+/** Most objects need no map for their keys, which takes longer than all the rest of the scan. */
+const fewKeys = 16
+
+/** Counts a key. Returns how often the key has occurred so far. */
+function timesOf(key: string, keys: Keys): number {
+  if (!keys.times) {
+    if (keys.few.length < fewKeys && !keys.few.includes(key)) {
+      keys.few.push(key)
+      return 1
+    }
+    keys.times = new Map(keys.few.map((each) => [each, 1]))
   }
+  const times = (keys.times.get(key) ?? 0) + 1
+  keys.times.set(key, times)
+  return times
 }
 
 /** The index after the string that starts at `start`. */
