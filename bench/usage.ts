@@ -7,3 +7,6 @@ import { startCounting, takeCounts } from './coverage.ts'
  */
 answer({ startCounting, takeCounts })
 process.channel?.unref()
+// tsx, which loads this file, turns source maps on. The first stack of an error would then stop a bundle for a second, to
+// read the map of all its code.
+process.setSourceMapsEnabled(false)
