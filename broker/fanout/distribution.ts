@@ -167,11 +167,10 @@ function createLiveDeliveries({ bridges, retained, routes, mayReceive, metrics }
   }
 
   function toPages(messages: readonly ToSend[]): Promise<void> | undefined {
+    // A page that comes later gets the value as a retained message.
+    if (routes.pages.isEmpty() && !pages.ended()) return undefined
     const events = messages.filter(([{ isReport }]) => !isReport)
-    const isForNobody = routes.pages.isEmpty() && !pages.ended()
-    if (!isForNobody) return pages.deliver(events.map((event) => deliveryOf('pages', event)))
-    for (const [{ topic }, , position] of events) retained.sent(topic, position, 'pages')
-    return undefined
+    return pages.deliver(events.map((event) => deliveryOf('pages', event)))
   }
 
   function deliveryOf(
@@ -305,7 +304,7 @@ export function createDeliveryQueue(most = maxWaiting) {
   }
 }
 
-/** Deliveries that are made one after the other. `next`: the first that is not made wholly, `rest`: what is left of it. */
+/** Deliveries that are made in order. `next`: index of the first unfinished delivery. `rest`: its remaining steps. */
 interface Work {
   deliveries: readonly Delivery[]
   made: (() => void) | undefined
