@@ -130,35 +130,38 @@ t.test('packets right behind the CONNECT wait for the log-in', async (t) => {
   )
 })
 
-for (const [how, qos, answer] of [
-  ['DISCONNECT', 1, 'puback'],
-  ['DISCONNECT', 2, 'pubrec'],
-  ['the end of its side', 1, 'puback'],
+for (const [qos, answer] of [
+  [1, 'puback'],
+  [2, 'pubrec'],
 ] as const) {
-  t.test(`a PUBLISH at QoS ${qos} right before ${how} is answered, and the connection closed`, async (t) => {
-    const broker = await startPlainBroker()
-    t.teardown(broker.close)
-    const decisionAsked = new Promise<(isAccepted: boolean) => void>((ask) => {
-      broker.receiveWith(() => new Promise<boolean>(ask))
-    })
-    const client = await rawClient(t, broker.port)
-    await client.connect({ clientId: 'studio' })
-    const packet = {
-      cmd: 'publish',
-      topic: 'a',
-      payload: 'x',
-      dup: false,
-      retain: false,
-      messageId: 7,
-    } as const
-    client.send(generate({ ...packet, qos }))
-    if (how === 'DISCONNECT') client.send({ cmd: 'disconnect' })
-    else client.socket.end()
-    const decide = await decisionAsked
-    decide(true)
-    t.equal((await client.next(answer)).messageId, 7)
-    await client.closed()
-  })
+  t.test(
+    `a PUBLISH at QoS ${qos} right before DISCONNECT is answered, then the connection closed`,
+    async (t) => {
+      const broker = await startPlainBroker()
+      t.teardown(broker.close)
+      const decisionAsked = new Promise<(isAccepted: boolean) => void>((ask) => {
+        broker.receiveWith(() => new Promise<boolean>(ask))
+      })
+      const client = await rawClient(t, broker.port)
+      await client.connect({ clientId: 'studio' })
+      const packet = {
+        cmd: 'publish',
+        topic: 'a',
+        payload: 'x',
+        dup: false,
+        retain: false,
+        messageId: 7,
+      } as const
+      client.send(generate({ ...packet, qos }), { cmd: 'disconnect' })
+      const decide = await decisionAsked
+      // Time in which the connection could be closed too early.
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      t.notOk(client.isClosed)
+      decide(true)
+      t.equal((await client.next(answer)).messageId, 7)
+      await client.closed()
+    },
+  )
 }
 
 t.test(
