@@ -155,7 +155,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     acknowledged()
   }
 
-  /** What is published in one turn leaves together. */
+  /** Sends all packets of this turn of the event loop in one write. */
   function cork(): void {
     if (isCorked) return
     isCorked = true

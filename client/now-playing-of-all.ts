@@ -10,7 +10,7 @@ export interface NowPlayingOfAll {
 /** Longest wait of a timer, milliseconds. */
 const longestTimer = 2 ** 31 - 1
 
-/** What is kept at most: livestreams, and characters of all their texts. A hub knows 50,000 livestreams. */
+/** The largest state in memory. `characters`: those of all texts together. A hub has at most 50,000 livestreams. */
 const usualLimits = { livestreams: 100_000, characters: 64 * 1024 * 1024 }
 
 /**

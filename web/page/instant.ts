@@ -7,8 +7,8 @@ export function timeOf(at: string): number {
 
 /**
  * The instant that was typed into a `datetime-local` field. Returns other texts unchanged: the node refuses them.
- * `shown`: the instant that the field began with. It stays if nobody typed another: the field has no seconds, and an
- * hour that comes twice when summer time ends looks the same both times.
+ * `shown`: the instant that the field showed at first. If the field still shows it, it is returned with its seconds,
+ * which the field cannot show. At the end of summer time the field shows two different instants alike.
  */
 export function instantOf(typed: string, shown = ''): string {
   if (shown !== '' && momentOf(shown) === typed) return shown

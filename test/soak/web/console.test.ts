@@ -226,7 +226,7 @@ t.test('an instant of a search stays, also in the hour that comes twice', { skip
   const { page } = await openConsole(t, hub, browser, '/console/trace', { timezoneId: 'Europe/Berlin' })
   const search = page.getByRole('button', { name: 'Search', exact: true })
   const sinceOf = () => new URL(page.url()).searchParams.get('since')
-  // The second 02:30 of this night: a browser takes what is typed for the first.
+  // In Berlin, 02:30 comes twice in this night. This is the second; a browser reads typed times as the first.
   const second = '2026-10-25T01:30:15.000Z'
   await page.goto(`https://localhost:${hub.httpsPort}/console/trace?since=${second}`)
   await page.getByText(/^0 events/).waitFor()
