@@ -1,5 +1,6 @@
 import { type Change, ConditionFailed, type Store } from '../../store/store.ts'
 import { currentOf, isSame, replaceIn } from './queue.ts'
+import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { Attempt, ReadPayload, WorkItem } from './work-item.ts'
 import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-records.ts'
@@ -7,10 +8,7 @@ import { deadPrefix, itemChange, removal, stillThere, workPrefix } from './work-
 /** An item keeps this many of its newest attempts. */
 const maxAttempts = 20
 
-/**
- * Changes an item after an attempt. The caller holds the lock of the queue. `alongside`: further changes for the same
- * commit.
- */
+/** Changes an item after an attempt. `alongside`: further changes for the same commit. */
 export function createAttemptedItems(parts: {
   store: Store
   inMemory: Pick<QueuesInMemory, 'get' | 'take' | 'takeLetters'>
@@ -20,7 +18,7 @@ export function createAttemptedItems(parts: {
 
   return {
     /** Removes a delivered item, or the dead letter that the item became during the attempt. */
-    async acknowledge(name: string, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
+    async acknowledge(name: HeldQueue, item: WorkItem, alongside: readonly Change[] = []): Promise<void> {
       const queue = inMemory.get(name)
       const letters = currentOf(queue, item) ? [] : queue.dead.filter((letter) => isSame(letter, item))
       const removals = letters.map((letter) => removal(deadPrefix, name, letter))
@@ -30,15 +28,15 @@ export function createAttemptedItems(parts: {
     },
 
     /** Notes that an attempt begins. */
-    noteAttempt: (name: string, item: WorkItem, begun: number): Promise<void> =>
+    noteAttempt: (name: HeldQueue, item: WorkItem, begun: number): Promise<void> =>
       change(name, item, [], (now) => ({ ...now, begun })),
 
     /** Notes that the attempt that began does not count. */
-    forgetAttempt: (name: string, item: WorkItem): Promise<void> => change(name, item, [], ended),
+    forgetAttempt: (name: HeldQueue, item: WorkItem): Promise<void> => change(name, item, [], ended),
 
     /** Records a failed attempt in the item. With `asideUntil`, also sets the item aside until then. */
     postpone: (
-      name: string,
+      name: HeldQueue,
       item: WorkItem,
       attempt: Attempt,
       how: { refused: boolean; asideUntil?: number },
@@ -53,13 +51,13 @@ export function createAttemptedItems(parts: {
       })),
 
     /** Sets the item aside until `asideUntil`, without recording an attempt. */
-    setAside: (name: string, item: WorkItem, asideUntil: number): Promise<void> =>
+    setAside: (name: HeldQueue, item: WorkItem, asideUntil: number): Promise<void> =>
       change(name, item, [], (now) => ({ ...ended(now), asideUntil })),
   }
 
   /** Replaces an item by the result of `next` if the item still waits. Stores `alongside` in any case. */
   async function change(
-    name: string,
+    name: HeldQueue,
     item: WorkItem,
     alongside: readonly Change[],
     next: (now: WorkItem) => WorkItem,

@@ -2,6 +2,7 @@ import type { Journal } from '../../journal/journal.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
 import { currentOf, isOlderThanQueue } from './queue.ts'
+import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange, removal, workPrefix } from './work-records.ts'
@@ -10,7 +11,7 @@ import { itemChange, removal, workPrefix } from './work-records.ts'
  * Adds items for earlier messages to a new queue. These items come before all other items, in the order of the journal.
  *
  * A second run makes the same items: docs/decisions, "A webhook that begins with earlier events is marked until it
- * has them". The caller holds the lock of the queue. During the run, the hub sends nothing from the queue.
+ * has them". During the run, the hub sends nothing from the queue.
  */
 export function createBeginning(parts: {
   store: Store
@@ -27,7 +28,7 @@ export function createBeginning(parts: {
    * Adds items for `messages`. If the queue has too little room, adds items only for the newest. Each commit includes
    * the condition `beginning`, and changes nothing if the condition does not hold.
    */
-  return async (name: string, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
+  return async (name: HeldQueue, messages: readonly EarlierMessage[], beginning: Change): Promise<void> => {
     const { inOrder } = inMemory.queueOf(name)
     const placed = inOrder.filter(isOlderThanQueue)
     const isPlaced = new Set(placed.map(({ sequence }) => sequence))

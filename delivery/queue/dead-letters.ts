@@ -1,6 +1,7 @@
 import { ConditionFailed, type Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
 import { addLetterTo, bySequence, itemsIn, sequencesOf } from './queue.ts'
+import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { DeadLetter, NewItem, ReadPayload, WorkItem } from './work-item.ts'
 import {
@@ -19,7 +20,7 @@ import {
  */
 const maxTries = 3
 
-/** Turns items into dead letters, and dead letters into items again. The caller holds the lock of the queue. */
+/** Turns items into dead letters, and dead letters into items again. */
 export function createDeadLetters(parts: {
   store: Store
   inMemory: QueuesInMemory
@@ -35,7 +36,7 @@ export function createDeadLetters(parts: {
     giveUp,
 
     /** Gives up all waiting items of a queue, oldest first. Returns their number. */
-    async giveUpAll(name: string, reason: string): Promise<number> {
+    async giveUpAll(name: HeldQueue, reason: string): Promise<number> {
       const { inOrder, aside } = inMemory.get(name)
       const items = [...inOrder, ...aside]
       await giveUp(name, items, reason)
@@ -43,10 +44,10 @@ export function createDeadLetters(parts: {
     },
 
     /** Turns dead letters into new items: all letters of a queue, or those of event `messageId`. Returns how many. */
-    replay: (name: string, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
+    replay: (name: HeldQueue, messageId?: string): Promise<number> => replay(name, messageId, maxTries),
   }
 
-  async function giveUp(name: string, items: readonly WorkItem[], reason: string): Promise<void> {
+  async function giveUp(name: HeldQueue, items: readonly WorkItem[], reason: string): Promise<void> {
     const givenUpAt = new Date(clock()).toISOString()
     const all = itemsIn(inMemory.get(name), sequencesOf(items)).sort(bySequence)
     for await (const batch of inBatches(all, (item) => payload(name, item))) {
@@ -56,7 +57,7 @@ export function createDeadLetters(parts: {
   }
 
   async function giveUpPortion(
-    name: string,
+    name: HeldQueue,
     payloads: ReadonlyMap<number, Buffer | undefined>,
     why: Pick<DeadLetter, 'givenUpAt' | 'reason'>,
     tries: number,
@@ -78,7 +79,7 @@ export function createDeadLetters(parts: {
     for (const letter of letters) addLetterTo(queue, letter)
   }
 
-  async function replay(name: string, messageId: string | undefined, tries: number): Promise<number> {
+  async function replay(name: HeldQueue, messageId: string | undefined, tries: number): Promise<number> {
     const { dead } = inMemory.get(name)
     const all = dead.filter((letter) => messageId === undefined || letter.messageId === messageId)
     let replayed = 0

@@ -3,6 +3,7 @@ import type { Journal } from '../../journal/journal.ts'
 import type { InLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { inBatches } from './batches.ts'
+import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { EarlierMessage, NewItem, WorkItem } from './work-item.ts'
 import { itemChange } from './work-records.ts'
@@ -11,7 +12,7 @@ type MessageToRepeat = Pick<EarlierMessage, 'position' | 'at'> & Pick<WorkItem, 
 
 /**
  * Puts messages of the journal at the end of a queue once more. An item for a message below `journal.floor()` has a
- * copy of the payload, because the journal may remove the message. The caller holds the lock of the queue.
+ * copy of the payload, because the journal may remove the message.
  */
 export function createRepeating(parts: {
   store: Store
@@ -31,7 +32,7 @@ export function createRepeating(parts: {
    * the newest. Before any change, calls `first` with the expected number of items. Returns the number of added items.
    */
   return async (
-    name: string,
+    name: HeldQueue,
     messages: readonly EarlierMessage[],
     first: (count: number) => Promise<void>,
   ): Promise<number> => {
@@ -46,7 +47,7 @@ export function createRepeating(parts: {
 
   /** Adds a portion, which is one commit. Returns how many items it added. */
   async function add(
-    name: string,
+    name: HeldQueue,
     batch: readonly (readonly [MessageToRepeat, Buffer | undefined])[],
     held: readonly Change[],
   ): Promise<number> {

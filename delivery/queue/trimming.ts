@@ -2,6 +2,7 @@ import type { Store } from '../../store/store.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { WorkLimits } from './limits.ts'
 import { beyondLimit } from './queue.ts'
+import type { HeldQueue } from './queue-locks.ts'
 import type { QueuesInMemory } from './queues-in-memory.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 import { deadPrefix, removal, workPrefix } from './work-records.ts'
@@ -9,11 +10,11 @@ import { deadPrefix, removal, workPrefix } from './work-records.ts'
 /** Whether an attempt with the item is under way at this moment. */
 export type IsBusy = (queue: string, item: WorkItem) => boolean
 
-/** Keeps a queue within its limits. The caller holds the lock of the queue. */
+/** Keeps a queue within its limits. */
 export function createTrimming(parts: {
   store: Store
   inMemory: QueuesInMemory
-  giveUp: (queue: string, items: readonly WorkItem[], reason: string) => Promise<void>
+  giveUp: (queue: HeldQueue, items: readonly WorkItem[], reason: string) => Promise<void>
   steadyClock: () => number
   limits: WorkLimits
   metrics: Pick<Metrics, 'workDropped'>
@@ -22,7 +23,7 @@ export function createTrimming(parts: {
 
   return {
     /** Applies all limits: age and number of items, age and number of dead letters. */
-    async tidy(name: string, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
+    async tidy(name: HeldQueue, isBusy: IsBusy, isClosed: (queue: string) => boolean): Promise<void> {
       const now = steadyClock()
       const { inOrder, aside } = inMemory.get(name)
       const old = [...inOrder, ...aside].filter(({ enqueuedAt }) => enqueuedAt + limits.ageMs <= now)
@@ -42,7 +43,7 @@ export function createTrimming(parts: {
     dropExcess,
   }
 
-  async function dropExcess(name: string): Promise<void> {
+  async function dropExcess(name: HeldQueue): Promise<void> {
     const excess = beyondLimit(inMemory.get(name), limits.perQueue)
     if (excess.length === 0) return
     await store.commit(excess.map((item) => removal(workPrefix, name, item)))
@@ -51,7 +52,7 @@ export function createTrimming(parts: {
     metrics.workDropped.inc(excess.length)
   }
 
-  async function forgetLetters(name: string, letters: readonly DeadLetter[]): Promise<void> {
+  async function forgetLetters(name: HeldQueue, letters: readonly DeadLetter[]): Promise<void> {
     if (letters.length === 0) return
     await store.commit(letters.map((letter) => removal(deadPrefix, name, letter)))
     inMemory.takeLetters(name, letters)

@@ -1,5 +1,5 @@
 import type { Journal } from '../../journal/journal.ts'
-import { createLock, createLocks } from '../../store/lock.ts'
+import { createLock } from '../../store/lock.ts'
 import type { NumberedNode } from '../../store/nodes/nodes.ts'
 import { createSequences } from '../../store/nodes/sequences.ts'
 import type { Change, Store } from '../../store/store.ts'
@@ -10,6 +10,7 @@ import { createDeadLetters } from './dead-letters.ts'
 import type { WorkLimits } from './limits.ts'
 import { createNewItems } from './new-items.ts'
 import { holds, isEmpty, lengthOf, type QueueLength, sequencesOf, type Waiting, waitingIn } from './queue.ts'
+import { createQueueLocks, type HeldQueue } from './queue-locks.ts'
 import { loadQueues, type QueuesInMemory } from './queues-in-memory.ts'
 import { createRepeating } from './repeating.ts'
 import { createTrimming, type IsBusy } from './trimming.ts'
@@ -90,7 +91,7 @@ export async function createWorkQueues(parts: {
     begin: locked(createBeginning(shared)),
 
     /** Removes a queue with all its items and dead letters. The same commit stores `alongside`. */
-    drop: locked((name: string, alongside?: readonly Change[]) => drop(store, inMemory, name, alongside)),
+    drop: locked((name: HeldQueue, alongside?: readonly Change[]) => drop(store, inMemory, name, alongside)),
 
     /** The names of all queues that have items or dead letters. */
     names: (): string[] => [...inMemory.queues].flatMap(([name, queue]) => (isEmpty(queue) ? [] : [name])),
@@ -136,22 +137,10 @@ export async function createWorkQueues(parts: {
   }
 }
 
-/**
- * Wraps a function that changes the queue named by its first argument. The function then waits for earlier changes of
- * that queue on this node.
- */
-function createQueueLocks() {
-  const { hold } = createLocks()
-  return <Of extends [queue: string, ...others: unknown[]], Result>(change: (...of: Of) => Promise<Result>) =>
-    (...of: Of): Promise<Result> =>
-      hold(of[0], () => change(...of))
-}
-
-/** The caller holds the lock of the queue. */
 async function drop(
   store: Store,
   inMemory: QueuesInMemory,
-  name: string,
+  name: HeldQueue,
   alongside: readonly Change[] = [],
 ): Promise<void> {
   const { queues, take, takeLetters } = inMemory
