@@ -1,8 +1,8 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
 import { appendChanges, type Entry, journalPrefix, positionIn, readEntry, storedBytes } from './entry.ts'
-import { createNamed } from './named.ts'
 import { createReading, withPayloadOf } from './reading.ts'
+import { createReferenceCounts } from './reference-counts.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
 
@@ -87,8 +87,8 @@ export async function openJournal(store: Store) {
     /** Reads messages by their positions, and index entries by stream and topic. */
     ...createReading(store, { get: recent.get, keep: keepAgain }),
 
-    /** Positions of messages that wait for a webhook or plugin target. The journal keeps these messages. */
-    neededByQueues: createNamed(),
+    /** References of queue items to their messages, which wait for a webhook or plugin target. */
+    neededByQueues: createReferenceCounts(),
 
     /** The message at a position, if it is still in memory. */
     recent: (position: number): Entry | undefined => recent.get(position),

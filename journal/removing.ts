@@ -28,7 +28,7 @@ import type { Returnable } from './returnable.ts'
 const portionSize = 300
 
 /**
- * A message is freed when no queue names it any more. If more messages than this are freed, a check reads the stream's
+ * A message is freed when no queue refers to it any more. If more messages than this are freed, a check reads the stream's
  * whole index.
  */
 const maxFreed = 100
@@ -39,7 +39,7 @@ const maxFreed = 100
  * payload needs them.
  *
  * A dead webhook can hold back thousands of messages. So the node remembers this part. The next check skips the index
- * entries of messages that a queue still names.
+ * entries of messages that a queue still refers to.
  */
 interface OldestPart {
   upTo: number
@@ -115,13 +115,13 @@ export function createRemoving(parts: {
     },
   }
 
-  /** The known oldest part of a stream. `freed`: messages of this part that no queue names. */
+  /** The known oldest part of a stream. `freed`: messages of this part that no queue refers to. */
   async function freedOf(stream: string): Promise<OldestPart & { freed: IndexEntry[] }> {
     const { upTo, positions } = oldestParts.get(stream) ?? { upTo: 0, positions: [] }
-    const unnamed = positions.filter((position) => !journal.neededByQueues.has(position))
-    if (unnamed.length > maxFreed) return { upTo: 0, positions: [], freed: [] }
+    const unreferenced = positions.filter((position) => !journal.neededByQueues.has(position))
+    if (unreferenced.length > maxFreed) return { upTo: 0, positions: [], freed: [] }
     const freed: IndexEntry[] = []
-    for (const position of unnamed) {
+    for (const position of unreferenced) {
       const key = indexKey({ keep: 'latest', stream, position })
       const value = await store.get(key)
       if (value) freed.push(readIndexEntry(key, value))
@@ -135,20 +135,21 @@ export function createRemoving(parts: {
   }
 
   /**
-   * Removes messages that no queue and no retained value names. Keeps a message whose payload another message still
+   * Removes messages that no queue and no retained value refers to. Keeps a message whose payload another message still
    * needs. Returns the positions of the removed messages.
    *
-   * Outside the window, no queue or retained value begins to name a message. So an unnamed message stays unnamed.
+   * Outside the window, no queue or retained value begins to refer to a message. So an unreferenced message stays so.
    */
   async function remove(over: ReadonlyMap<number, IndexEntry>): Promise<ReadonlySet<number>> {
-    const unnamed = [...over.values()].filter(
+    const unreferenced = [...over.values()].filter(
       ({ topic, position }) => !journal.neededByQueues.has(position) && !retained.refersTo(topic, position),
     )
-    const going = new Set(unnamed.map(({ position }) => position))
-    for (const entry of unnamed) if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
+    const going = new Set(unreferenced.map(({ position }) => position))
+    for (const entry of unreferenced)
+      if (await isPayloadNeeded(store, entry, going)) going.delete(entry.position)
     // Removes the newest messages first, because each portion has its own commit. No message may stay when the earlier
     // message that holds its payload is gone.
-    const removed = unnamed
+    const removed = unreferenced
       .filter(({ position }) => going.has(position))
       .sort((a, b) => b.position - a.position)
     for (let from = 0; from < removed.length; from += portionSize) {

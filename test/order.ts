@@ -43,7 +43,7 @@ export const longest = [
   'soak/delivery/plugins/driver-process',
   'soak/nodes/round-trips',
   'soak/bridge-https/fuzz',
-  'soak/journal/late',
+  'soak/journal/newer-than',
   'soak/delivery/plugins/driver-faults',
   'soak/nodes/pushes',
   'soak/bridge-https/operate',

@@ -14,7 +14,7 @@ import {
   rowOfReport,
 } from './event-row.ts'
 import { createFind } from './find.ts'
-import { createLate } from './late.ts'
+import { createNewerThan } from './newer-than.ts'
 import { indexesOf, newestFirst, positionAt } from './newest.ts'
 
 export type History = ReturnType<typeof createHistory>
@@ -74,7 +74,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
   return {
     find: createFind({ store, journal }),
 
-    newerThan: createLate({ store, journal }),
+    newerThan: createNewerThan({ store, journal }),
 
     /** Returns a page of events. Even a short page can have a next page. */
     async list(query: Query): Promise<Page> {

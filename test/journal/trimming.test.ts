@@ -120,7 +120,7 @@ t.test('a payload stays as long as one of the messages that share it', async (t)
   t.same(await kept(broker.store), [4, 5, 6, 7, 9, 10])
 })
 
-t.test('what is named is kept as long as it is, and its payload with it', async (t) => {
+t.test('what a queue refers to is kept as long as it does, and its payload with it', async (t) => {
   const broker = await openBroker(t, { limits: { ...limits, history: 0 } })
   const { journal } = broker.broker
   const payload = Buffer.from('shared')

@@ -19,8 +19,8 @@ const maxLookedAtInAll = 1_000
 const minLookedAt = 5
 
 /**
- * Finds out why a message was never retained: an earlier message of its topic with a newer event time kept it out. Such
- * a message is called late here. The answer is the earlier message.
+ * Finds out why a message was never retained: an earlier message of its topic has a newer event time. The answer is the
+ * earlier message.
  *
  * The search answers only what the store alone proves. So all nodes answer alike. Without the following four facts, a
  * message with an older event time may have been retained after all. All of them must hold from the moment when the hub
@@ -30,8 +30,14 @@ const minLookedAt = 5
  * - No operator has cleared the topic.
  * - No node's clock was set back.
  */
-export function createLate({ store, journal }: { store: Store; journal: Pick<Journal, 'floor' | 'get'> }) {
-  /** Finds the newer message for each message of an event. Undefined: not late, or no proof. */
+export function createNewerThan({
+  store,
+  journal,
+}: {
+  store: Store
+  journal: Pick<Journal, 'floor' | 'get'>
+}) {
+  /** Finds the newer message for each message of an event. Undefined: there is none, or no proof. */
   return async (messages: readonly Entry[]): Promise<(Entry | undefined)[]> => {
     const most = Math.min(maxLookedAt, Math.floor(maxLookedAtInAll / messages.length))
     const found: (Entry | undefined)[] = []

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { createLate } from '../../../journal/history/late.ts'
+import { createNewerThan } from '../../../journal/history/newer-than.ts'
 import { openJournal } from '../../../journal/journal.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { runHubctl } from '../../cli/run-hubctl.ts'
@@ -155,7 +155,9 @@ onStore('embedded', 'nothing is said where events in between may be kept no more
   const journal = await openJournal(kept)
   const newer = async () => {
     const message = await journal.get(latePosition ?? 0)
-    return (await createLate({ store: kept, journal })(message ? [message] : [])).map((one) => one?.position)
+    return (await createNewerThan({ store: kept, journal })(message ? [message] : [])).map(
+      (one) => one?.position,
+    )
   }
   journal.raiseFloor(position ?? 0)
   t.same(await newer(), [position])

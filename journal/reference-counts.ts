@@ -1,8 +1,5 @@
-/**
- * Counts how many queue items of webhooks and plugins name each position. The journal keeps messages at named
- * positions.
- */
-export function createNamed() {
+/** Counts the references to each position. The journal keeps a message as long as its position has one. */
+export function createReferenceCounts() {
   const counts = new Map<number, number>()
   return {
     has: (position: number): boolean => counts.has(position),
