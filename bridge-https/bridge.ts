@@ -66,7 +66,7 @@ export async function startBridge(
       firstOperator: FirstOperator | undefined
       publicUrl: () => string
       mqttPort: () => number
-      pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>
+      pipeline: Pick<Pipeline, 'publishLegacy'>
       topics: Topics
       feed: () => Feed | undefined
       users: Users

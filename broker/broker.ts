@@ -67,7 +67,7 @@ const smallPerTurn = 64
 const heartbeatIntervalMs = 24 * 3600 * 1000
 
 /** The parts that a broker needs. */
-interface BrokerParts<Decision extends { livestreams: number }> {
+interface BrokerParts {
   store: Store
   nodes: Nodes
   calls: Calls
@@ -75,7 +75,7 @@ interface BrokerParts<Decision extends { livestreams: number }> {
   /** Brings messages to connected clients. */
   fanout: FanOut
   /** Takes the messages that clients publish. */
-  inbox: Inbox<Decision>
+  inbox: Inbox
   limits: BrokerLimits
   clock: () => number
   /** A clock that is never set back, milliseconds; by default `performance.now()`. */
@@ -85,7 +85,7 @@ interface BrokerParts<Decision extends { livestreams: number }> {
 }
 
 /** The MQTT 3.1.1 broker, put together from its parts. */
-export async function createBroker<Decision extends { livestreams: number }>(parts: BrokerParts<Decision>) {
+export async function createBroker(parts: BrokerParts) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, retained, trimming, history, reading, acknowledge } = fanout
   const clients = createClients(metrics)
@@ -200,7 +200,7 @@ export async function createBroker<Decision extends { livestreams: number }>(par
 }
 
 /** Opens the sessions of the store. */
-async function openSessions(parts: Omit<BrokerParts<never>, 'inbox'>, clients: Clients) {
+async function openSessions(parts: Omit<BrokerParts, 'inbox'>, clients: Clients) {
   const { store, nodes, calls, access, fanout, limits, clock, log, metrics } = parts
   const { journal, returnable, routes, outgoing, reading, turns, bridges, bounds } = fanout
   const { sessionExpiryMs: expiryMs, maxSessionsPerCredential: maxPerCredential, maxClientId } = limits

@@ -8,8 +8,8 @@ import type { Change } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { createRareWarning } from '../telemetry/rare-warning.ts'
-import type { Arrival } from '../validator/decide.ts'
-import type { Decided, Pipeline } from '../validator/pipeline.ts'
+import type { Charge } from '../validator/decide.ts'
+import type { Pipeline } from '../validator/pipeline.ts'
 import type { Client } from './connection/client.ts'
 import type { ArrivedPublish, ConnectionEvents, Resume } from './connection/connection-events.ts'
 import { encodeAcknowledgement } from './connection/packets.ts'
@@ -35,13 +35,11 @@ export interface Received {
   alongside: readonly Change[]
 }
 
-/** Takes the messages that clients publish. Call `settle` in the same turn of the event loop as `decide`. */
-export interface Inbox<Decision extends { livestreams: number }> {
-  /** Decides about a message by its topic and payload. */
-  decide(received: Received): Decision
-  /** Stores the decision, and sends its messages and its report. Outcome `failed`: nothing was stored. */
-  settle(decided: Decision): Promise<{ outcome: string }>
-}
+/**
+ * Takes a message that a client publishes: decides by its topic and payload, charges the client, stores the decision,
+ * and sends its messages and its report. Outcome `failed`: nothing was stored.
+ */
+export type Inbox = (received: Received, charge: Charge<Received>) => Promise<{ outcome: string }>
 
 /**
  * A PUBLISH above this size can take tens of milliseconds. So each turn of the event loop decides about one at most,
@@ -50,8 +48,8 @@ export interface Inbox<Decision extends { livestreams: number }> {
 const largeBytes = 16 * 1024
 
 /** Handles a PUBLISH from its arrival to its acknowledgement (docs/architecture.md, "In over MQTT"). */
-export function createPublishing<Decision extends { livestreams: number }>(parts: {
-  inbox: Inbox<Decision>
+export function createPublishing(parts: {
+  inbox: Inbox
   incoming: Incoming
   publishes: Access['publishes']
   pacing: Record<'small' | 'large', Pacing>
@@ -138,12 +136,13 @@ export function createPublishing<Decision extends { livestreams: number }>(parts
 
   /** Decides about a PUBLISH or will, and settles the decision. False: nothing was stored. */
   async function decideAndSettle(received: Received): Promise<boolean> {
-    const { principal, payload } = received
-    const decided = inbox.decide(received)
-    // `rate.enter` has taken the first token.
-    rate.charge(principal.username, costOf(payload.length, decided.livestreams) - 1, performance.now())
-    const { outcome } = await inbox.settle(decided)
+    const { outcome } = await inbox(received, charge)
     return outcome !== 'failed'
+  }
+
+  function charge({ principal, payload }: Received, livestreams: number): void {
+    // `rate.enter` has taken the first token.
+    rate.charge(principal.username, costOf(payload.length, livestreams) - 1, performance.now())
   }
 
   /**
@@ -190,26 +189,24 @@ export async function publishesSettled(clients: Iterable<Client>): Promise<void>
  * to the publisher's own institutions (design.md §7).
  */
 export function createInbox(parts: {
-  pipeline: Pick<Pipeline, 'decide' | 'dryRun' | 'refuse' | 'settle'>
+  pipeline: Pick<Pipeline, 'publish' | 'dryRun' | 'refuse'>
   maxTopicLevels: number
   log: Log
   metrics: Metrics
-}): Inbox<Decided> {
+}): Inbox {
   const { pipeline, maxTopicLevels, log, metrics } = parts
   const warnOfDenied = createRareWarning(log, 'publish denied and dropped')
 
-  return {
-    decide(received) {
-      const { principal, clientId, topic, payload, at, started, alongside } = received
-      const arrival = { at, started, clientId, alongside }
-      const decision = decideTopic(principal, topic)
-      if (!decision.allowed) return refuse(received, decision, arrival)
-      const allowedClasses = principal.role === 'publisher' ? principal.classes : []
-      const { institutionId, cls, dryRun } = decision
-      const submission = { payload, institutionId, topicClass: cls, allowedClasses }
-      return dryRun ? pipeline.dryRun(submission, arrival) : pipeline.decide(submission, arrival)
-    },
-    settle: pipeline.settle,
+  return (received, charge) => {
+    const { principal, topic, payload } = received
+    const decision = decideTopic(principal, topic)
+    if (!decision.allowed) return refuse(received, decision, charge)
+    const allowedClasses = principal.role === 'publisher' ? principal.classes : []
+    const { institutionId, cls, dryRun } = decision
+    const submission = { payload, institutionId, topicClass: cls, allowedClasses }
+    return dryRun
+      ? pipeline.dryRun(submission, received, charge)
+      : pipeline.publish(submission, received, charge)
   }
 
   function decideTopic(principal: Principal, topic: string): PublishDecision {
@@ -219,10 +216,11 @@ export function createInbox(parts: {
   }
 
   function refuse(
-    { principal, clientId, topic, payload, isWill }: Received,
+    received: Received,
     { code, reason }: Extract<PublishDecision, { allowed: false }>,
-    arrival: Arrival,
-  ): Decided {
+    charge: Charge<Received>,
+  ) {
+    const { principal, clientId, topic, payload, isWill } = received
     metrics.publishesDenied.inc({ code })
     const { username } = principal
     const isNotification = bridgeState.test(topic)
@@ -231,7 +229,7 @@ export function createInbox(parts: {
     const outcome = code === 'topic.invalid' ? 'invalid' : 'blocked'
     const error = errorItem(code, 'topic', `${topic}: ${reason}`)
     const institutions = isNotification ? [] : readersOf(principal, topic)
-    return pipeline.refuse({ payload, error, outcome, institutions }, arrival)
+    return pipeline.refuse({ payload, error, outcome, institutions }, received, charge)
   }
 }
 

@@ -258,13 +258,21 @@ t.test('every step of docs/architecture.md exists: its file, and its function in
     '  function* f() {',
     '  f(a: { b: string }, c = g()): void {',
     '  async f(\n    a: string,\n  ) {',
+    '  f<A extends B>(a: A): void {',
     '  #f() {',
     '  const f = () => 1',
     '  f: async (a) => 1,',
     '  readonly #f = (a: string) => 1',
   ])
     t.ok(declares(declared, /#f/.test(declared) ? '#f' : 'f'), declared)
-  for (const other of ['  f(a)', '  f({\n    a,\n  })', '  return f(a)', '  f,', '// function f']) {
+  for (const other of [
+    '  f(a)',
+    '  f<A>(a)',
+    '  f({\n    a,\n  })',
+    '  return f(a)',
+    '  f,',
+    '// function f',
+  ]) {
     t.notOk(declares(other, 'f'), other)
   }
 })
@@ -440,7 +448,11 @@ function declares(text: string, name: string): boolean {
   const isArrow = new RegExp(`${start}(?:const )?${name}(?: =|:) (?:async )?(?:<|\\(|\\w+ =>)`, 'm').test(
     text,
   )
-  return isNamed || isArrow || [...text.matchAll(new RegExp(`${start}\\*?${name}\\(`, 'gm'))].some(hasBody)
+  return (
+    isNamed ||
+    isArrow ||
+    [...text.matchAll(new RegExp(`${start}\\*?${name}(?:<[^(]*>)?\\(`, 'gm'))].some(hasBody)
+  )
 }
 
 /** Whether a body or a return type follows the parentheses, as in a declaration. */

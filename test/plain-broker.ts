@@ -107,10 +107,7 @@ export async function startPlainBroker(
     log,
     metrics,
     ...(options.monotonic && { monotonic: options.monotonic }),
-    inbox: {
-      decide: (received) => ({ livestreams: 0, received }),
-      settle: async ({ received }) => ({ outcome: (await receive(received)) ? 'published' : 'failed' }),
-    },
+    inbox: async (received) => ({ outcome: (await receive(received)) ? 'published' : 'failed' }),
   })
   await broker.start()
   const server = createServer({ noDelay: true }, (socket) =>

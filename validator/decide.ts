@@ -16,6 +16,8 @@ export interface Submission {
   topicClass?: EventClass | undefined
   /** The classes to which the credential is limited. Empty: all classes. */
   allowedClasses: readonly EventClass[]
+  /** The institutions that get the report, by default `institutionId`. */
+  reportTo?: readonly string[]
 }
 
 /** When and from whom an event came in, and the changes that come with it. */
@@ -29,6 +31,9 @@ export interface Arrival {
   /** Changes for the commit of the decision, for example the receipt of a QoS 2 packet. */
   alongside?: readonly Change[]
 }
+
+/** Charges the publisher for an event. `livestreams`: the number of livestreams that the event is for. */
+export type Charge<From extends Arrival> = (arrival: From, livestreams: number) => void
 
 export type Decision =
   | {

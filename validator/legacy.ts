@@ -5,7 +5,7 @@ import { type Warning, warningsOf } from '../event/warnings.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EventOutcome, Metrics } from '../telemetry/metrics.ts'
-import type { Arrival } from './decide.ts'
+import type { Arrival, Charge } from './decide.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { answer, answerDry, describeAnswer, type LegacyResult, topicsToMake } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
@@ -40,59 +40,63 @@ interface LegacyParts {
 }
 
 /**
- * Handles events over HTTPS by the legacy rules (design.md §9). The hub judges each service by itself. If a livestream
- * has no topic, the hub makes the topic. It does not publish this event for that livestream (service.md §3).
+ * Returns a function that publishes an event over HTTPS by the legacy rules (design.md §9). The hub judges each service
+ * by itself. If a livestream has no topic, the hub makes the topic. It does not publish this event for that livestream
+ * (service.md §3).
  */
 export function createLegacy(parts: LegacyParts) {
   const { topics, store, clock, log, metrics } = parts
 
-  return {
-    decide(request: LegacyRequest, arrival: Arrival): LegacyDecided {
-      const now = clock()
-      const way = metrics.latency.begin(arrival.started)
-      const verdict = judgeRequest(request, now, parts)
-      way.decided = performance.now()
-      return { request, arrival, now, way, ...verdict }
-    },
+  return <From extends Arrival>(
+    request: LegacyRequest,
+    arrival: From,
+    charge: Charge<From>,
+  ): Promise<LegacyResult> => {
+    const now = clock()
+    const way = metrics.latency.begin(arrival.started)
+    const verdict = judgeRequest(request, now, parts)
+    way.decided = performance.now()
+    charge(arrival, verdict.livestreams)
+    return settle({ request, arrival, now, way, ...verdict })
+  }
 
-    /** Stores the decision, sends its messages, and returns the result. Never rejects. */
-    async settle(decided: LegacyDecided): Promise<LegacyResult> {
-      const { request, way } = decided
-      if (decided.refused) {
-        const { errors } = decided
-        refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request)
-        if (!request.dryRun) await keepReport(decided)
-        return decided.refused === 'invalid' ? { outcome: 'invalid', errors } : { outcome: 'unavailable' }
-      }
-      const { event, kind } = decided
-      let { judged } = decided
-      if (request.dryRun) {
-        metrics.events.inc({ outcome: 'dry-run' })
-        return answerDry(event, judged, warningsAbout(decided, judged, topicsToMake(judged)))
-      }
-      const warnings = warningsAbout(decided, judged)
-      let id = ''
-      try {
-        await decideWithRetries((isAgain) => {
-          if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
-          const settlement = settlementOf(decided, judged, warnings, parts)
-          id = settlement.id
-          return store(settlement)
-        })
-      } catch (error) {
-        metrics.storeFailures.inc()
-        metrics.events.inc({ outcome: 'failed' })
-        log.error({ err: error, event: kind.name }, 'event not stored')
-        return { outcome: 'failed' }
-      }
-      note(decided, judged)
-      if (judged.withTopic.length > 0) {
-        countWarnings(warnings, request.institutionId, parts)
-        const isLate = metrics.latency.finish(way, id, kind.name, decided.now)
-        if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
-      }
-      return answer(event, judged, id, warnings)
-    },
+  /** Stores the decision, sends its messages, and returns the result. Never rejects. */
+  async function settle(decided: LegacyDecided): Promise<LegacyResult> {
+    const { request, way } = decided
+    if (decided.refused) {
+      const { errors } = decided
+      refused(decided.refused === 'invalid' ? 'invalid' : 'blocked', errors, request)
+      if (!request.dryRun) await keepReport(decided)
+      return decided.refused === 'invalid' ? { outcome: 'invalid', errors } : { outcome: 'unavailable' }
+    }
+    const { event, kind } = decided
+    let { judged } = decided
+    if (request.dryRun) {
+      metrics.events.inc({ outcome: 'dry-run' })
+      return answerDry(event, judged, warningsAbout(decided, judged, topicsToMake(judged)))
+    }
+    const warnings = warningsAbout(decided, judged)
+    let id = ''
+    try {
+      await decideWithRetries((isAgain) => {
+        if (isAgain) judged = judge(event.services, request.institutionId, decided.by, topics)
+        const settlement = settlementOf(decided, judged, warnings, parts)
+        id = settlement.id
+        return store(settlement)
+      })
+    } catch (error) {
+      metrics.storeFailures.inc()
+      metrics.events.inc({ outcome: 'failed' })
+      log.error({ err: error, event: kind.name }, 'event not stored')
+      return { outcome: 'failed' }
+    }
+    note(decided, judged)
+    if (judged.withTopic.length > 0) {
+      countWarnings(warnings, request.institutionId, parts)
+      const isLate = metrics.latency.finish(way, id, kind.name, decided.now)
+      if (isLate) log.warn({ id, event: kind.name }, 'event took longer than 220 ms')
+    }
+    return answer(event, judged, id, warnings)
   }
 
   /** None if all services are blocked: then the errors come first. */

@@ -7,7 +7,7 @@ import type { Prepare } from '../store/commit-together.ts'
 import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
-import { type Arrival, type Decision, decide, type Submission } from './decide.ts'
+import { type Arrival, type Charge, type Decision, decide, type Submission } from './decide.ts'
 import type { Dialects } from './dialect.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
@@ -20,9 +20,9 @@ import { countWarnings } from './warning-counts.ts'
 export type Pipeline = ReturnType<typeof createPipeline>
 
 /**
- * The one pipeline behind MQTT and HTTPS. `decide` depends only on the event, the feed and the clock. `settle` stores
- * the decision, sends its messages, and reports to the publisher. Call `settle` in the same turn of the event loop as
- * `decide`.
+ * The one pipeline behind MQTT and HTTPS. The decision depends only on the event, the feed and the clock. `publish`,
+ * `dryRun` and `refuse` decide, charge the publisher, and begin to store the decision, in this order and at once. They
+ * return the report. Outcome `failed`: the event may be lost, so the caller must not acknowledge it.
  */
 export function createPipeline(parts: {
   feed: FeedInUse
@@ -43,56 +43,62 @@ export function createPipeline(parts: {
 }) {
   const { feed, topics, fanout, work, payloadAt, dialects, clock, log, metrics } = parts
   const store = createStoring(parts)
-  const legacy = createLegacy({ ...parts, store })
 
   return {
-    /** Decides about one event. */
-    decide(submission: Submission, arrival: Arrival): Decided {
+    /** The decision about an event. Changes nothing. */
+    decide: decideNow,
+
+    /** Publishes an event, or reports its errors. */
+    publish<From extends Arrival>(
+      submission: Submission,
+      arrival: From,
+      charge?: Charge<From>,
+    ): Promise<Report> {
       const way = metrics.latency.begin(arrival.started)
-      const decision = decide(submission, feed.inUse?.feed, clock(), dialects)
+      const decision = decideNow(submission)
       way.decided = performance.now()
-      const livestreams = decision.outcome === 'published' ? livestreamsOf(decision).length : 0
-      const institutions = [submission.institutionId]
-      return { livestreams, institutions, arrival, way, event: { decision, submission } }
+      charge?.(arrival, decision.outcome === 'published' ? livestreamsOf(decision).length : 0)
+      const { institutionId, reportTo = [institutionId] } = submission
+      return settle({ institutions: reportTo, arrival, way, event: { decision, submission } })
     },
 
     /** Dry run over MQTT: the institution gets the report that a real publish would have. Nothing is published. */
-    dryRun(submission: Submission, arrival: Arrival): Decided {
+    dryRun<From extends Arrival>(
+      submission: Submission,
+      arrival: From,
+      charge?: Charge<From>,
+    ): Promise<Report> {
       const institutions = [submission.institutionId]
       const { report, messages, source } = foresee(submission, arrival)
       const dry: Report = { ...report, dryRun: true }
       const settled = { report: dry, messages: feedbackMessages(institutions, dry, source) }
       const way = metrics.latency.begin(arrival.started)
-      return { livestreams: messages.length, institutions, arrival, way, settled }
+      charge?.(arrival, messages.length)
+      return settle({ institutions, arrival, way, settled })
     },
 
     /** Handles a PUBLISH that the broker has refused because of its topic or the ACL: `institutions` get a report. */
-    refuse(
+    refuse<From extends Arrival>(
       refusal: {
         payload: Buffer
         error: ErrorItem
         outcome: 'invalid' | 'blocked'
         institutions: readonly string[]
       },
-      arrival: Arrival,
-    ): Decided {
+      arrival: From,
+      charge?: Charge<From>,
+    ): Promise<Report> {
       const { payload, outcome, error, institutions } = refusal
       const value = readLoosely(payload)
       const report = describeOutcome(outcome, value, { errors: [error], arrival, payload })
       const settled = { report, messages: feedbackMessages(institutions, report, { payload, value }) }
       const way = metrics.latency.begin(arrival.started)
-      return { livestreams: 0, institutions, arrival, way, settled }
+      charge?.(arrival, 0)
+      return settle({ institutions, arrival, way, settled })
     },
 
-    /**
-     * Stores the decision, sends its messages, and returns the report. Outcome `failed`: the event may be lost, so the
-     * caller must not acknowledge it. Never rejects.
-     */
-    settle,
-
-    /** The same two steps for an event over HTTPS, by the legacy rules. */
-    decideLegacy: legacy.decide,
-    settleLegacy: legacy.settle,
+    /** The same as `publish` for an event over HTTPS, by the legacy rules. */
+    publishLegacy: createLegacy({ ...parts, store }),
 
     /** Dry run for operators: the report of a real publish, and the topics of its messages. Changes nothing. */
     check(submission: Submission): Report & { topics: string[] } {
@@ -101,13 +107,18 @@ export function createPipeline(parts: {
     },
   }
 
+  function decideNow(submission: Submission): Decision {
+    return decide(submission, feed.inUse?.feed, clock(), dialects)
+  }
+
   /** The report and the messages that a real publish would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
-    const decision = decide(submission, feed.inUse?.feed, clock(), dialects)
+    const decision = decideNow(submission)
     const { report, messages, source } = complete(work, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
 
+  /** Stores the decision, sends its messages, and returns the report. Never rejects. */
   async function settle(decided: Decided): Promise<Report> {
     const { institutions, arrival, way } = decided
     let settled = settlementOf(decided, parts)
@@ -143,9 +154,7 @@ export function createPipeline(parts: {
 }
 
 /** A decision that is not stored yet. */
-export type Decided = {
-  /** Number of livestreams that the event is for. */
-  livestreams: number
+type Decided = {
   /** The institutions that get the report. */
   institutions: readonly string[]
   arrival: Arrival

@@ -4,7 +4,7 @@ import { radioTopic } from '../../event/topic.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import { orderAt } from '../../journal/retained-values.ts'
 import { keepsStored } from '../../store/commit.ts'
-import { type Decision, maxPayloadBytes } from '../../validator/decide.ts'
+import { type Decision, maxPayloadBytes, type Submission } from '../../validator/decide.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Pipeline } from '../../validator/pipeline.ts'
 import { LeftOut } from './left-out.ts'
@@ -29,7 +29,7 @@ interface Wanted {
  */
 export function createEventImport(parts: {
   feed: () => Feed | undefined
-  pipeline: Pick<Pipeline, 'decide' | 'settle'>
+  pipeline: Pick<Pipeline, 'decide' | 'publish'>
   retained: Pick<RetainedMessages, 'at'>
   now: () => number
   isDry: boolean
@@ -43,8 +43,8 @@ export function createEventImport(parts: {
   return {
     /** Notes the event time, so that `take` publishes only the newest event of each slot. */
     look(payload: Buffer): void {
-      const { decision } = decide(payload)
-      if (decision?.outcome !== 'published') return
+      const decision = pipeline.decide(submissionOf(payload))
+      if (decision.outcome !== 'published') return
       for (const slot of slotsOf(decision)) {
         const key = keyOf(slot)
         const before = seen.get(key)
@@ -58,9 +58,10 @@ export function createEventImport(parts: {
      * this event time in each slot. Rejects with `LeftOut` if the event is not imported.
      */
     async take(payload: Buffer, { isControl = false, topic }: Wanted = {}): Promise<'published' | 'here'> {
-      const { decided, decision } = decide(payload)
-      if (decision?.outcome !== 'published') {
-        const [error] = decision?.errors ?? []
+      const submission = submissionOf(payload)
+      const decision = pipeline.decide(submission)
+      if (decision.outcome !== 'published') {
+        const [error] = decision.errors
         throw new LeftOut(error?.errorCode ?? 'unreadable', `${error?.path} ${error?.message}`)
       }
       const { kind, time } = decision
@@ -77,17 +78,16 @@ export function createEventImport(parts: {
       }
       if (isDry) foresee(slots, time)
       else {
-        const { outcome } = await pipeline.settle({ ...decided, institutions: [] })
+        const arrival = { at: now(), started: performance.now(), clientId: null }
+        const { outcome } = await pipeline.publish(submission, arrival)
         if (outcome !== 'published') throw new Error('the store did not take an event')
       }
       return 'published'
     },
   }
 
-  function decide(payload: Buffer) {
-    const submission = { payload, institutionId: institutionOf(payload), allowedClasses: [] }
-    const decided = pipeline.decide(submission, { at: now(), started: performance.now(), clientId: null })
-    return { decided, decision: decided.event?.decision }
+  function submissionOf(payload: Buffer): Submission {
+    return { payload, institutionId: institutionOf(payload), allowedClasses: [], reportTo: [] }
   }
 
   /**

@@ -49,8 +49,7 @@ export function createValidation(feedPath: string, publish: (message: Message) =
   return async (topic: string, payload: Buffer): Promise<boolean> => {
     const institutionId = topic.split('/')[1] ?? ''
     const arrival = { at: Date.now(), started: performance.now(), clientId: 'bench' }
-    const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)
-    const report = await pipeline.settle(decided)
+    const report = await pipeline.publish({ payload, institutionId, allowedClasses: [] }, arrival)
     return report.outcome === 'published'
   }
 }

@@ -135,8 +135,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     /** Takes an event as if a publisher had sent it over MQTT. */
     async publish(institutionId: string, payload: Buffer): Promise<void> {
       const arrival = { at: clock(), started: performance.now(), clientId: 'bench' }
-      const decided = pipeline.decide({ payload, institutionId, allowedClasses: [] }, arrival)
-      const { outcome } = await pipeline.settle(decided)
+      const { outcome } = await pipeline.publish({ payload, institutionId, allowedClasses: [] }, arrival)
       if (outcome === 'failed') throw new Error('an event could not be stored')
     },
 

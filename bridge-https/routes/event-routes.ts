@@ -28,7 +28,7 @@ export type EventRate = Pick<ReturnType<typeof createPublishRate>, 'take' | 'cha
 
 /** Publishing (service.md §4.1): the bytes go to the same pipeline as those of MQTT. */
 export function eventRoutes(parts: {
-  pipeline: Pick<Pipeline, 'decideLegacy' | 'settleLegacy'>
+  pipeline: Pick<Pipeline, 'publishLegacy'>
   names: LegacyNames
   rate: EventRate
 }): Route[] {
@@ -76,9 +76,8 @@ export function eventRoutes(parts: {
           const waitMs = rate.take(user.userId, performance.now())
           if (waitMs > 0) return refuseUntil(429, Math.ceil(waitMs / 1000))
           const request = { payload: body, eventName, institutionId: user.institutionId, dryRun }
-          const decided = pipeline.decideLegacy(request, { at, started, clientId: null })
-          rate.charge(user.userId, costOf(body.length, decided.livestreams) - 1, performance.now())
-          result = await pipeline.settleLegacy(decided)
+          const arrival = { at, started, clientId: null, userId: user.userId, bytes: body.length }
+          result = await pipeline.publishLegacy(request, arrival, charge)
         } finally {
           leave()
         }
@@ -101,6 +100,11 @@ export function eventRoutes(parts: {
       },
     },
   ]
+
+  function charge({ userId, bytes }: { userId: string; bytes: number }, livestreams: number): void {
+    // `rate.take` has taken the first token.
+    rate.charge(userId, costOf(bytes, livestreams) - 1, performance.now())
+  }
 
   /** Gives the topics in an event's services their names in the HTTPS API. */
   function named(event: Record<string, unknown>): Record<string, unknown> {

@@ -66,10 +66,7 @@ t.test('what goes wrong inside is a 500 that says little, and is finished before
   const routes: Route[] = [
     ...eventRoutes({
       names: createLegacyNames({ stage: 'test', project: 'hub' }),
-      pipeline: {
-        decideLegacy: () => ({ livestreams: 1 }) as never,
-        settleLegacy: async () => ({ outcome: 'failed' }),
-      },
+      pipeline: { publishLegacy: async () => ({ outcome: 'failed' }) },
       rate: { take: () => 0, charge: () => undefined },
     }),
     ...pubsubRoutes({

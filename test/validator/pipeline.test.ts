@@ -85,11 +85,9 @@ function startPipeline(options: { hasFeed?: boolean; storeError?: Error } = {}) 
     metrics,
   })
   const submit = (event: object, more: Partial<Submission> = {}, started = performance.now()) =>
-    pipeline.settle(
-      pipeline.decide(
-        { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [], ...more },
-        { at: now, started, clientId: 'studio-1', alongside },
-      ),
+    pipeline.publish(
+      { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [], ...more },
+      { at: now, started, clientId: 'studio-1', alongside },
     )
   return { pipeline, submit, distributed, announced, lines, metrics }
 }
@@ -346,9 +344,7 @@ t.test('the door’s own refusal is reported to each of the publisher’s instit
   const error = errorItem('topic.denied', 'topic', 'inbox/x')
   const institutions = [institutionId, 'urn:org:institution:2']
   const arrival = { at: now, started: performance.now(), clientId: 'studio-1', alongside }
-  const report = await pipeline.settle(
-    pipeline.refuse({ payload, error, outcome: 'blocked', institutions }, arrival),
-  )
+  const report = await pipeline.refuse({ payload, error, outcome: 'blocked', institutions }, arrival)
   t.match(report, {
     outcome: 'blocked',
     statuses: { published: 0, blocked: 1, failed: 0 },
@@ -380,9 +376,7 @@ t.test('a refused payload may be anything', async (t) => {
   ]) {
     const { pipeline, distributed } = startPipeline()
     const refusal = { payload: Buffer.from(text), error, outcome: 'invalid' as const, institutions: [] }
-    const report = await pipeline.settle(
-      pipeline.refuse(refusal, { at: now, started: 0, clientId: 'studio-1', alongside }),
-    )
+    const report = await pipeline.refuse(refusal, { at: now, started: 0, clientId: 'studio-1', alongside })
     t.match(report, { outcome: 'invalid', event: null, services: [], errors: [error] }, text.slice(0, 20))
     t.strictSame(distributed, [{ messages: [], alongside }], 'stored even with nobody to report to')
   }
@@ -417,14 +411,12 @@ t.test('a dry run says what would happen and changes nothing', async (t) => {
 t.test('a dry run of a door is reported, and nothing else', async (t) => {
   const { pipeline, submit, distributed, metrics, lines } = startPipeline()
   const costs: number[] = []
-  const tryOut = (event: object) => {
-    const decided = pipeline.dryRun(
+  const tryOut = (event: object) =>
+    pipeline.dryRun(
       { payload: Buffer.from(JSON.stringify(event)), institutionId, allowedClasses: [] },
       { at: now, started: 0, clientId: 'studio-1', alongside },
+      (_, livestreams) => costs.push(livestreams),
     )
-    costs.push(decided.livestreams)
-    return pipeline.settle(decided)
-  }
   const good = playing(one, { services: [serviceOf(one), serviceOf(two)] })
   const report = await tryOut(good)
   t.match(await tryOut(playing(foreign)), { dryRun: true, outcome: 'blocked', id: null })
@@ -463,11 +455,9 @@ t.test('outcomes and reasons are counted, refusals and late events logged', asyn
   ])
   const payload = Buffer.from(JSON.stringify(playing(one)))
   const started = performance.now() - 221
-  await pipeline.settle(
-    pipeline.decide(
-      { payload, institutionId, allowedClasses: [] },
-      { at: now, started, clientId: 'studio-1' },
-    ),
+  await pipeline.publish(
+    { payload, institutionId, allowedClasses: [] },
+    { at: now, started, clientId: 'studio-1' },
   )
   t.match(lines.at(-1), { level: 40, msg: 'event took longer than 220 ms' })
   t.match(await metrics.snapshot(), { hub_budget_exceeded_total: 1 })

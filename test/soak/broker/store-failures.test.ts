@@ -312,7 +312,7 @@ t.test('waiting acknowledgements hold nothing of those before', async (t) => {
     // Not used here: `incoming` is only for QoS 2 messages.
     incoming: {} as never,
     publishes: () => true,
-    inbox: { decide: () => ({ livestreams: 0 }), settle: async () => ({ outcome: 'published' }) },
+    inbox: async () => ({ outcome: 'published' }),
     pacing: { small: createPacing(1), large: createPacing(1) },
     rate: createPublishRate(0),
   })
