@@ -35,6 +35,7 @@ import { maxSockets, socketsWithin } from './delivery/webhook/sockets.ts'
 import { checkWebhookUrl } from './delivery/webhook/webhook-url.ts'
 import { createEventIds } from './event/format.ts'
 import { createConnectionBounds } from './listener/connection-bounds.ts'
+import { createLoginLimit } from './listener/login-limit.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
 import { createTail } from './operations/lookups/event-tail.ts'
@@ -148,6 +149,8 @@ interface Given {
 
 /** How long the last use of a credential is remembered, milliseconds. */
 const keptUsesMs = 400 * 24 * 3600 * 1000
+/** Shortest time between two notes about the use of a reader, milliseconds. Readers may ask each second. */
+const readerUseMs = 60_000
 
 /** Where clients reach a node. `listen` sets the real ports, and the URL if none is configured. */
 interface Reached {
@@ -227,6 +230,12 @@ async function load({ config, log, options, reached, add }: Given) {
   add(lastUses)
   credentials.onRevoked(lastUses.forget)
   lastUses.keep((username) => credentials.get(username) !== undefined)
+  const noteUse = (username: string, shortestMs = 0) => {
+    const { lastAt } = lastUses.get(username) ?? {}
+    if (lastAt !== undefined && clock() - Date.parse(lastAt) < shortestMs) return
+    lastUses.note(username, { lastAt: new Date(clock()).toISOString() })
+  }
+  const loginLimit = createLoginLimit(config.loginFailures, store)
   const calls = createCalls({ store, nodes })
   const access = {
     publishes,
@@ -235,9 +244,10 @@ async function load({ config, log, options, reached, add }: Given) {
     mayReceive,
     authenticate(...login: Parameters<typeof credentials.authenticate>) {
       const principal = credentials.authenticate(...login)
-      if (principal) lastUses.note(principal.username, { lastAt: new Date(clock()).toISOString() })
+      if (principal) noteUse(principal.username)
       return principal
     },
+    isReader: (username: string) => credentials.get(username)?.role === 'reader',
     isValid: ({ username }: Principal) => credentials.isValid(username),
   }
 
@@ -303,6 +313,7 @@ async function load({ config, log, options, reached, add }: Given) {
     metrics,
     inbox: createInbox({ pipeline, maxTopicLevels: config.maxTopicLevels, log, metrics }),
     limits,
+    loginLimit,
   })
   add({ start: broker.start, stop: broker.close })
   feed.guardPublishers(async () => {
@@ -329,6 +340,8 @@ async function load({ config, log, options, reached, add }: Given) {
     credentials,
     calls,
     lastUses,
+    noteUse,
+    loginLimit,
     broker,
     accounts,
     connections,
@@ -403,6 +416,8 @@ async function listen(
       ...httpsAt,
       history: broker.history,
       credentials: parts.credentials,
+      loginLimit: parts.loginLimit,
+      noteUse: (username) => parts.noteUse(username, readerUseMs),
       clock: parts.clock,
       store,
       webFiles,

@@ -1,5 +1,5 @@
 import type { Permissions } from './permissions.ts'
-import type { Principal } from './principal.ts'
+import type { Principal, Reader } from './principal.ts'
 
 /** A credential as operators see it: without password, hash and salt. */
 export interface Credential extends Permissions {
@@ -45,11 +45,17 @@ export function endingAt(credential: StoredCredential, time: number): StoredCred
   return { ...credential, revokeAt: new Date(time).toISOString() }
 }
 
-/** The principal that a client becomes when it logs in with a credential. */
-export function principalOf(credential: Credential): Principal {
+/** The principal that a client becomes when it logs in over MQTT. Undefined: the credential is one for HTTPS. */
+export function principalOf(credential: Credential): Principal | undefined {
   const { role, username, institutions, classes, filters, user } = credential
+  if (role === 'reader') return undefined
   if (role === 'publisher') return { role, username, institutions, classes }
   return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
+}
+
+/** The reader that asks over HTTPS with a credential. Undefined: the credential is one for MQTT. */
+export function readerOf({ role, username, filters }: Credential): Reader | undefined {
+  return role === 'reader' ? { username, filters } : undefined
 }
 
 /** The part of a stored credential that operators see. */

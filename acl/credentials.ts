@@ -6,6 +6,7 @@ import {
   isVoid,
   type PageLogin,
   principalOf,
+  readerOf,
   type StoredCredential,
   shown,
   type Temporary,
@@ -13,7 +14,7 @@ import {
 import { createIssuing, type IssuedCredential, type RotatedCredential } from './issuing.ts'
 import { passwordMatches } from './password.ts'
 import { type CredentialRequest, checkCredentialRequest, maxRevokeAfterMs } from './permissions.ts'
-import type { Principal } from './principal.ts'
+import type { Principal, Reader } from './principal.ts'
 import { createRevocations } from './revocations.ts'
 import { openStoredCredentials } from './stored-credentials.ts'
 import { createUsernames } from './usernames.ts'
@@ -38,7 +39,7 @@ interface CredentialsParts {
 }
 
 /**
- * Makes and checks the MQTT credentials (design.md §5). Log-ins read a copy in memory, because ten thousand clients can
+ * Makes and checks credentials (design.md §5). Log-ins read a copy in memory, because ten thousand clients can
  * reconnect at once.
  */
 export async function createCredentials(parts: CredentialsParts) {
@@ -85,15 +86,16 @@ export async function createCredentials(parts: CredentialsParts) {
       return inLock((held) => issuing.issue(permissions, held, first, { temporary }))
     },
 
-    /**
-     * The principal that logs in with username and password, or undefined. An unknown username takes as long as a wrong
-     * password: the time must not reveal usernames.
-     */
+    /** The principal that logs in over MQTT with username and password, or undefined. */
     authenticate(username: string, password: Buffer | string | undefined): Principal | undefined {
-      const stored = collection.get(username)
-      const matches = passwordMatches(password ?? '', stored)
-      if (stored === undefined || !matches || isExpiredOrVoid(stored)) return undefined
-      return principalOf(stored)
+      const stored = matching(username, password)
+      return stored && principalOf(stored)
+    },
+
+    /** The reader that asks over HTTPS with username and password, or undefined. */
+    authenticateReader(username: string, password: Buffer | string | undefined): Reader | undefined {
+      const stored = matching(username, password)
+      return stored && readerOf(stored)
     },
 
     /** Whether a credential of that name exists and is still accepted. */
@@ -157,6 +159,16 @@ export async function createCredentials(parts: CredentialsParts) {
     close(): void {
       revocations.close()
     },
+  }
+
+  /**
+   * The valid credential with this username and password, or undefined. An unknown username takes as long as a wrong
+   * password: the time must not reveal usernames.
+   */
+  function matching(username: string, password: Buffer | string | undefined): StoredCredential | undefined {
+    const stored = collection.get(username)
+    const matches = passwordMatches(password ?? '', stored)
+    return stored === undefined || !matches || isExpiredOrVoid(stored) ? undefined : stored
   }
 
   function ended(username: string): void {

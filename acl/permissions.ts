@@ -12,9 +12,13 @@ export interface CredentialRequest {
   filters?: readonly string[]
 }
 
+/** Publishers and subscribers log in over MQTT, readers over HTTPS (open.md §4). */
+export const roles = ['publisher', 'subscriber', 'reader'] as const
+type Role = (typeof roles)[number]
+
 /** The permissions of a credential. Arrays that do not apply to the role are empty. */
 export interface Permissions {
-  role: 'publisher' | 'subscriber'
+  role: Role
   label: string
   institutions: readonly string[]
   filters: readonly string[]
@@ -30,9 +34,7 @@ export const maxRevokeAfterMs = 3650 * 24 * 3600 * 1000
  */
 export function checkCredentialRequest(request: CredentialRequest): Permissions | { error: string } {
   const { role, label } = request
-  if (role !== 'publisher' && role !== 'subscriber') {
-    return { error: `role must be publisher or subscriber, not ${quoted(role)}` }
-  }
+  if (!isRole(role)) return { error: `role must be one of ${roles.join(', ')}, not ${quoted(role)}` }
   if (!/^[a-z0-9-]{1,32}$/.test(label)) {
     return { error: `label must be 1 to 32 of a-z, 0-9 and "-", not ${quoted(label)}` }
   }
@@ -42,7 +44,7 @@ export function checkCredentialRequest(request: CredentialRequest): Permissions 
   const error =
     role === 'publisher'
       ? wrongForPublisher(institutions, classes, filters)
-      : wrongForSubscriber(institutions, classes, filters)
+      : wrongForReading(role, institutions, classes, filters)
   return error === undefined
     ? { role, label, institutions, filters, classes: classes.filter(isEventClass) }
     : { error }
@@ -64,21 +66,22 @@ function wrongForPublisher(
   classes: readonly string[],
   filters: readonly string[],
 ): string | undefined {
-  if (filters.length > 0) return 'allow is for subscribers; a publisher needs institution'
+  if (filters.length > 0) return 'allow is for subscribers and readers; a publisher needs institution'
   if (institutions.length === 0)
     return 'institution is required: a publisher needs at least one institution URN'
   return firstDefined(institutions.map(checkInstitution)) ?? firstDefined(classes.map(checkClass))
 }
 
-function wrongForSubscriber(
+function wrongForReading(
+  role: Exclude<Role, 'publisher'>,
   institutions: readonly string[],
   classes: readonly string[],
   filters: readonly string[],
 ): string | undefined {
-  if (institutions.length > 0) return 'institution is for publishers; a subscriber needs allow'
-  if (classes.length > 0) return 'class is for publishers; a subscriber needs allow'
+  if (institutions.length > 0) return `institution is for publishers; a ${role} needs allow`
+  if (classes.length > 0) return `class is for publishers; a ${role} needs allow`
   if (filters.length === 0)
-    return `allow is required: a subscriber needs at least one filter within ${radioTree}`
+    return `allow is required: a ${role} needs at least one filter within ${radioTree}`
   return firstDefined(filters.map(checkPermittedFilter))
 }
 
@@ -89,6 +92,10 @@ function checkPermittedFilter(filter: string): string | undefined {
   if (!filterContains(radioTree, filter))
     return `allow must be a filter within ${radioTree}, not ${quoted(filter)}`
   return undefined
+}
+
+function isRole(text: string): text is Role {
+  return roles.some((role) => role === text)
 }
 
 function distinct(values: readonly string[] = []): string[] {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { EventClass } from '../event/kind.ts'
 
-/** A client that has logged in, with its permissions. */
+/** An MQTT client that has logged in, with its permissions. */
 export type Principal = Publisher | Subscriber
 
 /** A client that publishes to the inboxes of its institutions, and reads their feedback (service.md §5). */
@@ -20,6 +20,12 @@ interface Subscriber {
   filters: readonly string[]
   /** Only for a temporary credential: its user. No other user can take over the client's session. */
   temporaryOf?: string
+}
+
+/** A program that reads what its filters match over HTTPS (open.md §4). Over MQTT it is nobody. */
+export interface Reader {
+  username: string
+  filters: readonly string[]
 }
 
 /** Whether the client uses the temporary credential of a page. */

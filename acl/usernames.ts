@@ -6,7 +6,7 @@ import type { Permissions } from './permissions.ts'
 export type Usernames = Awaited<ReturnType<typeof createUsernames>>
 
 /**
- * Makes usernames such as `pub-{label}-{issued}` (design.md §5). `issued` is the present second in UTC, or the next
+ * Makes usernames such as `pub-{label}-{issued}` (design.md §5; `read-` for readers, open.md §4). `issued` is the present second in UTC, or the next
  * free one. If `issued` lies in the future, the name is stored until that second has passed. Otherwise a restarted node
  * could give a revoked credential's name out again (docs/decisions, "A user name is never given to two
  * credentials").
@@ -21,9 +21,8 @@ export async function createUsernames(store: Store, exists: (username: string) =
 
     /** A name for a new credential, and the changes that reserve it. */
     next({ role, label }: Permissions, now: number): { username: string; changes: readonly Change[] } {
-      const prefix = role === 'publisher' ? 'pub' : 'sub'
       for (let time = now; ; time += 1000) {
-        const username = `${prefix}-${label}-${secondOf(time)}`
+        const username = `${prefixes[role]}-${label}-${secondOf(time)}`
         if (given.has(username) || exists(username)) continue
         given.add(username)
         const changes = passed(now)
@@ -42,6 +41,8 @@ export async function createUsernames(store: Store, exists: (username: string) =
     return names.map((username) => ({ del: place + username }))
   }
 }
+
+const prefixes = { publisher: 'pub', subscriber: 'sub', reader: 'read' } as const
 
 const secondLength = 14
 

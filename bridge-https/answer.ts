@@ -26,6 +26,10 @@ export const httpsErrors = {
     path: '.headers.authorization',
     message: 'The user lacks the permission for this',
   },
+  'reader.wrong': {
+    path: '.headers.authorization',
+    message: 'The user name or the password is not one of a reader, or was revoked',
+  },
   'login.wrong': { path: '.body', message: 'The e-mail address or the password is wrong' },
   'refresh.invalid': {
     path: '.body.refreshToken',

@@ -5,6 +5,7 @@ import { errorItem, pathOf } from '../event/error.ts'
 import { createHalfReceived, type HalfReceived } from '../listener/half-received.ts'
 import type { Store } from '../store/store.ts'
 import type { Log } from '../telemetry/log.ts'
+import { type Asker, createAdmission } from './admission.ts'
 import { type Answer, httpsError, refuse, refuseUntil } from './answer.ts'
 import { compileBody } from './body.ts'
 import { preflights } from './cross-origin.ts'
@@ -14,7 +15,8 @@ import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts
 import { inPieces, pieceBytes } from './pieces.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
-import { createStrangers, isStranger, type Strangers } from './users/strangers.ts'
+import type { Readers } from './users/readers.ts'
+import { createStrangers } from './users/strangers.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { User } from './users/user.ts'
 import type { KnownUser } from './users/users.ts'
@@ -46,14 +48,16 @@ export function serveRoutes(
   parts: {
     lifecycle: Lifecycle
     tokens: Tokens
+    /** Absent: no reader is let in. */
+    readers?: Readers
     store?: Store
     requestAnswered: RequestLog
     addressOf: (request: FastifyRequest) => string
   },
 ): void {
-  const { lifecycle, tokens, requestAnswered, addressOf } = parts
-  const strangers = createStrangers(parts)
-  const users = new WeakMap<FastifyRequest, KnownUser>()
+  const { lifecycle, tokens, readers, requestAnswered, addressOf } = parts
+  const admission = createAdmission({ tokens, readers, strangers: createStrangers(parts) })
+  const askers = new WeakMap<FastifyRequest, Asker>()
   const matched = new WeakMap<FastifyRequest, Route>()
   const withToken = createBodyRoom(maxBodiesBytes.withToken)
   const open = createBodyRoom(maxBodiesBytes.open)
@@ -97,7 +101,7 @@ export function serveRoutes(
         status: reply.statusCode,
         ms: Math.round(reply.elapsedTime * 10) / 10,
         remoteAddress: addressOf(request),
-        userId: users.get(request)?.userId,
+        userId: askers.get(request)?.user?.userId,
       },
       // Load balancers and Prometheus ask these routes every few seconds. At `info` they would fill the log.
       found?.tag === 'Operation' ? 'debug' : 'info',
@@ -131,8 +135,11 @@ export function serveRoutes(
       async handler(request, reply) {
         const received = route.body ? bodyOf(request, route, checkBody) : { value: undefined }
         if ('refused' in received) return send(reply, received.refused)
+        const asker = askers.get(request)
+        if (!asker) throw new Error('a request was not authenticated')
+        const { user, filters, holder, expiresAt, isStillUser } = asker
         // The user may have been removed while the body arrived.
-        if (route.body && !(await isStillUser(request)))
+        if (route.body && !(await isStillUser()))
           return send(reply, refuse(403, [httpsError('authorization.invalid')]))
         const call: Call = {
           params: { ...Object(request.params) },
@@ -144,49 +151,23 @@ export function serveRoutes(
           at: Date.now(),
           started: performance.now(),
           count,
-          isStillUser: () => isStillUser(request),
+          filters,
+          holder,
+          expiresAt,
+          isStillUser,
         }
-        return send(reply, await answer(route, call, users.get(request)), unread)
+        return send(reply, await answer(route, call, user), unread)
       },
     })
 
     async function authenticate(request: FastifyRequest): Promise<Answer | undefined> {
-      const asker = { token: bearerOf(request), address: addressOf(request) }
-      const { user, isCounted, refused } = await mayUse(route, { tokens, strangers }, asker)
-      if (user) users.set(request, user)
-      if (isCounted) count(user)
-      return refused
+      const admitted = await admission(route, request.headers.authorization, addressOf(request))
+      if (!admitted.asker) return admitted.refused
+      askers.set(request, admitted.asker)
+      if (admitted.isCounted) count(admitted.asker.user)
+      return admitted.refused
     }
   }
-
-  async function isStillUser(request: FastifyRequest): Promise<boolean> {
-    const user = users.get(request)
-    return !user || isStranger(user) || (await tokens.userOf(bearerOf(request) ?? '')) !== undefined
-  }
-}
-
-/**
- * Whether a request may use a route, and as which user. `isCounted`: a valid token makes the request count as a use of
- * the route.
- */
-async function mayUse(
-  route: Route,
-  { tokens, strangers }: { tokens: Tokens; strangers: Strangers },
-  { token, address }: { token: string | undefined; address: string },
-): Promise<{ refused?: Answer; user?: KnownUser; isCounted?: boolean }> {
-  if (route.strangers && token === undefined) {
-    const admitted = await strangers.admit(address)
-    return 'retryAfter' in admitted ? { refused: refuseUntil(429, admitted.retryAfter) } : admitted
-  }
-  if (!needsToken(route) && !route.strangers) return {}
-  if (token === undefined) return { refused: refuse(401, [httpsError('authorization.missing')]) }
-  const invalid = { refused: refuse(403, [httpsError('authorization.invalid')]) }
-  if (route.permission === undefined) return (await route.admits?.(token)) ? { isCounted: true } : invalid
-  const user = await tokens.userOf(token)
-  if (!user) return invalid
-  if (user.permissions.includes(route.permission)) return { user, isCounted: true }
-  const refused = refuse(403, [httpsError('authorization.permission', route.permission)])
-  return { user, isCounted: true, refused }
 }
 
 /** The answer of a route that is retired or switched off. This check comes first (design.md §9). */
@@ -285,11 +266,6 @@ function brownoutMessage({ brownoutUntil, sunset, link }: TrackStatus): string {
 
 function goneMessage({ link }: TrackStatus): string {
   return link === null ? 'This part of the API is gone' : `This part of the API is gone, see ${link}`
-}
-
-/** The bearer token (RFC 6750 §2.1). Undefined for every other kind of authorization. */
-function bearerOf({ headers }: FastifyRequest): string | undefined {
-  return /^bearer +([^\s]+) *$/i.exec(headers.authorization ?? '')?.[1]
 }
 
 function compressed({ headers }: FastifyRequest): Answer | undefined {

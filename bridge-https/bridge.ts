@@ -3,6 +3,7 @@ import type { PageLogin } from '../acl/credential.ts'
 import type { Credentials } from '../acl/credentials.ts'
 import { createTemporaryCredentials } from '../acl/temporary.ts'
 import type { SigningKeys } from '../certs/signing-keys.ts'
+import type { LoginLimit } from '../listener/login-limit.ts'
 import type { Store } from '../store/store.ts'
 import type { Feed } from '../validator/feed/feed.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
@@ -31,6 +32,7 @@ import { subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
 import type { FirstOperator } from './users/first-operator.ts'
 import type { LogIn } from './users/log-in.ts'
+import { createReaders } from './users/readers.ts'
 import type { ResetMail } from './users/reset-mail.ts'
 import type { Tokens } from './users/tokens.ts'
 import type { Users } from './users/users.ts'
@@ -38,7 +40,7 @@ import type { Users } from './users/users.ts'
 /** Longest wait for mails that are under way when the hub stops, milliseconds. */
 const mailMs = 2_000
 
-type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi'>
+type ListenerParts = Omit<Parameters<typeof listenHttps>[0], 'routes' | 'openapi' | 'readers'>
 
 /**
  * Starts the HTTPS port (design.md §9) with the HTTPS API and MQTT over WebSocket. Resolves when the port accepts
@@ -56,6 +58,10 @@ export async function startBridge(
       store: Store
       clock: () => number
       credentials: Credentials
+      /** Failed log-ins with credentials, over MQTT and here. */
+      loginLimit: LoginLimit
+      /** Notes that a reader has asked. */
+      noteUse: (username: string) => void
       /** Whether the log-in of a page is still valid. */
       isCurrent: (login: PageLogin) => boolean
       webFiles: WebFiles
@@ -119,7 +125,8 @@ export async function startBridge(
     ...schemaRoutes(parts),
     ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]
-  const listener = await listenHttps({ ...parts, routes, openapi })
+  const readers = createReaders({ ...parts, counted })
+  const listener = await listenHttps({ ...parts, routes, openapi, readers })
 
   return {
     port: listener.port,

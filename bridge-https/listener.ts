@@ -34,6 +34,7 @@ import { HubRequest } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
+import type { Readers } from './users/readers.ts'
 import type { Tokens } from './users/tokens.ts'
 import { createWebSocketDoor } from './websocket.ts'
 
@@ -89,6 +90,8 @@ export async function listenHttps(parts: {
   openapi: () => Kept
   lifecycle: Lifecycle
   tokens: Tokens
+  /** Absent: no reader is let in. */
+  readers?: Readers
   /** For limits that all nodes count together. Absent: there are no other nodes. */
   store?: Store
   /** Takes over the byte stream of MQTT over WebSocket. */

@@ -1,5 +1,6 @@
 import type { Duplex } from 'node:stream'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { LoginLimit } from '../listener/login-limit.ts'
 import { createPacing, createPublishRate } from '../listener/pacing.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
@@ -23,7 +24,6 @@ import { createIncoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import { createClaims } from './login/claim.ts'
 import { createLogIn } from './login/log-in.ts'
-import { createLoginLimit } from './login/login-limit.ts'
 import { createServing } from './login/serving.ts'
 import { createTakeOver } from './login/take-over.ts'
 import { createWills } from './login/wills.ts'
@@ -44,8 +44,6 @@ export type Broker = Awaited<ReturnType<typeof createBroker>>
 export interface BrokerLimits extends ConnectionLimits {
   /** Time for a CONNECT to arrive, milliseconds. */
   connectTimeoutMs: number
-  /** Failed log-ins per address and minute; 0: no limit. */
-  loginFailures: number
   /** Levels of a topic or filter. */
   maxTopicLevels: number
   /** Maximum number of a client's QoS 2 messages that await PUBREL. */
@@ -77,6 +75,7 @@ interface BrokerParts {
   /** Takes the messages that clients publish. */
   inbox: Inbox
   limits: BrokerLimits
+  loginLimit: LoginLimit
   clock: () => number
   /** A clock that is never set back, milliseconds; by default `performance.now()`. */
   monotonic?: () => number
@@ -102,10 +101,9 @@ export async function createBroker(parts: BrokerParts) {
   const publishing = createPublishing({ inbox, incoming, publishes, pacing, rate, clock })
   const { decideAndSettle: accept } = publishing
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
-  const failures = createLoginLimit(limits.loginFailures, store)
   let isClosing = false
   const shared = { wills, isClosing: () => isClosing, log, metrics }
-  const logIn = createLogIn({ ...shared, access, failures, claims, turns: fanout.turns })
+  const logIn = createLogIn({ ...shared, access, failures: parts.loginLimit, claims, turns: fanout.turns })
   const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
   const eventsOf = createClientEvents({

@@ -1,5 +1,5 @@
 import type { Credential, IssuedCredential as Issued } from '../acl/credentials.ts'
-import { checkCredentialRequest, maxRevokeAfterMs } from '../acl/permissions.ts'
+import { checkCredentialRequest, maxRevokeAfterMs, roles } from '../acl/permissions.ts'
 import { eventClasses } from '../event/kind.ts'
 import { Type } from '../event/type.ts'
 import {
@@ -19,8 +19,6 @@ import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
 import { changes, loses, reads } from './operation.ts'
 import { boolean, instant, instantOrNull, one, string, texts } from './results.ts'
-
-const roles = ['publisher', 'subscriber'] as const
 
 const permissions = {
   username: string,
@@ -68,17 +66,25 @@ export const credentialOperations = {
       classes: Type.Optional(
         listOf(`classes that a publisher is limited to: ${eventClasses.join(', ')}`, oneOf(...eventClasses)),
       ),
-      filters: Type.Optional(listOf('topic filters within radio/# that a subscriber may read', radioFilter)),
+      filters: Type.Optional(
+        listOf('topic filters within radio/# that a subscriber or reader may read', radioFilter),
+      ),
     },
     example: { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
     console: {
       view: 'credentials',
       title: 'Add a credential',
       fields: {
-        role: { choices: { publisher: 'Publisher: sends events', subscriber: 'Subscriber: reads events' } },
+        role: {
+          choices: {
+            publisher: 'Publisher: sends events',
+            subscriber: 'Subscriber: reads events',
+            reader: 'Reader: reads over HTTPS',
+          },
+        },
         institutions: { where: { role: ['publisher'] } },
         classes: { label: 'Only these classes', where: { role: ['publisher'] } },
-        filters: { where: { role: ['subscriber'] } },
+        filters: { where: { role: ['subscriber', 'reader'] } },
       },
       answer: shownPassword,
     },
@@ -88,7 +94,7 @@ export const credentialOperations = {
         label: ['--label <label>', 'part of the username: a-z, 0-9 and "-"'],
         institutions: ['--institution <urn>', 'institution it may publish for (repeat for several)'],
         classes: ['--class <class>', `limit a publisher to ${eitherOf(eventClasses)} (repeat)`],
-        filters: ['--allow <filter>', 'topics a subscriber may read, within radio/# (repeat)'],
+        filters: ['--allow <filter>', 'topics a subscriber or reader may read, within radio/# (repeat)'],
       },
       note: storeIt,
     },

@@ -115,14 +115,14 @@ const indexed = json(
  */
 export const storeKeys = {
   credential: family('credential/{username}', {
-    holds: 'a credential: who may publish or subscribe to what; salt and hash of the password',
+    holds: 'a credential: who may publish, subscribe to or read what; salt and hash of the password',
     owner: 'acl',
     content: 'credentials',
     value: json(
       object(
         {
           username: text,
-          role: oneOf('publisher', 'subscriber'),
+          role: oneOf('publisher', 'subscriber', 'reader'),
           label: text,
           createdAt: instant,
           institutions: list(text),

@@ -101,6 +101,7 @@ export const metricTable = {
     labels: {
       reason: [
         'credentials',
+        'reader',
         'client-id',
         'temporary',
         'too-many-failures',
@@ -148,10 +149,10 @@ export const metricTable = {
   logins: {
     type: 'counter',
     name: 'hub_logins_total',
-    help: 'Log-ins of users over HTTPS',
+    help: 'Log-ins over HTTPS',
     labels: { outcome: ['ok', 'wrong', 'throttled', 'busy'] },
     isInStatus: true,
-    does: 'log-ins over HTTPS, and uses of password links that failed',
+    does: 'log-ins of users over HTTPS, uses of password links that failed, and refused requests of [readers](https.md#readers)',
     act: 'many `wrong` or `throttled`: [failed log-ins](operators.md#failed-log-ins)',
   },
   workAttempts: {

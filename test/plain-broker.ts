@@ -9,6 +9,7 @@ import { type FanOutLimits, openFanOut } from '../broker/fanout/fanout.ts'
 import type { Access } from '../broker/login/access.ts'
 import type { Received } from '../broker/publish.ts'
 import type { Message } from '../event/message.ts'
+import { createLoginLimit } from '../listener/login-limit.ts'
 import { openEmbeddedStore } from '../store/embedded.ts'
 import { createCalls } from '../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../store/nodes/nodes.ts'
@@ -45,6 +46,8 @@ export async function startPlainBroker(
     port?: number
     access?: Partial<Access>
     limits?: Partial<BrokerLimits & FanOutLimits>
+    /** Failed log-ins of an address in a minute; 0: no limit. */
+    loginFailures?: number
     logLevel?: string
     directory?: string
     wrapStore?: (store: Store) => Store
@@ -71,7 +74,6 @@ export async function startPlainBroker(
     maxClientId: 65_535,
     maxSubscriptions: 10_000,
     outgoingBuffer: 16 * 1024 * 1024,
-    loginFailures: 0,
     publishRate: 0,
     queueLimit: 10_000,
     sessionExpiryMs: 3_600_000,
@@ -103,6 +105,7 @@ export async function startPlainBroker(
     access,
     fanout,
     limits,
+    loginLimit: createLoginLimit(options.loginFailures ?? 0, store),
     clock,
     log,
     metrics,

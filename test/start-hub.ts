@@ -83,6 +83,8 @@ export async function startTestHub(
       ask('credentials.add', { role: 'publisher', label: 'test', institutions, classes }),
     subscriber: (...filters: string[]): Promise<Issued> =>
       ask('credentials.add', { role: 'subscriber', label: 'test', filters }),
+    reader: (...filters: string[]): Promise<Issued> =>
+      ask('credentials.add', { role: 'reader', label: 'test', filters }),
   }
 }
 

@@ -65,7 +65,9 @@ export async function importFromAedes(
   async function takeSession(clientId: string): Promise<void> {
     const owner: Credential | { why: string } = sessionCredentials.of(clientId)
     if ('why' in owner) throw new LeftOut('no-credential', owner.why)
-    const principal: Principal = principalOf(owner)
+    const principal: Principal | undefined = principalOf(owner)
+    if (!principal)
+      throw new LeftOut('no-credential', `${JSON.stringify(owner.username)} reads over HTTPS only`)
     const { username } = principal
     const session = { clientId, principal, filters: await filtersOf(clientId) }
     const admission = parts.sessions.judge(session, foreseen.get(username) ?? 0)

@@ -13,6 +13,7 @@ import { createStandings } from '../../delivery/webhook/standing.ts'
 import { createPushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
 import type { Post } from '../../delivery/webhook/webhook.ts'
 import { createEventIds } from '../../event/format.ts'
+import { createLoginLimit } from '../../listener/login-limit.ts'
 import { migrate } from '../../migrate/migrate.ts'
 import { createCalls } from '../../store/nodes/calls.ts'
 import { openStore } from '../../store/open.ts'
@@ -122,6 +123,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     monotonic: clock,
     inbox: createInbox({ pipeline, maxTopicLevels, log, metrics }),
     limits: limitsOf(config),
+    loginLimit: createLoginLimit(config.loginFailures, store),
   })
   await join()
   runner.start()

@@ -7,6 +7,7 @@ import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Rou
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
 const bearer = 'bearer'
+const reader = 'reader'
 
 /** Describes every route that has not retired, from the table that the hub serves (service.md §9). */
 export function describeApi(
@@ -41,6 +42,11 @@ export function describeApi(
           scheme: 'bearer',
           bearerFormat: 'JWT',
           description: 'The token of a log-in',
+        },
+        [reader]: {
+          type: 'http',
+          scheme: 'basic',
+          description: 'User name and password of a credential of role `reader`',
         },
       },
     },
@@ -109,8 +115,9 @@ function operation(route: Route, isDeprecated: boolean): object {
 
 /** `{}` in the list means that the route also answers without a token. */
 function securityOf(route: Route): object[] {
-  if (route.strangers) return [{ [bearer]: [] }, {}]
-  return needsToken(route) ? [{ [bearer]: [] }] : []
+  const ofReaders = route.readers ? [{ [reader]: [] }] : []
+  if (route.strangers) return [{ [bearer]: [] }, ...ofReaders, {}]
+  return needsToken(route) ? [{ [bearer]: [] }, ...ofReaders] : []
 }
 
 function parameter(
@@ -137,7 +144,12 @@ function responses(route: Route, isDeprecated: boolean): Record<string, object> 
       401: 'The header Authorization with a bearer token is missing',
     }),
     ...((needsToken(route) || route.strangers) && {
-      403: 'The token is not valid, or the permission is missing',
+      403: route.readers
+        ? 'The token or the reader is not valid, or the permission is missing'
+        : 'The token is not valid, or the permission is missing',
+    }),
+    ...((route.readers || route.strangers) && {
+      429: 'Too many questions or failed log-ins from this address',
     }),
     ...(route.body && {
       408: 'The body took too long',

@@ -25,12 +25,12 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       tag: 'Pages',
       permission: 'subscribe',
       strangers: parts.isPagePublic,
+      readers: true,
       crossOrigin: true,
       answers: {
         200: { description: 'All livestreams', schema: Livestreams },
         304: notModified,
         503: 'There is no livestream feed yet',
-        ...(parts.isPagePublic && { 429: 'Too many questions' }),
       },
       async handle({ header }) {
         const feed = parts.feed()

@@ -21,7 +21,16 @@ export interface Call {
   /** Arrival of the last byte, milliseconds: `at` by the wall clock, `started` by `performance.now()`. */
   at: number
   started: number
-  /** Whether the token is still valid; true without a token. Ask after each wait: the user may have been removed. */
+  /** What the asker may read of the radio tree, as topic filters: those of a reader, else all of it. */
+  filters: readonly string[]
+  /** Id of the user, or user name of the reader. Undefined for strangers, and on routes without a user. */
+  holder: string | undefined
+  /** When the token ends, milliseconds since the epoch. Undefined for readers, and without a token. */
+  expiresAt: number | undefined
+  /**
+   * Whether the user or reader may still ask; true for everybody else. Ask after each wait: the user may have been
+   * removed, the credential of the reader revoked.
+   */
   isStillUser(): Promise<boolean>
   /** Counts the request as a use of the route (design.md §9). A request with a valid token counts without this call. */
   count(user?: User): void
@@ -83,12 +92,20 @@ interface OpenRoute extends RouteBase {
   /** Whether a bearer token that belongs to no user opens the route. Absent: the route needs no token. */
   admits?: (bearer: string) => Promise<boolean>
   strangers?: undefined
+  readers?: undefined
   handle(call: Call): Promise<Answer> | Answer
 }
 
 /** A route for users with a permission. */
-export interface GuardedRoute extends RouteBase {
-  permission: Permission
+export type GuardedRoute = UserRoute &
+  ({ permission: Permission; readers?: undefined } | { permission: 'subscribe'; readers?: boolean })
+
+interface UserRoute extends RouteBase {
+  /**
+   * Readers are welcome: the route also answers HTTP Basic with a credential of role `reader`. What it tells them is
+   * limited to `Call.filters`.
+   */
+  readers?: boolean | undefined
   /** Strangers are welcome: the route also answers requests without a token. */
   strangers?: boolean
   handle(call: Call, user: KnownUser): Promise<Answer> | Answer
@@ -105,7 +122,7 @@ export function maxBodyBytes(route: Route): number {
   return needsToken(route) ? (route.bodyBytes ?? maxPayloadBytes) : openBodyBytes
 }
 
-/** Whether a route answers only with a bearer token. */
+/** Whether a route answers only with a bearer token, or to a reader. */
 export function needsToken(route: Route): boolean {
   return !route.strangers && (route.permission !== undefined || route.admits !== undefined)
 }

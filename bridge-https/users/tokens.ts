@@ -14,6 +14,12 @@ interface IssuedTokens {
   expires: string
 }
 
+/** What a valid token says: its user, as stored now, and when it ends, milliseconds since the epoch. */
+interface Held {
+  user: KnownUser
+  expiresAt: number
+}
+
 /** How long tokens are valid, seconds. design.md §9 sets `access`, this project chose `refresh`. */
 export const lifetimes = { access: 3600, refresh: 30 * 24 * 3600, service: 3600 }
 
@@ -64,15 +70,19 @@ export function createTokens(parts: {
     },
 
     /** The user of an access token, as stored now. Undefined: the token is not valid. */
-    userOf: (token: string): Promise<KnownUser | undefined> => holder(token, 'access'),
+    userOf: async (token: string): Promise<KnownUser | undefined> => (await held(token, 'access'))?.user,
+
+    /** The user of an access token, and when the token ends. Undefined: the token is not valid. */
+    held: (token: string): Promise<Held | undefined> => held(token, 'access'),
 
     /** The user of a refresh token, as stored now. Undefined: the token is not valid. */
-    userOfRefresh: (token: string): Promise<KnownUser | undefined> => holder(token, 'refresh'),
+    userOfRefresh: async (token: string): Promise<KnownUser | undefined> =>
+      (await held(token, 'refresh'))?.user,
 
     /** Ends the log-in of a refresh token. Any other text has no effect. */
     async endLogin(refreshToken: string): Promise<void> {
-      const user = await holder(refreshToken, 'refresh')
-      if (user) await users.endLogin(user, clock() + lifetimes.refresh * 1000)
+      const found = await held(refreshToken, 'refresh')
+      if (found) await users.endLogin(found.user, clock() + lifetimes.refresh * 1000)
     },
 
     /** A token of the hub itself for one receiver (design.md §10), in the name of `account`. */
@@ -105,11 +115,12 @@ export function createTokens(parts: {
       .sign(key)
   }
 
-  async function holder(token: string, kind: 'access' | 'refresh'): Promise<KnownUser | undefined> {
+  async function held(token: string, kind: 'access' | 'refresh'): Promise<Held | undefined> {
     const payload = await verify(token, kind, issuer())
     if (typeof payload?.sub !== 'string' || typeof payload.gen !== 'number') return undefined
     const loginId = typeof payload.sid === 'string' ? payload.sid : undefined
-    return users.current(payload.sub, payload.gen, loginId)
+    const user = users.current(payload.sub, payload.gen, loginId)
+    return user && { user, expiresAt: (payload.exp ?? 0) * 1000 }
   }
 
   async function verify(

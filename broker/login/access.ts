@@ -6,6 +6,8 @@ export interface Access {
   authenticate(username: string, password: Buffer | undefined): Principal | undefined
   /** The principal of a client without user name. Absent: such a client is refused. */
   anonymous?: Principal
+  /** Whether the user name is one of a credential for HTTPS: only the log says so. Absent: there are none. */
+  isReader?(username: string): boolean
   isValid(principal: Principal): boolean
   /** Whether the principal may publish on any topic at all. */
   publishes(principal: Principal): boolean

@@ -1,5 +1,6 @@
 import { isTemporary, type Principal } from '../../acl/principal.ts'
 import { cut } from '../../event/cut.ts'
+import type { LoginLimit } from '../../listener/login-limit.ts'
 import { originOf } from '../../listener/origin.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../../telemetry/metrics.ts'
@@ -10,7 +11,6 @@ import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
 import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
-import type { LoginLimit } from './login-limit.ts'
 import { createWillRoom, type Wills } from './wills.ts'
 
 export type LogIn = ReturnType<typeof createLogIn>
@@ -57,13 +57,14 @@ export function createLogIn(parts: {
   ): Promise<Principal> {
     const { remoteAddress, request } = client.connection
     const origin = originOf(remoteAddress).address
-    if (await failures.isBlocked(origin)) {
+    if ((await failures.secondsBlocked(origin)) !== undefined) {
       throw refusal(client, 'too-many-failures', connackCode.serverUnavailable, username)
     }
     const principal = username === undefined ? access.anonymous : access.authenticate(username, password)
     if (!principal) {
       await failures.failed(origin)
-      throw refusal(client, 'credentials', connackCode.badCredentials, username)
+      const isReader = username !== undefined && access.isReader?.(username)
+      throw refusal(client, isReader ? 'reader' : 'credentials', connackCode.badCredentials, username)
     }
     if (isTemporary(principal) && !isPageId(request?.clientId ?? clientId)) {
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)

@@ -116,7 +116,7 @@ t.test('invalid requests are values that name the field', async (t) => {
   const publisher = { role: 'publisher', label: 'x', institutions: [A] }
   const subscriber = { role: 'subscriber', label: 'x', filters: ['radio/#'] }
   for (const [request, error] of [
-    [{ ...publisher, role: 'admin' }, /^role must be publisher or subscriber, not "admin"/],
+    [{ ...publisher, role: 'admin' }, /^role must be one of publisher, subscriber, reader, not "admin"/],
     [{ ...publisher, role: '__proto__' }, /^role must/],
     [{ ...publisher, label: '' }, /^label must/],
     [{ ...publisher, label: 'SWR3' }, /^label must/],

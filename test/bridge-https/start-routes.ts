@@ -1,17 +1,20 @@
 import { join } from 'node:path'
 import pino from 'pino'
 import type { Test } from 'tap'
+import { createCredentials } from '../../acl/credentials.ts'
 import { keep } from '../../bridge-https/kept.ts'
 import { createLifecycle } from '../../bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from '../../bridge-https/lifecycle/traffic.ts'
 import { listenHttps } from '../../bridge-https/listener.ts'
 import type { Route } from '../../bridge-https/routes/route.ts'
+import { createReaders } from '../../bridge-https/users/readers.ts'
 import { createTokens } from '../../bridge-https/users/tokens.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createCertificates } from '../../certs/certificates.ts'
 import { ensureDevelopmentCertificates } from '../../certs/development.ts'
 import { createSigningKeys } from '../../certs/signing-keys.ts'
 import { createConnectionBounds } from '../../listener/connection-bounds.ts'
+import { createLoginLimit } from '../../listener/login-limit.ts'
 import { openEmbeddedStore } from '../../store/embedded.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { temporaryDirectory } from '../start-hub.ts'
@@ -31,6 +34,20 @@ export async function startRoutes(
   const passwords = quickPasswords()
   const users = await createUsers({ store, passwords, clock, knownInstitution: () => true })
   const keys = await createSigningKeys({ store, clock, keepMs: 1000, leadMs: 0 })
+  const tokens = createTokens({
+    keys,
+    users,
+    clock,
+    issuer: () => 'https://hub.example',
+    serviceAccount: 'a@b',
+  })
+  const credentials = await createCredentials({ store, clock, isCurrent: () => true })
+  const readers = createReaders({
+    credentials,
+    loginLimit: createLoginLimit(0, store),
+    noteUse: () => undefined,
+    counted: () => undefined,
+  })
   const tls = await ensureDevelopmentCertificates(join(home, 'certs'), [])
   const certificates = createCertificates({ certPath: tls.cert, keyPath: tls.key, log })
   const bounds = createConnectionBounds({ maxConnections, maxConnectionsPerAddress: 0 })
@@ -41,7 +58,9 @@ export async function startRoutes(
     port: 0,
     routes,
     lifecycle: await createLifecycle({ store, traffic, clock, stage: 'test' }),
-    tokens: createTokens({ keys, users, clock, issuer: () => 'https://hub.example', serviceAccount: 'a@b' }),
+    tokens,
+    readers,
+    store,
     bounds,
     mqttBounds: bounds,
     proxyProtocol: false,
@@ -62,5 +81,5 @@ export async function startRoutes(
     await traffic.close()
     await store.close()
   })
-  return { httpsPort: listener.port, caPath: tls.ca ?? '' }
+  return { httpsPort: listener.port, caPath: tls.ca ?? '', users, tokens, credentials }
 }

@@ -216,7 +216,7 @@ t.test('a connection without CONNECT is closed after a while', async (t) => {
 
 t.test('failed log-ins of an address are refused for a while', async (t) => {
   const broker = await startPlainBroker({
-    limits: { loginFailures: 3 },
+    loginFailures: 3,
     access: {
       authenticate: (_user, password) => (password?.toString() === 'right' ? broker.everybody : undefined),
     },

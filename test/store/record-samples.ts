@@ -46,6 +46,20 @@ export const samples: readonly Sample[] = [
       login: { userId: 'u', generation: 1, loginId: 'l' },
     },
   },
+  {
+    key: 'credential/read-x',
+    json: {
+      username: 'read-x',
+      role: 'reader',
+      label: 'x',
+      institutions: [],
+      filters: ['radio/#'],
+      classes: [],
+      createdAt: time,
+      salt: 's',
+      hash: 'h',
+    },
+  },
   { key: 'credential-use/sub-x', json: { lastAt: time } },
   { key: 'credential-name/sub-x-20260101000000' },
   {

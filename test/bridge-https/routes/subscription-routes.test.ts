@@ -86,6 +86,9 @@ function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Part
           count: () => undefined,
           body: { type: 'PUBSUB', url: 'https://hooks.example/', contact: 'a@b.example', topic: topic.id },
           header: () => undefined,
+          filters: ['radio/#'],
+          holder: userId,
+          expiresAt: undefined,
           isStillUser,
         },
         {

@@ -104,7 +104,7 @@ t.test('what is typed wrong is not sent', async (t) => {
     [['credentials', 'add', '--role', 'publisher', '--institution', A], /--label/],
     [
       ['credentials', 'add', '--role', 'admin', '--label', 'x'],
-      /role must be one of publisher, subscriber, not "admin"/,
+      /role must be one of publisher, subscriber, reader, not "admin"/,
     ],
     [['credentials', 'add', '--role', 'publisher', '--label', 'x'], /institution is required/],
     [['credentials', 'add', '--role', 'publisher', '--label', 'SWR 3', '--institution', A], /label must/],
@@ -128,7 +128,10 @@ t.test('what is typed wrong is not sent', async (t) => {
     [['subscriptions', 'list', '--state', 'asleep'], /state must be one of idle, /],
     [['queues', 'list', '--state', 'asleep'], /state must be one of idle, .*, not "asleep"/],
     [['audit', '--action', 'credentials'], /action must be one of credentials\.add, .*, not "credentials"/],
-    [['credentials', 'list', '--role', 'king'], /role must be one of publisher, subscriber, not "king"/],
+    [
+      ['credentials', 'list', '--role', 'king'],
+      /role must be one of publisher, subscriber, reader, not "king"/,
+    ],
     [['sessions', 'drop', ''], /clientId must be a client id, not ""/],
     [['subscriptions', 'list', '--limit', 'all'], /limit must be a whole number from 1, not "all"/],
     [['retained', 'list', 'radio/#/x'], /not a topic filter/],

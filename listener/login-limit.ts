@@ -1,12 +1,12 @@
 import { RateLimiterMemory } from 'rate-limiter-flexible'
-import { createAddedCounts } from '../../store/nodes/added-counts.ts'
-import type { Store } from '../../store/store.ts'
+import { createAddedCounts } from '../store/nodes/added-counts.ts'
+import type { Store } from '../store/store.ts'
 
 export type LoginLimit = ReturnType<typeof createLoginLimit>
 
 /**
- * Counts failed log-ins per IP address, on all nodes together. After `failures` in a minute, the address is blocked for
- * a minute (design.md §3). `failures` 0: no limit.
+ * Counts failed log-ins with credentials per IP address, over MQTT and of readers, on all nodes together. After
+ * `failures` in a minute, the address is blocked for a minute (design.md §3). `failures` 0: no limit.
  */
 export function createLoginLimit(failures: number, store: Store) {
   // The limiter blocks an address that takes more than `points`. So `points` is one less than `failures`.
@@ -17,10 +17,12 @@ export function createLoginLimit(failures: number, store: Store) {
   })
   const tellOthers = createAddedCounts(store, 'mqtt-login', (address, count) => void consume(address, count))
   return {
-    async isBlocked(address: string): Promise<boolean> {
-      if (failures === 0) return false
+    /** The seconds that an address has to wait. Undefined: it is not blocked. */
+    async secondsBlocked(address: string): Promise<number | undefined> {
+      if (failures === 0) return undefined
       const state = await limiter.get(address)
-      return state !== null && state.consumedPoints >= failures
+      if (state === null || state.consumedPoints < failures) return undefined
+      return Math.max(1, Math.ceil(state.msBeforeNext / 1000))
     },
     async failed(address: string): Promise<void> {
       if (failures === 0) return

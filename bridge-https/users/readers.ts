@@ -1,0 +1,84 @@
+import type { LoginLimit } from '../../listener/login-limit.ts'
+import { originOf } from '../../listener/origin.ts'
+import type { KnownUser } from './users.ts'
+
+export type Readers = ReturnType<typeof createReaders>
+
+/** A reader with the user that routes get for it: one without an account, who may only read. */
+interface AdmittedReader {
+  user: KnownUser
+  filters: readonly string[]
+}
+
+/**
+ * Admits readers: programs that show a credential with each request (open.md §4). Wrong ones count as failed log-ins
+ * of their address, together with those over MQTT.
+ */
+export function createReaders(parts: {
+  credentials: {
+    authenticateReader(
+      username: string,
+      password: Buffer,
+    ): { username: string; filters: readonly string[] } | undefined
+    isValid(username: string): boolean
+  }
+  loginLimit: LoginLimit
+  /** Notes that a credential was used. */
+  noteUse: (username: string) => void
+  counted: (outcome: 'wrong' | 'throttled') => void
+}) {
+  const { credentials, loginLimit, noteUse, counted } = parts
+  return {
+    /** The reader of a header `Authorization`, or the seconds that its address has to wait. Undefined: a wrong one. */
+    async admit(
+      authorization: string,
+      address: string,
+    ): Promise<AdmittedReader | { retryAfter: number } | undefined> {
+      const origin = originOf(address).address
+      // First of all: a blocked address learns nothing, not even that a password is right.
+      const retryAfter = await loginLimit.secondsBlocked(origin)
+      if (retryAfter !== undefined) {
+        counted('throttled')
+        return { retryAfter }
+      }
+      const { username, password } = credentialsIn(authorization)
+      const reader = credentials.authenticateReader(username, password)
+      if (!reader) {
+        counted('wrong')
+        await loginLimit.failed(origin)
+        return undefined
+      }
+      noteUse(reader.username)
+      return { user: userOf(reader.username), filters: reader.filters }
+    },
+
+    /** Whether a reader may still read. */
+    isValid: (username: string): boolean => credentials.isValid(username),
+  }
+}
+
+/** Whether a header `Authorization` has the scheme Basic (RFC 7617). Schemes have no case (RFC 9110 §11.1). */
+export function isBasic(authorization: string | undefined): authorization is string {
+  return authorization !== undefined && /^basic(?: |$)/i.test(authorization)
+}
+
+/** What a header with the scheme Basic says: in UTF-8, with the password behind the first colon (RFC 7617 §2). */
+function credentialsIn(authorization: string): { username: string; password: Buffer } {
+  const bytes = Buffer.from(authorization.slice('basic '.length), 'base64')
+  const colon = bytes.indexOf(':')
+  const end = colon < 0 ? bytes.length : colon
+  return { username: bytes.toString('utf8', 0, end), password: bytes.subarray(end + 1) }
+}
+
+/** No user has such an id: those of users are UUIDs. */
+function userOf(username: string): KnownUser {
+  return {
+    userId: username,
+    email: username,
+    institutionId: '',
+    permissions: ['subscribe'],
+    emailVerified: false,
+    createdAt: new Date(0).toISOString(),
+    generation: 0,
+  }
+}
