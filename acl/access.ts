@@ -104,6 +104,12 @@ export function mayReceive(principal: Principal, topic: string): boolean {
   return filterMatches(radioTree, topic) && principal.filters.some((filter) => filterMatches(filter, topic))
 }
 
+/** The only livestreams whose topics these filters of the radio tree can match. Undefined: any. */
+export function livestreamsIn(filters: readonly string[]): ReadonlySet<string> | undefined {
+  const named = filters.flatMap((filter) => filter.split('/')[1] ?? [])
+  return named.some((level) => level === '#' || level === '+') ? undefined : new Set(named)
+}
+
 function publisherMaySubscribe(institutions: readonly string[], filter: string): SubscribeDecision {
   if (isOwnFeedback(institutions, filter)) return { allowed: true, rule: 'publisher.own-feedback' }
   const reason =

@@ -1,4 +1,5 @@
-import type { Feed } from '../../validator/feed/feed.ts'
+import { livestreamsIn } from '../../acl/access.ts'
+import type { Feed, Livestream } from '../../validator/feed/feed.ts'
 import { refuseUntil } from '../answer.ts'
 import { Livestreams } from '../description/page-schemas.ts'
 import { answerKept, type Kept, keepParts, notModified } from '../kept.ts'
@@ -21,42 +22,46 @@ export function livestreamRoutes(parts: { feed: () => Feed | undefined; isPagePu
       path: '/livestreams',
       id: 'listLivestreams',
       summary: 'List the livestreams of the feed with their titles and institutions',
-      description: 'A node with a public page (`HUB_PUBLIC_PAGE`) answers without a token as well.',
+      description:
+        'A node with a public page (`HUB_PUBLIC_PAGE`) answers without a token as well. Readers get the livestreams that their filters can match.',
       tag: 'Pages',
       permission: 'subscribe',
       strangers: parts.isPagePublic,
       readers: true,
       crossOrigin: true,
       answers: {
-        200: { description: 'All livestreams', schema: Livestreams },
+        200: { description: 'The livestreams', schema: Livestreams },
         304: notModified,
         503: 'There is no livestream feed yet',
       },
-      async handle({ header }) {
+      async handle({ header, filters }) {
         const feed = parts.feed()
-        return feed ? answerKept(await listOf(feed), header) : refuseUntil(503, retrySeconds)
+        if (!feed) return refuseUntil(503, retrySeconds)
+        const ids = livestreamsIn(filters)
+        const list = ids ? makeList([...ids].flatMap((id) => feed.byId.get(id) ?? [])) : listOf(feed)
+        return answerKept(await list, header)
       },
     },
   ]
 }
 
-/** Keeps the list of each feed: a list may have megabytes. */
+/** Keeps the whole list of each feed: it may have megabytes. */
 function keptLists(): (feed: Feed) => Promise<Kept> {
   const lists = new WeakMap<Feed, Promise<Kept>>()
   return (feed) => {
     const known = lists.get(feed)
     if (known) return known
-    const made = makeList(feed)
+    const made = makeList(feed.all())
     lists.set(feed, made)
     return made
   }
 }
 
 /** Makes the list in several turns of the event loop, so that no event waits for a long list. */
-async function makeList(feed: Feed): Promise<Kept> {
+async function makeList(listed: AsyncIterable<Livestream> | Iterable<Livestream>): Promise<Kept> {
   const institutions = new Map<string, string>()
   const livestreams: string[] = []
-  for await (const { id, title, institution } of feed.all()) {
+  for await (const { id, title, institution } of listed) {
     institutions.set(institution.id, JSON.stringify(institution))
     livestreams.push(JSON.stringify({ id, title, institutionId: institution.id }))
   }

@@ -67,6 +67,30 @@ onEachStore('a reader reads until it is revoked, and only where readers may', as
   t.equal((await ask(shown(rotated))).status, 200)
 })
 
+t.test('a reader sees the names of the livestreams that its filters can match', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' })
+  const api = await openApi(t, hub)
+  const list = async (...filters: string[]) => {
+    const reader = await hub.reader(...filters)
+    const { status, json, headers } = await api.call('GET', '/livestreams', { headers: shown(reader) })
+    t.equal(status, 200)
+    const known = { ...shown(reader), 'if-none-match': String(headers.etag) }
+    t.equal((await api.call('GET', '/livestreams', { headers: known })).status, 304)
+    return json as { institutions: object[]; livestreams: { id: string; institutionId: string }[] }
+  }
+  const all = await list('radio/#')
+  const [first, second] = all.livestreams
+  for (const filter of ['radio/+/track/playing', 'radio/+/#']) t.strictSame(await list(filter), all)
+  if (!first || !second) throw new Error('the sample feed has several livestreams')
+  const own = new Set([second.institutionId, first.institutionId])
+  const filters = [`radio/${second.id}/#`, `radio/${first.id}/control`, `radio/${first.id}/#`]
+  t.match(await list(...filters), { institutions: { length: own.size }, livestreams: { length: 2 } })
+  t.strictSame((await list(...filters)).livestreams, [second, first])
+  t.strictSame(await list(`radio/${first.id}/#`, 'radio/+/control'), all)
+  for (const filter of ['radio', 'radio/urn:org:permanent-livestream:0/#'])
+    t.strictSame(await list(filter), { institutions: [], livestreams: [], trace: null }, filter)
+})
+
 t.test('on a node with a public page a wrong reader is refused, and no stranger', async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'true' })
   const api = await openApi(t, hub)

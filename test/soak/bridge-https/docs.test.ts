@@ -9,7 +9,7 @@ import { maxPayloadBytes } from '../../../validator/decide.ts'
 import { openApi } from '../../bridge-https/api.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { playing, station } from '../../events.ts'
-import { projectFile } from '../../root.ts'
+import { hubctlCommand, projectFile } from '../../root.ts'
 import { startTestHub } from '../../start-hub.ts'
 
 const page = readFileSync(projectFile('docs/https.md'), 'utf8')
@@ -56,4 +56,20 @@ t.test('the check of an event by its schema, as the page for publishers has it',
   await t.rejects(wrong, { code: 1, stderr: /^\/length must be / })
   const incomplete = check(playing(station(), { services: [{}] }))
   await t.rejects(incomplete, { code: 1, stderr: /missingProperty: 'externalId'/ })
+})
+
+t.test('a reader is made and shown as the page has it', async (t) => {
+  const hub = await startTestHub(t)
+  // `npm run -s hubctl -- …`, as it is started here.
+  const hubctl = hubctlCommand.map((word) => `'${word}'`).join(' ')
+  const npm = `npm() { shift 4; ${hubctl} --socket "$SOCKET" "$@"; }`
+  const script = codeBlock(page, 'bash', '--role reader')
+  const env = {
+    ...process.env,
+    SOCKET: hub.adminSocket,
+    CA: hub.caPath,
+    BASE: `https://localhost:${hub.httpsPort}`,
+  }
+  const run = promisify(execFile)('bash', ['-c', `${npm}\n${script}`], { env })
+  t.match(await run, { stdout: /^\{"institutions":\[\{"id":"urn:org:institution:/ })
 })
