@@ -38,6 +38,7 @@ import { createConnectionBounds } from './listener/connection-bounds.ts'
 import { createLoginLimit } from './listener/login-limit.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
+import { createOnAir } from './on-air/on-air.ts'
 import { createTail } from './operations/lookups/event-tail.ts'
 import { createEventTrace } from './operations/lookups/event-trace.ts'
 import { operations } from './operations/operations.ts'
@@ -343,6 +344,7 @@ async function load({ config, log, options, reached, add }: Given) {
     noteUse,
     loginLimit,
     broker,
+    returnable: fanout.returnable,
     accounts,
     connections,
     deliveries,
@@ -403,6 +405,19 @@ async function listen(
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = add(createWebFiles())
   const httpsAt = { host: config.host, port: config.httpsPort }
+  const onAir = createOnAir({
+    ...broker,
+    returnable: parts.returnable,
+    feed: feed.current,
+    former: feed.former,
+    topics,
+    maxStreams: config.maxStreams,
+    clock: parts.clock,
+    log,
+    metrics,
+  })
+  parts.credentials.onRevoked(onAir.streams.checkRights)
+  accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
     startBridge({
       certificates,
@@ -415,6 +430,8 @@ async function listen(
       metrics,
       ...httpsAt,
       history: broker.history,
+      onAir,
+      outgoingBuffer: config.outgoingBuffer,
       credentials: parts.credentials,
       loginLimit: parts.loginLimit,
       noteUse: (username) => parts.noteUse(username, readerUseMs),

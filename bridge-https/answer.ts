@@ -1,3 +1,4 @@
+import type { ServerResponse } from 'node:http'
 import type { ErrorItem } from '../event/error.ts'
 
 /**
@@ -10,6 +11,8 @@ export interface Answer {
   headers?: Record<string, string>
   /** The file whose content is the body. `isForever`: the name changes with the content, so caches may keep the file. */
   file?: { directory: string; name: string; isForever?: boolean }
+  /** Writes the body, after the headers, for as long as the connection lasts. */
+  stream?: (response: ServerResponse) => void
 }
 
 /** Error codes of the HTTPS API, except those of events. `path`: the part of the request that is wrong. */
@@ -52,6 +55,7 @@ export const httpsErrors = {
   'subscription.from': { path: '.body.from', message: 'The subscription cannot begin then' },
   'replay.since': { path: '.body.since', message: 'Events since then cannot be sent again' },
   'subscription.limit': { path: '.body', message: 'The institution has too many subscriptions' },
+  'time.ahead': { path: '.params.time', message: 'The time lies ahead' },
   'request.type': { path: '.headers.content-type', message: 'The body must be application/json' },
   'request.encoding': { path: '.headers.content-encoding', message: 'The body must not be compressed' },
   'request.length': {

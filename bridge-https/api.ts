@@ -120,7 +120,7 @@ export function serveRoutes(
     app.route({
       method: route.method,
       url: route.path.replace(/\{(\w+)\}/g, ':$1'),
-      config: { crossOrigin: route.crossOrigin === true },
+      config: { crossOrigin: route.crossOrigin === true, isStream: route.isStream === true },
 
       async onRequest(request, reply) {
         matched.set(request, route)
@@ -224,9 +224,10 @@ async function answer(route: Route, call: Call, user: KnownUser | undefined): Pr
  */
 export function send(
   reply: FastifyReply,
-  { status, body, headers = {}, file }: Answer,
+  { status, body, headers = {}, file, stream }: Answer,
   unread?: HalfReceived,
 ): FastifyReply {
+  if (stream) return sendStream(reply, headers, stream)
   if (file) {
     const { name, directory, isForever = false } = file
     return reply
@@ -248,6 +249,29 @@ export function send(
     pieces.once('close', held.free)
   }
   return reply.header('content-length', bytes.length).send(pieces)
+}
+
+/**
+ * Begins a stream, which ends with its connection. It is not chunked (RFC 9112 §6.3, rule 8), so that all readers of an
+ * event get the same bytes.
+ */
+function sendStream(
+  reply: FastifyReply,
+  headers: Record<string, string>,
+  stream: NonNullable<Answer['stream']>,
+): FastifyReply {
+  const { raw } = reply.hijack()
+  raw.useChunkedEncodingByDefault = false
+  raw.shouldKeepAlive = false
+  for (const [name, value] of Object.entries({ ...reply.getHeaders(), ...headers }))
+    if (value !== undefined) raw.setHeader(name, value)
+  raw.writeHead(200)
+  if (reply.request.method === 'HEAD') raw.end()
+  else {
+    raw.flushHeaders()
+    stream(raw)
+  }
+  return reply
 }
 
 /** The headers Deprecation (RFC 9745), Sunset (RFC 8594) and Link (RFC 8288). */

@@ -23,11 +23,13 @@ import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
 import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
 import { livestreamRoutes } from './routes/livestream-routes.ts'
+import { type OnAirParts, onAirRoutes } from './routes/on-air-routes.ts'
 import { type OperateParts, operateRoutes } from './routes/operate-routes.ts'
 import { pageAnswer, pageRoutes, type WebFiles } from './routes/page-routes.ts'
 import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
 import { sessionRoutes } from './routes/session-routes.ts'
+import { type StreamParts, streamRoutes } from './routes/stream-routes.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
 import type { FirstOperator } from './users/first-operator.ts'
@@ -51,6 +53,8 @@ export async function startBridge(
     Pick<PubsubParts, 'subscriptions' | 'deliveries'> &
     DeliveryParts &
     HistoryParts &
+    OnAirParts &
+    StreamParts &
     OperateParts & {
       stage: string
       project: string
@@ -113,6 +117,8 @@ export async function startBridge(
     }),
     ...sessionRoutes({ ...parts, counted, temporary }),
     ...livestreamRoutes(parts),
+    ...onAirRoutes(parts),
+    ...streamRoutes(parts),
     ...pageRoutes(parts),
     ...eventRoutes({ ...parts, names }),
     ...historyRoutes(parts),
@@ -135,6 +141,7 @@ export async function startBridge(
      * passed.
      */
     async stop(): Promise<void> {
+      parts.onAir.streams.close()
       await listener.stop()
       // A mail server that hangs does not keep the hub from stopping.
       await Promise.race([Promise.all(background), setTimeout(mailMs, undefined, { ref: false })])

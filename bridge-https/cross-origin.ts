@@ -14,6 +14,8 @@ declare module 'fastify' {
   interface FastifyContextConfig {
     /** `crossOrigin` of the route, for hooks that run before those of the route. */
     crossOrigin?: boolean
+    /** `isStream` of the route, likewise. */
+    isStream?: boolean
   }
 }
 

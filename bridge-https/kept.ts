@@ -11,7 +11,12 @@ export interface Kept {
 }
 
 export function keep(document: object): Kept {
-  const text = Buffer.from(JSON.stringify(document))
+  return keepText(JSON.stringify(document))
+}
+
+/** Keeps JSON text. */
+export function keepText(json: string): Kept {
+  const text = Buffer.from(json)
   return { text, tag: tagOf(createHash('sha256').update(text)) }
 }
 

@@ -26,6 +26,7 @@ import { createRareWarning } from '../telemetry/rare-warning.ts'
 import { httpsError, refuse, refuseUntil } from './answer.ts'
 import { send, serveRoutes } from './api.ts'
 import { crossOriginHeaders } from './cross-origin.ts'
+import { streamBusy } from './event-stream.ts'
 import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
@@ -166,7 +167,8 @@ export async function listenHttps(parts: {
   })
   app.addHook('onRequest', async (request, reply) => {
     const end = guard.carries(request.raw.socket, addressOf(request))
-    if (!end) return send(reply, refuseUntil(503, busySeconds))
+    const busy = request.routeOptions.config.isStream ? streamBusy : refuseUntil(503, busySeconds)
+    if (!end) return send(reply, busy)
     reply.raw.once('close', end)
   })
   await serveDescription(app, openapi)

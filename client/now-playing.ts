@@ -80,10 +80,16 @@ export function controlsOn({ controls }: NowPlaying, now: number): ControlState[
 
 /** The next track, unless it plays already. */
 export function upNext({ playing, next }: NowPlaying): Track | undefined {
-  if (!next || !playing) return next
-  const isOver = next.time < playing.time || (next.item !== '' && next.item === playing.item)
-  return isOver ? undefined : next
+  return next && playing && isOver(next, playing) ? undefined : next
 }
+
+/** Whether a track that was announced plays already, or was passed over. */
+export function isOver(next: Place, playing: Place): boolean {
+  return next.time < playing.time || (next.item !== '' && next.item === playing.item)
+}
+
+/** What places a track in the programme. */
+type Place = Pick<Track, 'time' | 'item'>
 
 /** A track event as it is shown. `time`: when it starts, milliseconds since the epoch. */
 export function trackOf(event: Record<string, unknown>, time: number): Track {

@@ -206,6 +206,12 @@ export const settings = {
     default: 2_000,
     does: 'the same of one address, an IPv6 /64 network counts as one; 0: no limit',
   },
+  maxStreams: {
+    group: 'connections',
+    schema: whole(0),
+    default: 10_000,
+    does: 'open [streams](reading.md#as-a-stream) over HTTPS; each also counts as a connection. Who finds no room comes back after 30 seconds',
+  },
   connectTimeout: {
     group: 'connections',
     schema: whole(1, 3_600),

@@ -39,6 +39,11 @@ export const eventSchemas: readonly TObject[] = [
 /** The kinds by name. A plain object would also have inherited keys such as `constructor`. */
 export const kindByName: ReadonlyMap<string, EventKind> = new Map(eventKinds.map((kind) => [kind.name, kind]))
 
+/** What a kind is called where its class is clear: `playing`. It is the last level of its topics. */
+export function bareName({ suffix }: Pick<EventKind, 'suffix'>): string {
+  return suffix.slice(suffix.lastIndexOf('/') + 1)
+}
+
 /** Whether `text` is the name of an event class. */
 export function isEventClass(text: string): text is EventClass {
   return eventClasses.some((cls) => cls === text)

@@ -54,6 +54,9 @@ export async function openRetained(parts: {
     /** Like `current`, but only among the values that are stored already. */
     stored: (topic: string): RetainedValue | undefined => newestOf(values.storedOf(topic), clock()),
 
+    /** The stored values of all slots of a topic, expired ones too, in the order of positions. */
+    storedValues: values.storedOf,
+
     /** The topics with a value that will expire. */
     expiring: values.expiring,
     /** Calls `listener` when the value of a topic may have changed without a message on the topic. */

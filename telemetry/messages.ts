@@ -18,6 +18,18 @@ const rare = ['times', 'leftOut?'] as const
  * not those of the row does not compile (`telemetry/log.ts`). Lines of drivers and of Fastify have texts of their own.
  */
 export const messages = {
+  // Readers over HTTPS.
+  'a stream could not begin': {
+    level: 'warn',
+    fields: ['err'],
+    means: 'the store did not answer; the reader comes back by itself',
+  },
+  'streams wait for the store': {
+    level: 'warn',
+    fields: ['err'],
+    means:
+      'the node could not read the journal, and tries again every second; no event is missing afterwards',
+  },
   // Start and end of a node.
   'hub ready': {
     level: 'info',

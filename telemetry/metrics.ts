@@ -94,6 +94,21 @@ export const metricTable = {
     isInStatus: true,
     does: 'publishes and wills to topics that are not allowed',
   },
+  streams: {
+    type: 'gauge',
+    name: 'hub_streams',
+    help: 'Open streams over HTTPS',
+    isInStatus: true,
+    does: 'open [streams](reading.md#as-a-stream) of readers over HTTPS',
+  },
+  streamsEnded: {
+    type: 'counter',
+    name: 'hub_streams_ended_total',
+    help: 'Streams over HTTPS that ended',
+    labels: { reason: ['closed', 'slow', 'revoked', 'expired', 'stopping', 'failed'] },
+    isInStatus: true,
+    does: 'streams that ended: `closed` by the reader, `slow` because it read too slowly, `failed` because the store did not answer',
+  },
   connectionsRefused: {
     type: 'counter',
     name: 'hub_connections_refused_total',

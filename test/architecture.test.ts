@@ -15,6 +15,7 @@ const belowBridge = [
   'listener',
   'validator',
   'delivery',
+  'on-air',
 ]
 
 /*
@@ -40,6 +41,7 @@ const folders: Record<string, string[]> = {
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],
   listener: ['telemetry', 'certs', 'store'],
+  'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'validator'],
   broker: belowBroker,
   'broker/connection': [...belowBroker, 'broker'],
   'broker/login': [...belowBroker, 'broker'],

@@ -64,6 +64,32 @@ export const livestreams = {
   trace: null,
 }
 
+const playing = {
+  event: 'de.org.hub.v1.radio.track.playing',
+  type: 'music',
+  start: '2026-01-31T12:00:00+01:00',
+  length: 214,
+  title: 'Ebbe und Flut',
+  artist: 'Mira Hollund',
+  playlistItemId: 'kw1-20260131-0042',
+  id: messageId,
+}
+
+export const livestreamNow = {
+  id: livestreamId,
+  title: 'Küstenwelle',
+  institution: { id: institutionId, title: 'Küstenfunk' },
+  playing,
+  next: null,
+  controls: [],
+  data: null,
+  at: '2026-01-31T11:00:00.120Z',
+  position: 4711,
+  stale: false,
+}
+
+export const playedAt = { at: '2026-01-31T11:02:00.000Z', before: null, playing, after: null }
+
 export const published = {
   statuses: { published: 1, blocked: 0, failed: 0 },
   event: {

@@ -127,13 +127,12 @@ function parameter(
     { description: string; enum?: readonly string[] } | QueryParameter,
   ],
 ) {
-  return {
-    name,
-    in: place,
-    required: place === 'path',
-    description,
-    schema: { type: 'minimum' in value ? 'integer' : 'string', ...value },
+  const about = { name, in: place, required: place === 'path', description }
+  if ('isList' in value) {
+    const text = { type: 'string' }
+    return { ...about, schema: value.isList ? { type: 'array', items: text } : text }
   }
+  return { ...about, schema: { type: 'minimum' in value ? 'integer' : 'string', ...value } }
 }
 
 /** A route's own answers, and those that follow from its permission, body and track. */

@@ -5,6 +5,7 @@ import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
 import * as examples from './examples.ts'
 import { Feedback, KeptEvent, LivestreamEvents, warning } from './history-schemas.ts'
+import { LivestreamNow, LivestreamsNow, PlayedAt } from './on-air-schemas.ts'
 import * as pageSchemas from './page-schemas.ts'
 import { PublishedEvent, PublishedService, ServiceTopic } from './published-event.ts'
 
@@ -288,6 +289,9 @@ export const namedSchemas: readonly TSchema[] = [
   pageSchemas.Session,
   pageSchemas.MqttCredential,
   pageSchemas.Livestreams,
+  LivestreamNow,
+  LivestreamsNow,
+  PlayedAt,
   TraceAnswer,
   ServiceTopic,
   PublishedService,

@@ -1,4 +1,3 @@
-import { type ErrorItem, errorItem, quote } from '../../event/error.ts'
 import { isInstitutionUrn } from '../../event/format.ts'
 import type { Entry } from '../../journal/entry.ts'
 import { readObject } from '../../journal/history/event-row.ts'
@@ -10,6 +9,7 @@ import { jsonText, refuse } from '../answer.ts'
 import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
+import { checkNumber } from './parameters.ts'
 import type { GuardedRoute, QueryParameter } from './route.ts'
 
 /** The parts of the hub that these routes ask. */
@@ -123,19 +123,4 @@ function shown({ report, messages: [message] }: Found) {
     creator: report?.creator ?? null,
     trace: null,
   }
-}
-
-function checkNumber(
-  name: string,
-  value: unknown,
-  { minimum, maximum }: { minimum: number; maximum: number },
-): ErrorItem[] {
-  if (value === undefined) return []
-  const path = `.query.${name}`
-  const expected = `expected a whole number from ${minimum} to ${maximum}`
-  if (typeof value !== 'string' || !/^-?[0-9]{1,20}$/.test(value))
-    return [errorItem('type.openapi.validation', path, `${quote(value)}, ${expected}`)]
-  if (Number(value) < minimum) return [errorItem('minimum.openapi.validation', path, `${value}, ${expected}`)]
-  if (Number(value) > maximum) return [errorItem('maximum.openapi.validation', path, `${value}, ${expected}`)]
-  return []
 }

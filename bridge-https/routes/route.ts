@@ -44,10 +44,11 @@ export interface Described {
   mediaType?: string
 }
 
-/** A parameter of the query: one of some texts, or a whole number. */
+/** A parameter of the query: one of some texts, a whole number, or any text, which may repeat in a list. */
 export type QueryParameter = { description: string } & (
   | { enum: readonly string[] }
   | { minimum: number; maximum: number }
+  | { isList: boolean }
 )
 
 interface RouteBase {
@@ -69,6 +70,8 @@ interface RouteBase {
   staysOnInBrownout?: boolean
   /** Pages of any origin may read every answer of the route (`bridge-https/cross-origin.ts`). It sees no cookies. */
   crossOrigin?: boolean
+  /** The answer lasts as long as its connection. Where there is no room, `EventSource` must come back later. */
+  isStream?: boolean
   body?: BodySchemas
   /** A request without a body counts as one with an empty object. */
   mayLackBody?: boolean

@@ -1,5 +1,6 @@
 import { Duplex } from 'node:stream'
 import type { Principal } from '../../acl/principal.ts'
+import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import { countPerTurn } from '../../listener/pacing.ts'
 import type { CutReason } from '../../telemetry/metrics.ts'
 import type { InFlight } from '../session/in-flight.ts'
@@ -10,7 +11,7 @@ import { createFrameReader, type Frame, type PublishFrame, readPublish } from '.
 import { watchKeepAlive } from './keep-alive.ts'
 import { countFilters, encodeConnackRefusal, pingresp, readFilters } from './packets.ts'
 import { ProtocolViolation, packetType } from './protocol.ts'
-import { OutgoingBuffer, takePubacksAhead } from './socket.ts'
+import { takePubacksAhead } from './pubacks.ts'
 
 /** The hub stops reading while more received bytes than this are unanswered. Each packet adds `packetCostBytes`. */
 const maxUnfinishedBytes = 1024 * 1024

@@ -1,7 +1,7 @@
 import type { Principal } from '../../acl/principal.ts'
+import type { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import type { MqttConnection } from '../connection/connection.ts'
 import type { Qos } from '../connection/protocol.ts'
-import type { OutgoingBuffer } from '../connection/socket.ts'
 import { InFlight, type Owed } from './in-flight.ts'
 
 /**

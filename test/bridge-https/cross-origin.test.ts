@@ -9,7 +9,15 @@ import { addUser, openApi } from './api.ts'
 
 const [own = ''] = institutions
 const origin = 'https://station.example'
-const paths = { '/livestreams': 'GET', '/auth/mqtt': 'POST' }
+const paths = {
+  '/livestreams': 'GET',
+  '/livestreams/x/now': 'GET',
+  '/livestreams/x/stream': 'GET',
+  '/livestreams/x/at/y': 'GET',
+  '/now': 'GET',
+  '/stream': 'GET',
+  '/auth/mqtt': 'POST',
+}
 
 t.test('pages of other origins read what pages need, errors included, and nothing else', async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' })
@@ -23,6 +31,11 @@ t.test('pages of other origins read what pages need, errors included, and nothin
     ['GET', '/livestreams', 401, {}],
     ['GET', '/livestreams', 401, { headers: { cookie: '__Host-Http-hub-session=x' } }],
     ['GET', '/livestreams', 403, { token: 'x' }],
+    ['GET', '/now', 200, { token }],
+    ['GET', '/now', 401, { headers: { cookie: '__Host-Http-hub-session=x' } }],
+    ['GET', '/livestreams/x/now', 404, { token }],
+    ['GET', '/livestreams/x/stream', 404, { token }],
+    ['GET', '/livestreams/x/at/y', 400, { token }],
     ['GET', '/livestreams', 403, { token: publisher.token }],
     ['POST', '/auth/mqtt', 200, { token }],
     ['POST', '/auth/mqtt', 400, { token, body: { filters: [1] } }],

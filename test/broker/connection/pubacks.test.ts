@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { Duplex } from 'node:stream'
 import t from 'tap'
 import { packetType } from '../../../broker/connection/protocol.ts'
-import { takePubacksAhead } from '../../../broker/connection/socket.ts'
+import { takePubacksAhead } from '../../../broker/connection/pubacks.ts'
 
 const pingreq = Buffer.of(0xc0, 0)
 

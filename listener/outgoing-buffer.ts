@@ -1,7 +1,5 @@
 import type { Duplex } from 'node:stream'
 import { TLSSocket } from 'node:tls'
-import { replacePush } from '../../listener/node-internals.ts'
-import { packetType, type Qos } from './protocol.ts'
 
 /**
  * Milliseconds in which a buffer that gets more than half full must fall to `paceBytes`. While `paced` waits, a slow
@@ -15,7 +13,6 @@ const maxPaceBytes = 16 * 1024
  * of tiny answers could fill memory. A packet with fewer bytes than this number is tiny.
  */
 const writeCostBytes = 64
-const pubackBytes = 4
 
 /** `slow`: the peer reads too slowly, and must be cut off. `dropped`: a QoS 0 message found no room. */
 interface BufferEvents {
@@ -58,7 +55,7 @@ export class OutgoingBuffer {
   }
 
   /** Whether the buffer takes a packet of this many bytes. If not, a message at QoS 0 is dropped, others cut the peer off. */
-  accepts(bytes: number, qos: Qos): boolean {
+  accepts(bytes: number, qos: 0 | 1 | 2): boolean {
     if (this.#hasRoom(bytes)) return true
     if (qos === 0) this.#events.dropped()
     else this.#events.slow(`${this.pendingBytes} bytes waiting`)
@@ -136,26 +133,4 @@ export class OutgoingBuffer {
     clearTimeout(this.#frozenTimer)
     this.#frozenTimer = undefined
   }
-}
-
-/**
- * Takes the PUBACKs at the front of received bytes before they enter the stream, to save CPU time. If `take` returns
- * false, that PUBACK and the rest enter the stream.
- */
-export function takePubacksAhead(socket: Duplex, take: (packetId: number) => boolean): void {
-  replacePush(socket, (push) => (chunk, encoding) => {
-    // Bytes that the stream still holds come first.
-    if (chunk === null || socket.readableLength > 0) return push(chunk, encoding)
-    let taken = 0
-    while (isPuback(chunk, taken) && take(chunk.readUInt16BE(taken + 2))) taken += pubackBytes
-    if (taken === 0) return push(chunk, encoding)
-    return taken === chunk.length || push(chunk.subarray(taken))
-  })
-}
-
-/** Whether a whole, well-formed PUBACK begins at this offset. */
-function isPuback(bytes: Buffer, at: number): boolean {
-  if (bytes.length < at + pubackBytes) return false
-  if (bytes[at] !== packetType.puback << 4 || bytes[at + 1] !== 2) return false
-  return bytes[at + 2] !== 0 || bytes[at + 3] !== 0 // [MQTT-2.3.1-1]
 }

@@ -6,9 +6,9 @@ import { mock } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { connect as connectTls, createServer as createTlsServer } from 'node:tls'
 import t, { type Test } from 'tap'
-import { preparePublish } from '../../../broker/connection/frames.ts'
-import { OutgoingBuffer } from '../../../broker/connection/socket.ts'
-import { ensureDevelopmentCertificates } from '../../../certs/development.ts'
+import { preparePublish } from '../../broker/connection/frames.ts'
+import { ensureDevelopmentCertificates } from '../../certs/development.ts'
+import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 
 /*
  * For each client, `packet` writes the packet identifier into the same bytes. If the socket kept these bytes without

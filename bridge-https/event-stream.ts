@@ -1,0 +1,18 @@
+import type { Answer } from './answer.ts'
+
+/** Headers of a stream. `x-accel-buffering`: nginx passes on each event at once. */
+export const streamHeaders = {
+  'content-type': 'text/event-stream; charset=utf-8',
+  'cache-control': 'no-store',
+  'x-accel-buffering': 'no',
+}
+
+/** Milliseconds after which a reader comes back that found no room. */
+const busyMs = 30_000
+
+/** Tells a reader to come back later. `EventSource` never comes back from another status than 200 (open.md §4). */
+export const streamBusy: Answer = {
+  status: 200,
+  body: `retry: ${busyMs}\n\nevent: bye\ndata: {"reason":"limit"}\n\n`,
+  headers: streamHeaders,
+}

@@ -1,0 +1,83 @@
+import type { Entry } from '../journal/entry.ts'
+import type { Journal } from '../journal/journal.ts'
+
+export type Following = ReturnType<typeof follow>
+
+/** Messages that are read together. */
+const readAtOnce = 100
+/** After a failed read, the next attempt comes after this time, milliseconds. */
+const retryMs = 1_000
+
+/**
+ * Follows the journal from a position on. Hands on each message in the order of positions, `delayMs` after its
+ * acceptance, and waits for each. The journal is the only source, so no message is missing or comes twice, and a
+ * follower that falls behind takes no memory.
+ */
+export function follow(parts: {
+  journal: Journal
+  clock: () => number
+  delayMs: number
+  /** The last position that counts as handed on. */
+  from: number
+  deliver: (entry: Entry) => Promise<void> | undefined
+  /** The journal has dropped messages that were not handed on yet. */
+  missed: () => void
+  failed: (error: unknown) => void
+}) {
+  const { journal, clock, delayMs, deliver, missed, failed } = parts
+  let position = parts.from
+  let isRunning = false
+  let isEnded = false
+  let timer: NodeJS.Timeout | undefined
+  const leave = journal.onEach(wake)
+  wake()
+
+  return {
+    /** All messages up to here have been handed on, or are being handed on now. */
+    position: (): number => position,
+    end(): void {
+      isEnded = true
+      clearTimeout(timer)
+      leave()
+    },
+  }
+
+  function wake(): void {
+    if (isRunning || isEnded || timer) return
+    isRunning = true
+    void run()
+      .catch((error: unknown) => {
+        failed(error)
+        later(retryMs)
+      })
+      .finally(() => {
+        isRunning = false
+        if (position < journal.head()) wake()
+      })
+  }
+
+  async function run(): Promise<void> {
+    while (!isEnded && position < journal.head()) {
+      if (position < journal.floor() - 1) {
+        position = journal.floor() - 1
+        missed()
+      }
+      const { entries, upTo } = await journal.read(position, journal.head(), readAtOnce)
+      for (const entry of entries) {
+        const waitMs = entry.at + delayMs - clock()
+        if (delayMs > 0 && waitMs > 0) return later(waitMs)
+        position = entry.position
+        await deliver(entry)
+        if (isEnded) return
+      }
+      position = upTo
+    }
+  }
+
+  function later(ms: number): void {
+    timer = setTimeout(() => {
+      timer = undefined
+      wake()
+    }, ms)
+  }
+}

@@ -1,0 +1,55 @@
+import type { History } from '../journal/history/history.ts'
+import type { Journal } from '../journal/journal.ts'
+import { isHistory } from '../journal/keeping.ts'
+import type { RetainedMessages } from '../journal/retained.ts'
+import type { Returnable } from '../journal/returnable.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { createLivestreams } from './livestreams.ts'
+import { createNow } from './now.ts'
+import { createParts, type Moment } from './parts.ts'
+import { playedAt } from './played.ts'
+import { createStreams } from './streams.ts'
+
+export type OnAir = ReturnType<typeof createOnAir>
+
+/** Reads what is on air: now, as a stream, and at a time (open.md §4). It keeps nothing of its readers. */
+export function createOnAir(
+  parts: Parameters<typeof createLivestreams>[0] & {
+    journal: Journal
+    retained: RetainedMessages
+    returnable: Returnable
+    history: Pick<History, 'messages' | 'positionAt'>
+    maxStreams: number
+    clock: () => number
+    log: Log
+    metrics: Metrics
+  },
+) {
+  const { journal, retained, history, clock } = parts
+  const livestreams = createLivestreams(parts)
+  const shown = createParts(parts)
+  const now = createNow({ parts: shown, livestreams })
+  return {
+    livestreams,
+    now: now.of,
+    streams: createStreams({ ...parts, parts: shown, now, livestreams }),
+    playedAt: (livestreamId: string, time: number) => playedAt(history, livestreamId, time),
+
+    /** Calls `listener` with the id of a livestream that may show something else now. */
+    onChange(listener: (livestreamId: string) => void): void {
+      journal.onEach((entry) => {
+        if (isHistory(entry) && entry.stream !== undefined) listener(entry.stream)
+      })
+      retained.onSilentChange((topic) => listener(topic.split('/')[1] ?? ''))
+    },
+
+    /** The present, or the moment before `delayMs`. Undefined: the journal does not reach back so far. */
+    async momentBefore(delayMs: number): Promise<Moment | undefined> {
+      if (delayMs === 0) return { position: journal.head(), now: clock() }
+      const at = clock() - delayMs
+      const position = (await history.positionAt(at)) - 1
+      return position < journal.floor() - 1 ? undefined : { position, now: at }
+    },
+  }
+}

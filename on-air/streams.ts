@@ -1,0 +1,386 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Entry } from '../journal/entry.ts'
+import type { History } from '../journal/history/history.ts'
+import type { Journal } from '../journal/journal.ts'
+import { isHistory } from '../journal/keeping.ts'
+import type { RetainedValue } from '../journal/retained-value.ts'
+import type { Returnable } from '../journal/returnable.ts'
+import type { Log } from '../telemetry/log.ts'
+import type { Metrics } from '../telemetry/metrics.ts'
+import { comment, eventOf, notice, retryAfter } from './event-stream.ts'
+import { type Following, follow } from './follow.ts'
+import type { Livestreams } from './livestreams.ts'
+import type { createNow } from './now.ts'
+import type { Moment, Parts } from './parts.ts'
+import type { View } from './view.ts'
+
+export type Streams = ReturnType<typeof createStreams>
+
+/** What a reader asks for. */
+export interface Wanted {
+  view: View
+  /** Ids of livestreams. Undefined: all that the view shows. */
+  livestreams: readonly string[] | undefined
+  delayMs: number
+  /** The position after which the reader goes on. NaN: it named one that cannot be read. */
+  after: number | undefined
+  /** A reader that was away for longer than this misses what was before, milliseconds. */
+  mostBackMs: number
+  /** Whose right to read it is. Undefined: that of all. */
+  holder: string | undefined
+  /** When that right ends, milliseconds since the epoch. */
+  expiresAt: number | undefined
+  /** Whether the right to read is still there. */
+  isStillUser(): Promise<boolean>
+}
+
+/** The connection of a reader. It never waits for the reader. */
+export interface Client {
+  /** False: too much waits already, and the connection ends. */
+  write(bytes: Buffer): boolean
+  /** Resolves when little waits, or the connection has ended. */
+  paced(): Promise<void>
+  end(): void
+}
+
+interface Stream extends Wanted {
+  client: Client
+  /** The reader has what was accepted up to this position. */
+  upTo: number
+  /** When the last bytes were written, by `performance.now()`. */
+  writtenAt: number
+  isOver: boolean
+}
+
+interface Readers {
+  /** Readers of some livestreams, by livestream. */
+  ofLivestream: Map<string, Set<Stream>>
+  /** Readers of all livestreams. */
+  ofAll: Set<Stream>
+}
+
+/** The readers with the same delay follow the journal together. */
+interface Line extends Readers {
+  following: Following
+}
+
+/** So many readers are written to in one turn of the event loop. */
+const perTurn = 64
+/** Longest turn in which a reader gets a state, milliseconds. */
+const turnMs = 4
+/** A quiet connection gets a comment after this time, milliseconds. */
+const quietMs = 15_000
+const tickMs = 1_000
+/** When a client comes back, milliseconds. At random: after a restart not all at once. */
+const soonest = 1_000
+const latest = 5_000
+
+/**
+ * Streams of events (open.md §4). A reader gets the state, or what it missed, and then every event in the order of the
+ * journal. Readers keep no place: they name the position of the last event when they come back.
+ */
+export function createStreams(parts: {
+  journal: Journal
+  returnable: Pick<Returnable, 'since'>
+  history: Pick<History, 'positionAt'>
+  parts: Parts
+  now: ReturnType<typeof createNow>
+  livestreams: Livestreams
+  maxStreams: number
+  clock: () => number
+  log: Log
+  metrics: Metrics
+}) {
+  const { journal, returnable, history, now, livestreams, maxStreams, clock, log, metrics } = parts
+  const streams = new Set<Stream>()
+  const lines = new Map<number, Promise<Line>>()
+  const ticks = setInterval(tick, tickMs).unref()
+  let isClosed = false
+
+  return {
+    /** Whether one more stream may begin. */
+    hasRoom: (): boolean => !isClosed && streams.size < maxStreams,
+
+    /** Serves a reader until its connection ends. The returned function says how it has ended. */
+    open(client: Client, wanted: Wanted): (how: 'closed' | 'slow') => void {
+      const stream: Stream = { ...wanted, client, upTo: 0, writtenAt: performance.now(), isOver: false }
+      streams.add(stream)
+      metrics.streams.set(streams.size)
+      write(stream, retryAfter(soonest + Math.floor(Math.random() * (latest - soonest))))
+      void begin(stream, wanted.after)
+      // The right may have ended while the request was on its way here.
+      void checkRight(stream)
+      return (how) => leave(stream, how)
+    },
+
+    /** Ends the streams of a user or credential that may not read any more. */
+    checkRights(holder: string): void {
+      for (const stream of streams) if (stream.holder === holder) void checkRight(stream)
+    },
+
+    /** Ends all streams. Their readers come back, to this node or another one. */
+    close(): void {
+      isClosed = true
+      clearInterval(ticks)
+      for (const stream of streams) {
+        write(stream, notice('bye', { reason: 'stopping' }))
+        end(stream, 'stopping')
+      }
+    },
+  }
+
+  async function begin(stream: Stream, after: number | undefined): Promise<void> {
+    try {
+      const line = await lineOf(stream.delayMs)
+      const start = positionOf(line, stream)
+      const isComplete = await isReached(stream, after, start)
+      if (!isComplete) write(stream, notice('missed', {}))
+      stream.upTo = (isComplete ? after : undefined) ?? start
+      if (!isComplete || after === undefined)
+        await sendState(stream, { position: start, now: clock() - stream.delayMs })
+      for (let head = start; stream.upTo < head && !stream.isOver; head = positionOf(line, stream)) {
+        await sendSince(stream, { position: head, now: clock() - stream.delayMs })
+        stream.upTo = head
+      }
+      // No event came since `positionOf`: there was no break.
+      if (stream.isOver) return endIfUnused(stream.delayMs, line)
+      add(line, stream)
+      write(stream, notice('ready', { position: stream.upTo }, stream.upTo))
+    } catch (err) {
+      log.warn({ err }, 'a stream could not begin')
+      end(stream, 'failed')
+    }
+  }
+
+  /** The last position that readers of a line may see now. */
+  function positionOf(line: Line, { delayMs }: Stream): number {
+    return delayMs === 0 ? journal.head() : line.following.position()
+  }
+
+  /** Whether a reader can begin here without missing anything that it wants. */
+  async function isReached({ mostBackMs, delayMs }: Stream, after: number | undefined, head: number) {
+    if (delayMs > 0 && (await positionBefore(delayMs)) < journal.floor() - 1) return false
+    if (after === undefined) return true
+    if (!(after >= journal.floor() - 1 && after <= head)) return false
+    return mostBackMs === Infinity || after === head || after >= (await positionBefore(mostBackMs))
+  }
+
+  /** The newest events of each livestream, and those that are announced for later. */
+  async function sendState(stream: Stream, moment: Moment): Promise<void> {
+    const { view } = stream
+    const ids = stream.livestreams ?? (await livestreams.ids(view))
+    await sendEach(stream, ids, async (id) => {
+      const shown = await now.events(id, view, moment)
+      const ahead = parts.parts.ahead(id, moment).filter(({ topic }) => view.allows(topic))
+      return [...shown, ...ahead].map((value) => eventOf(value, { isRetained: true }))
+    })
+  }
+
+  /**
+   * What a reader missed, by the rules of a return (journal.md): of each track and data topic the newest event, and all
+   * control events that are still valid.
+   */
+  async function sendSince(stream: Stream, moment: Moment): Promise<void> {
+    const { view, upTo, delayMs } = stream
+    const filters = stream.livestreams?.map((id) => `radio/${id}/#`) ?? ['radio/#']
+    const missed = returnable
+      .since(upTo, filters, delayMs === 0 ? moment.position : Infinity)
+      .filter(({ topic, expires = Infinity }) => expires > moment.now && view.allows(topic))
+    if (delayMs === 0) {
+      const positions = missed.map(({ position }) => position).reverse()
+      await sendEach(stream, positions, async (position) => {
+        const entry = await journal.get(position)
+        return entry ? [eventOf(entry, { id: position })] : []
+      })
+      return
+    }
+    // What is the newest now may lie ahead of a delayed reader.
+    const changed = new Set(missed.map(({ topic }) => topic.split('/')[1] ?? ''))
+    const values: RetainedValue[] = []
+    for (const id of changed) {
+      for (const part of await parts.parts.of(id, moment))
+        values.push(...part.values.filter(({ topic, position }) => position > upTo && view.allows(topic)))
+    }
+    values.sort((a, b) => a.position - b.position)
+    await sendEach(stream, values, async (value) => [eventOf(value, { id: value.position })])
+  }
+
+  /** Writes as fast as the reader reads, in turns that leave room for others. */
+  async function sendEach<Item>(
+    stream: Stream,
+    items: readonly Item[],
+    make: (item: Item) => Promise<Buffer[]>,
+  ): Promise<void> {
+    let began = performance.now()
+    for (const item of items) {
+      for (const bytes of await make(item)) {
+        await stream.client.paced()
+        if (stream.isOver) return
+        write(stream, bytes)
+      }
+      if (performance.now() - began < turnMs) continue
+      await nextTurn()
+      began = performance.now()
+    }
+  }
+
+  /** The last position that was accepted so long ago. */
+  async function positionBefore(ms: number): Promise<number> {
+    return (await history.positionAt(clock() - ms)) - 1
+  }
+
+  function lineOf(delayMs: number): Promise<Line> {
+    const known = lines.get(delayMs)
+    if (known) return known
+    const opened = openLine(delayMs)
+    lines.set(delayMs, opened)
+    opened.catch(() => lines.delete(delayMs))
+    return opened
+  }
+
+  async function openLine(delayMs: number): Promise<Line> {
+    const from = delayMs === 0 ? journal.head() : await positionBefore(delayMs)
+    const readers: Readers = { ofLivestream: new Map(), ofAll: new Set() }
+    const following = follow({
+      journal,
+      clock,
+      delayMs,
+      from,
+      deliver: (entry) => deliver(readers, entry),
+      missed: () => beginAgain(readers),
+      failed: (err) => log.warn({ err }, 'streams wait for the store'),
+    })
+    return { ...readers, following }
+  }
+
+  function add(line: Readers, stream: Stream): void {
+    for (const readers of readersOf(line, stream)) readers.add(stream)
+  }
+
+  function readersOf({ ofAll, ofLivestream }: Readers, { livestreams }: Stream): Set<Stream>[] {
+    if (!livestreams) return [ofAll]
+    return livestreams.map((id) => {
+      const readers = ofLivestream.get(id) ?? new Set()
+      ofLivestream.set(id, readers)
+      return readers
+    })
+  }
+
+  /** The journal dropped messages before a line came to them: its readers get the state once more. */
+  function beginAgain(line: Readers): void {
+    for (const stream of streams) {
+      const readers = stream.livestreams ? line.ofLivestream.get(stream.livestreams[0] ?? '') : line.ofAll
+      if (!readers?.has(stream)) continue
+      remove(line, stream)
+      void begin(stream, Number.NaN)
+    }
+  }
+
+  function deliver(line: Readers, entry: Entry): Promise<void> | undefined {
+    if (!isHistory(entry)) return undefined
+    const some = line.ofLivestream.get(entry.stream ?? '')
+    const count = (some?.size ?? 0) + line.ofAll.size
+    if (count === 0) return undefined
+    const bytes = eventOf(entry, { id: entry.position })
+    const isAllowed = new Map<string, boolean>()
+    const send = (stream: Stream) => {
+      if (stream.upTo >= entry.position) return 0
+      const { view } = stream
+      const allowed = isAllowed.get(view.key) ?? view.allows(entry.topic)
+      isAllowed.set(view.key, allowed)
+      if (!allowed) return 0
+      write(stream, bytes)
+      return 1
+    }
+    const readers = [some ?? [], line.ofAll]
+    if (count > perTurn) return sendInTurns(readers, send, entry)
+    let sent = 0
+    for (const group of readers) for (const stream of group) sent += send(stream)
+    note(entry, sent)
+    return undefined
+  }
+
+  async function sendInTurns(
+    readers: Iterable<Stream>[],
+    send: (stream: Stream) => number,
+    entry: Entry,
+  ): Promise<void> {
+    let sent = 0
+    let inTurn = 0
+    for (const group of readers) {
+      for (const stream of group) {
+        sent += send(stream)
+        if (++inTurn % perTurn === 0) await nextTurn()
+      }
+    }
+    note(entry, sent)
+  }
+
+  function note({ position }: Entry, sent: number): void {
+    if (sent === 0) return
+    metrics.deliveries.inc(sent)
+    metrics.latency.sent(position, sent)
+  }
+
+  function write(stream: Stream, bytes: Buffer): void {
+    if (stream.isOver) return
+    stream.writtenAt = performance.now()
+    if (!stream.client.write(bytes)) end(stream, 'slow')
+  }
+
+  async function checkRight(stream: Stream): Promise<void> {
+    const isStill = await stream.isStillUser().catch(() => false)
+    if (!isStill) end(stream, 'revoked')
+  }
+
+  /** Ends streams whose right ends now, and writes to those that were quiet. */
+  async function tick(): Promise<void> {
+    const [at, moment] = [clock(), performance.now()]
+    let written = 0
+    for (const stream of streams) {
+      if (stream.expiresAt !== undefined && stream.expiresAt <= at) end(stream, 'expired')
+      if (stream.isOver || moment - stream.writtenAt < quietMs) continue
+      write(stream, comment)
+      if (++written % perTurn === 0) await nextTurn()
+    }
+  }
+
+  function end(stream: Stream, reason: Parameters<typeof leave>[1]): void {
+    if (stream.isOver) return
+    leave(stream, reason)
+    stream.client.end()
+  }
+
+  function leave(
+    stream: Stream,
+    reason: 'closed' | 'slow' | 'revoked' | 'expired' | 'stopping' | 'failed',
+  ): void {
+    if (stream.isOver) return
+    stream.isOver = true
+    streams.delete(stream)
+    metrics.streams.set(streams.size)
+    metrics.streamsEnded.inc({ reason })
+    void lines.get(stream.delayMs)?.then(
+      (line) => {
+        remove(line, stream)
+        endIfUnused(stream.delayMs, line)
+      },
+      () => undefined,
+    )
+  }
+
+  function remove(line: Readers, stream: Stream): void {
+    if (!stream.livestreams) return void line.ofAll.delete(stream)
+    for (const id of stream.livestreams) {
+      const readers = line.ofLivestream.get(id)
+      readers?.delete(stream)
+      if (readers?.size === 0) line.ofLivestream.delete(id)
+    }
+  }
+
+  function endIfUnused(delayMs: number, line: Line): void {
+    for (const stream of streams) if (stream.delayMs === delayMs) return
+    lines.delete(delayMs)
+    line.following.end()
+  }
+}

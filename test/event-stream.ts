@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import type { IncomingMessage } from 'node:http'
+import { Agent, request } from 'node:https'
+import type { Test } from 'tap'
+import type { TestHub } from './start-hub.ts'
+
+export interface StreamEvent {
+  event: string
+  id?: string
+  data: { livestreamId?: string; retained?: boolean; event?: Record<string, unknown> } & Record<
+    string,
+    unknown
+  >
+}
+
+/** A reader of a stream, as an `EventSource` reads it. */
+export type StreamReader = Awaited<ReturnType<typeof openStream>>
+
+/** Opens a stream, for as long as the test lasts. It does not come back by itself. */
+export async function openStream(
+  t: Test,
+  hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
+  path: string,
+  { token, headers = {} }: { token?: string | undefined; headers?: Record<string, string> } = {},
+) {
+  const agent = new Agent({ ca: readFileSync(hub.caPath) })
+  const sent = request({
+    host: 'localhost',
+    port: hub.httpsPort,
+    path,
+    agent,
+    headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },
+  })
+  sent.on('error', () => undefined)
+  t.teardown(() => {
+    sent.destroy()
+    agent.destroy()
+  })
+  sent.end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  response.setEncoding('utf8')
+  const events: StreamEvent[] = []
+  let text = ''
+  let retry: string | undefined
+  let comments = 0
+  let hasEnded = false
+  let wake = () => {}
+  response.on('data', (piece: string) => {
+    text += piece
+    const blocks = text.split('\n\n')
+    text = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const fields: Record<string, string> = {}
+      for (const line of block.split('\n')) {
+        const end = line.indexOf(':')
+        fields[line.slice(0, end)] = line.slice(end + 1).replace(/^ /, '')
+      }
+      if ('' in fields) comments++
+      retry = fields.retry ?? retry
+      const { event, id, data } = fields
+      if (event !== undefined && data !== undefined)
+        events.push({ event, ...(id !== undefined && { id }), data: JSON.parse(data) })
+    }
+    wake()
+  })
+  response.on('error', () => undefined)
+  response.once('close', () => {
+    hasEnded = true
+    wake()
+  })
+
+  return {
+    status: response.statusCode,
+    headers: response.headers,
+    events,
+    retry: () => Number(retry),
+    comments: () => comments,
+    hasEnded: () => hasEnded,
+    /** Resolves when `holds`; the test ends if it never does. */
+    async until(holds: () => boolean): Promise<void> {
+      while (!holds()) await new Promise<void>((resolve) => (wake = resolve))
+    },
+    /** The events of one name so far. */
+    named: (event: string) => events.filter((each) => each.event === event),
+    lastId: () => events.findLast(({ id }) => id !== undefined)?.id,
+    pause: () => void response.pause(),
+    resume: () => void response.resume(),
+    close: () => void sent.destroy(),
+  }
+}
