@@ -1,4 +1,4 @@
-import { readFileSync, realpathSync } from 'node:fs'
+import { readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { cp, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -40,7 +40,7 @@ export async function bundle(directory: string): Promise<void> {
       entryPoints: ['delivery/plugins/driver-program.ts', 'validator/feed/thread.ts'],
       outbase: project,
     }),
-    cp(join(project, 'config/sample-feed.json'), join(output, 'config/sample-feed.json')),
+    ...beside.map((path) => cp(join(project, path), join(output, path))),
     cp(join(swagger, 'static'), join(output, 'swagger-ui/static'), {
       recursive: true,
       filter: (path) => !path.endsWith('.map'),
@@ -49,6 +49,9 @@ export async function bundle(directory: string): Promise<void> {
   ])
   await writeFile(join(output, 'licenses.txt'), await licensesOf(metafile, project))
 }
+
+/** Files that modules read beside them. */
+const beside = ['config/sample-feed.json', ...scriptsIn('store/redis'), ...scriptsIn('admin/aedes-redis')]
 
 const swagger = join(project, 'node_modules/@fastify/swagger-ui')
 
@@ -115,4 +118,9 @@ export const bundled: BuildOptions = {
       `const __dirname = fileOf(new URL('.', import.meta.url))`,
     ].join('\n'),
   },
+}
+
+function scriptsIn(folder: string): string[] {
+  const names = readdirSync(join(project, folder))
+  return names.filter((name) => name.endsWith('.lua')).map((name) => join(folder, name))
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type open from 'aedes-persistence-redis'
 import { formats } from '../../config/formats.ts'
 import { show } from '../../config/mask.ts'
@@ -12,6 +13,7 @@ export type AedesSource = Awaited<ReturnType<typeof openAedesSource>>
 
 type Ask = (command: string, ...args: (string | number)[]) => Promise<unknown>
 
+const pageOfRetained = readFileSync(new URL('./page-of-retained.lua', import.meta.url), 'utf8')
 /** Longest wait for an answer of Redis, milliseconds. */
 const timeoutMs = 5_000
 /** Largest value that is read: an event of 400 kB with its topic and the fields that Aedes adds. */
@@ -128,15 +130,6 @@ function createReading(ask: Ask, persistence: typeof open, maxFilters: number) {
     },
   }
 }
-
-/** Reads a page of retained messages. A value that is too large is replaced with its size in bytes. */
-const pageOfRetained = `
-  local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', 20)
-  for i = 2, #page[2], 2 do
-    local size = #page[2][i]
-    if size > tonumber(ARGV[2]) then page[2][i] = size end
-  end
-  return page`
 
 /**
  * A read-only connection for the package, with a limit on the size of each answer. `lrem` does nothing: if a message is
