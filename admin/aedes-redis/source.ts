@@ -4,7 +4,7 @@ import { formats } from '../../config/formats.ts'
 import { show } from '../../config/mask.ts'
 import { isRecord } from '../../event/json.ts'
 import { isRefusal, refusal } from '../../operations/errors.ts'
-import { createClients, nameOf } from '../../store/redis/client.ts'
+import { createRedisClients, nameOf } from '../../store/redis/client.ts'
 import { createConnection, isNoAnswer } from '../../store/redis/connection.ts'
 import { reasonOf } from '../../telemetry/reason.ts'
 import { LeftOut } from './left-out.ts'
@@ -29,7 +29,7 @@ export async function openAedesSource(url: string, maxFilters: number) {
   const expected = 'the URL of a Redis with data of Aedes, such as redis://user:password@host:6379/0'
   const wrong = (why: string) => refusal(`url must be ${expected}, not ${show('url', url)}: ${why}`)
   if (url.length > 2_000 || !formats['redis-url'](url)) throw wrong('it has another form')
-  const { connect } = await createClients({ url }, timeoutMs).catch((error: unknown) => {
+  const { connect } = await createRedisClients({ url }, timeoutMs).catch((error: unknown) => {
     throw wrong(reasonOf(error))
   })
   const connection = createConnection(connect('hub-import'), { timeoutMs, quietMs: timeoutMs })

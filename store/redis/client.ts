@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream'
 import { connect as connectTls } from 'node:tls'
 import type { Redis, RedisOptions } from 'ioredis'
 import type { CurrentCa } from '../../config/ca-files.ts'
-import type { Client } from './connection.ts'
+import type { RedisClient } from './connection.ts'
 import { type RedisAddress, type Sentinels, watchSentinels } from './sentinels.ts'
 
 /** Where Redis is: the URL of a server, some Sentinels, or some nodes of a cluster. */
@@ -38,7 +38,7 @@ const disconnectMs = 500
  * `connect` makes clients of ioredis, and `close` ends what they share. A client reconnects by itself. Clients never
  * queue or repeat commands: a repetition can do harm.
  */
-export async function createClients(server: RedisServer, timeoutMs: number) {
+export async function createRedisClients(server: RedisServer, timeoutMs: number) {
   const ioredis = await import('./ioredis.ts')
   const { host, port, db, username, password, isTls } = partsOf(server.url)
   const { ca } = server
@@ -84,7 +84,7 @@ export async function createClients(server: RedisServer, timeoutMs: number) {
   const Connector = sentinels && connectorTo(sentinels, ioredis.AbstractConnector, tls)
 
   return {
-    connect(connectionName: string): Client {
+    connect(connectionName: string): RedisClient {
       const pauses = createPauses()
       const common = { ...options, connectionName }
       if (server.cluster) {

@@ -5,7 +5,7 @@ import { Fenced } from '../store.ts'
 import type { Argument, Send } from './script.ts'
 
 /** What this file uses of an ioredis client, for a server or a cluster. */
-export interface Client {
+export interface RedisClient {
   callBuffer(command: string, args: Argument[]): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: string, listener: (error: unknown) => void): unknown
@@ -25,7 +25,7 @@ export type OnConnection = (state: { up: true } | { up: false; reason: string })
  * A connection that reconnects by itself, also when waiting commands get no answer for `quietMs`. `ask` rejects if
  * Redis does not answer within `timeoutMs`. Errors of `ask` never hold the command, which can have a password.
  */
-export function createConnection(client: Client, limits: { timeoutMs: number; quietMs: number }) {
+export function createConnection(client: RedisClient, limits: { timeoutMs: number; quietMs: number }) {
   const { timeoutMs, quietMs } = limits
   const waiting = new Set<() => void>()
   const listeners: OnConnection[] = []

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { type FollowedStore, withListeners } from '../nodes/followed-store.ts'
 import type { Dumpable } from '../store.ts'
-import { createClients, nameOf, type RedisServer } from './client.ts'
+import { createRedisClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'
 import { blockMs, followLog, type Known, type LogReader, later, readPosition } from './log.ts'
@@ -40,7 +40,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
   const node = randomBytes(9).toString('base64url')
   const keys = keysOf(`${project}:${stage}`)
   const name = nameOf(server)
-  const clients = await createClients(server, timeoutMs).catch((cause: unknown) => {
+  const clients = await createRedisClients(server, timeoutMs).catch((cause: unknown) => {
     throw new Error(`${name} cannot be used`, { cause })
   })
   const connection = createConnection(clients.connect('hub-store'), { timeoutMs, quietMs: timeoutMs })

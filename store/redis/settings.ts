@@ -1,4 +1,4 @@
-import { createClients, type RedisServer } from './client.ts'
+import { createRedisClients, type RedisServer } from './client.ts'
 import { createConnection } from './connection.ts'
 
 /** How long a starting node waits for the settings of Redis, milliseconds. */
@@ -16,7 +16,7 @@ const withoutReplicas =
   'HUB_REDIS_REPLICAS is 0: a failover loses the acknowledged events that no replica has yet, and in a split all until the Sentinels replace the master'
 
 async function serverProblems(server: RedisServer): Promise<string[]> {
-  const clients = await createClients(server, timeoutMs).catch(() => undefined)
+  const clients = await createRedisClients(server, timeoutMs).catch(() => undefined)
   if (!clients) return []
   const connection = createConnection(clients.connect('hub-settings'), { timeoutMs, quietMs: timeoutMs })
   const ask = (command: string, args: string[]) =>

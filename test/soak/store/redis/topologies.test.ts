@@ -6,7 +6,7 @@ import { inspect } from 'node:util'
 import type { Redis } from 'ioredis'
 import t, { type Test } from 'tap'
 import { ensureDevelopmentCertificates } from '../../../../certs/development.ts'
-import { type RedisServer as Address, createClients } from '../../../../store/redis/client.ts'
+import { type RedisServer as Address, createRedisClients } from '../../../../store/redis/client.ts'
 import { openRedisStore } from '../../../../store/redis/redis.ts'
 import { keysOf } from '../../../../store/redis/script.ts'
 import { freePort } from '../../../free-port.ts'
@@ -40,7 +40,7 @@ t.test('Redis in every form', { skip: withoutRedis }, async (t) => {
     await t.rejects(open({ url }, 600_000), { cause: { message } })
 
     // Disconnecting at any step of the TLS handshake must not end the process.
-    const { connect } = await createClients({ url, ca: () => others }, 1_500)
+    const { connect } = await createRedisClients({ url, ca: () => others }, 1_500)
     for (let round = 0; round < 150; round++) {
       const client = connect('test')
       client.on('error', () => {})
