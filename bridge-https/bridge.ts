@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { PageLogin } from '../acl/credential.ts'
 import type { Credentials } from '../acl/credentials.ts'
 import { createTemporaryCredentials } from '../acl/temporary.ts'
@@ -144,7 +144,7 @@ export async function startBridge(
       parts.onAir.streams.close()
       await listener.stop()
       // A mail server that hangs does not keep the hub from stopping.
-      await Promise.race([Promise.all(background), setTimeout(mailMs, undefined, { ref: false })])
+      await Promise.race([Promise.all(background), delay(mailMs, undefined, { ref: false })])
     },
     close: listener.close,
   }

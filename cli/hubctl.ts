@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 import { userInfo } from 'node:os'
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { CommanderError } from 'commander'
 import { version } from '../config/version.ts'
 import { type OperationName, operations } from '../operations/operations.ts'
@@ -71,7 +71,7 @@ async function main(argv: readonly string[]): Promise<number> {
       const code = json ? showLine(command, answer) : show(command, input, answer, false)
       hasAnswered ||= !('error' in answer)
       if ('error' in answer && !mayPass(answer.error, hasAnswered)) return code
-      await setTimeout(watchPauseMs)
+      await delay(watchPauseMs)
     }
   }
 

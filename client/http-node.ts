@@ -1,12 +1,12 @@
 import { Agent, request } from 'node:https'
 import {
-  answerOf,
   type Carried,
   fetchHttp,
   type Http,
   headersOf,
-  maxAnswerBytes,
+  maxResponseBytes,
   patienceMs,
+  responseOf,
 } from './http.ts'
 
 /** Asks a hub whose certificate `ca` (PEM) vouches for. Without `ca`: the CAs of the system. */
@@ -28,13 +28,13 @@ function ask(method: string, url: string, carried: Carried, agent: Agent): Retur
       let bytes = 0
       response.on('data', (chunk: Buffer) => {
         bytes += chunk.length
-        if (bytes > maxAnswerBytes) sent.destroy(new Error('the answer is too long'))
+        if (bytes > maxResponseBytes) sent.destroy(new Error('the answer is too long'))
         else chunks.push(chunk)
       })
       response.on('error', reject)
       response.on('end', () => {
         const header = (name: string) => [response.headers[name]].flat()[0]
-        resolve(answerOf(response.statusCode ?? 0, Buffer.concat(chunks).toString(), header))
+        resolve(responseOf(response.statusCode ?? 0, Buffer.concat(chunks).toString(), header))
       })
     })
     sent.on('error', reject)

@@ -1,5 +1,5 @@
-/** An answer to a request. `body`: what JSON it was, else undefined. */
-export interface HttpAnswer {
+/** A response to a request. `body`: what JSON it was, else undefined. */
+export interface HttpResponse {
   status: number
   body: unknown
   /** The headers `retry-after`, seconds, and `date`, milliseconds since the epoch, where they can be read. */
@@ -13,11 +13,11 @@ export interface Carried {
   token?: string
 }
 
-/** Asks a hub. Rejects if there is no answer within 15 seconds, or if the answer is longer than a megabyte. */
-export type Http = (method: 'GET' | 'POST', url: string, carried?: Carried) => Promise<HttpAnswer>
+/** Asks a hub. Rejects if there is no response within 15 seconds, or if the response is longer than a megabyte. */
+export type Http = (method: 'GET' | 'POST', url: string, carried?: Carried) => Promise<HttpResponse>
 
 export const patienceMs = 15_000
-export const maxAnswerBytes = 1_000_000
+export const maxResponseBytes = 1_000_000
 
 /** Asks with `fetch`, as browsers do, and Node.js where no CA of its own is needed. */
 export const fetchHttp: Http = async (method, url, carried = {}) => {
@@ -35,10 +35,10 @@ export const fetchHttp: Http = async (method, url, carried = {}) => {
     const { done, value } = (await reader?.read()) ?? { done: true, value: undefined }
     if (done || value === undefined) break
     bytes += value.byteLength
-    if (bytes > maxAnswerBytes) throw new Error('the answer is too long')
+    if (bytes > maxResponseBytes) throw new Error('the answer is too long')
     chunks.push(value)
   }
-  return answerOf(response.status, await new Blob(chunks).text(), (name) => response.headers.get(name))
+  return responseOf(response.status, await new Blob(chunks).text(), (name) => response.headers.get(name))
 }
 
 export function headersOf({ body, token }: Carried): Record<string, string> {
@@ -49,11 +49,11 @@ export function headersOf({ body, token }: Carried): Record<string, string> {
   }
 }
 
-export function answerOf(
+export function responseOf(
   status: number,
   text: string,
   header: (name: string) => string | null | undefined,
-): HttpAnswer {
+): HttpResponse {
   const retryAfter = Number(header('retry-after') || Number.NaN)
   const date = Date.parse(header('date') ?? '')
   return {
@@ -68,6 +68,6 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    return undefined // an answer of a proxy, or none
+    return undefined // a response of a proxy, or none
   }
 }

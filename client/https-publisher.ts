@@ -1,5 +1,5 @@
 import { ClientError } from './errors.ts'
-import type { Http, HttpAnswer } from './http.ts'
+import type { Http, HttpResponse } from './http.ts'
 import { isRecord } from './kind.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused, type Remark } from './refusal.ts'
@@ -61,13 +61,13 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
     const path = `events/${encodeURIComponent(nameOf(event))}${dryRun ? '?dryRun=true' : ''}`
     const deadline = performance.now() + patience
     for (let round = 1; ; round++) {
-      const answer = readAnswer(await post(path, payload, deadline))
-      const isNew = answer.errors.some(({ errorCode }) => errorCode === 'topic.created')
+      const verdict = readVerdict(await post(path, payload, deadline))
+      const isNew = verdict.errors.some(({ errorCode }) => errorCode === 'topic.created')
       if (isNew && round < maxTopicRounds) continue
-      if (answer.errors.length > 0) {
-        throw new EventRefused(answer.statuses.blocked > 0 ? 'blocked' : 'failed', answer.errors)
+      if (verdict.errors.length > 0) {
+        throw new EventRefused(verdict.statuses.blocked > 0 ? 'blocked' : 'failed', verdict.errors)
       }
-      const { statuses, warnings, event: stored } = answer
+      const { statuses, warnings, event: stored } = verdict
       const id = typeof stored.id === 'string' ? stored.id : null
       return {
         outcome: 'published',
@@ -81,21 +81,21 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
   }
 
   /** Posts with a valid token. Throws what the hub has decided: only a 201 comes back. */
-  async function post(path: string, payload: string, deadline: number): Promise<HttpAnswer> {
+  async function post(path: string, payload: string, deadline: number): Promise<HttpResponse> {
     for (let isSecond = false; ; isSecond = true) {
       const { token } = await loggedIn(deadline)
-      const answer = await patiently(path, payload, deadline, token)
-      if (answer.status === 201) return answer
-      const errors = errorsOf(answer)
-      if (answer.status === 400) throw new EventRefused('invalid', errors)
-      if (answer.status === 413) {
+      const response = await patiently(path, payload, deadline, token)
+      if (response.status === 201) return response
+      const errors = errorsOf(response)
+      if (response.status === 400) throw new EventRefused('invalid', errors)
+      if (response.status === 413) {
         throw new EventRefused('invalid', [
           { path: '.', message: 'must have at most 409600 bytes', errorCode: 'payload.size' },
         ])
       }
-      if (answer.status !== 401 && answer.status !== 403) throw unexpected(path, answer)
+      if (response.status !== 401 && response.status !== 403) throw unexpected(path, response)
       const mayHelp = errors.every(({ errorCode }) => errorCode !== 'authorization.permission')
-      if (isSecond || !mayHelp) throw new ClientError('login.refused', messageOf(answer))
+      if (isSecond || !mayHelp) throw new ClientError('login.refused', messageOf(response))
       // The hub knows the token no more, for example because the password was changed.
       login = undefined
     }
@@ -113,33 +113,33 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
 
   async function renew(refreshToken: string | undefined, deadline: number): Promise<Login> {
     if (refreshToken !== undefined) {
-      const answer = await patiently('auth/refresh', JSON.stringify({ refreshToken }), deadline)
-      if (answer.status === 200) return readLogin(answer)
+      const refreshed = await patiently('auth/refresh', JSON.stringify({ refreshToken }), deadline)
+      if (refreshed.status === 200) return readLogin(refreshed)
     }
-    const answer = await patiently('auth/login', JSON.stringify({ email, password }), deadline)
-    if (answer.status === 200) return readLogin(answer)
-    if ([400, 401, 403].includes(answer.status)) throw new ClientError('login.refused', messageOf(answer))
-    throw unexpected('auth/login', answer)
+    const response = await patiently('auth/login', JSON.stringify({ email, password }), deadline)
+    if (response.status === 200) return readLogin(response)
+    if ([400, 401, 403].includes(response.status)) throw new ClientError('login.refused', messageOf(response))
+    throw unexpected('auth/login', response)
   }
 
-  /** Posts again while the hub is away (no answer, 5xx) or asks to wait (429, 503 with Retry-After). */
+  /** Posts again while the hub is away (no response, 5xx) or asks to wait (429, 503 with Retry-After). */
   async function patiently(
     path: string,
     body: string,
     deadline: number,
     token?: string,
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     for (let pause: number = pauseMs.first; ; pause = Math.min(pause * 2, pauseMs.longest)) {
       const url = new URL(path, base(options.url)).href
-      const answer = await http('POST', url, { body, ...(token !== undefined && { token }) }).catch(toError)
-      if (!(answer instanceof Error) && answer.status !== 429 && answer.status < 500) return answer
-      const asked = answer instanceof Error ? undefined : answer.retryAfter
+      const response = await http('POST', url, { body, ...(token !== undefined && { token }) }).catch(toError)
+      if (!(response instanceof Error) && response.status !== 429 && response.status < 500) return response
+      const asked = response instanceof Error ? undefined : response.retryAfter
       // All who wait come back at different times.
       const wait =
         asked !== undefined
           ? Math.max(asked, 0) * 1000 + Math.random() * 1000
           : pause * (0.5 + Math.random() / 2)
-      if (isClosed || performance.now() + wait > deadline) throw unexpected(path, answer)
+      if (isClosed || performance.now() + wait > deadline) throw unexpected(path, response)
       await new Promise((resolve) => setTimeout(resolve, wait))
     }
   }
@@ -168,8 +168,8 @@ export function createPublisherOverHttps(options: HttpsPublisherOptions, http: H
   }
 }
 
-/** The answer to an event that the hub has judged. Places are those in the event, as over MQTT. */
-function readAnswer({ body }: HttpAnswer) {
+/** The verdict on an event that the hub has judged. Places are those in the event, as over MQTT. */
+function readVerdict({ body }: HttpResponse) {
   const { statuses, event, ...rest } = Object(body)
   const { published = 0, blocked = 0, failed = 0 } = isRecord(statuses) ? statuses : {}
   return {
@@ -180,7 +180,7 @@ function readAnswer({ body }: HttpAnswer) {
   }
 }
 
-function errorsOf({ body }: HttpAnswer): Remark[] {
+function errorsOf({ body }: HttpResponse): Remark[] {
   return remarksOf(Object(body).errors)
 }
 
@@ -199,7 +199,7 @@ const countOf = (value: unknown) => (typeof value === 'number' ? value : 0)
 /** Not every value of JSON can become a text by itself: `{ "toString": 7 }` would throw. */
 const textOf = (value: unknown) => (typeof value === 'string' ? value : `${JSON.stringify(value)}`)
 
-function readLogin({ body }: HttpAnswer): Login {
+function readLogin({ body }: HttpResponse): Login {
   const { token, refreshToken, expiresIn } = Object(body)
   if (typeof token !== 'string' || typeof refreshToken !== 'string' || typeof expiresIn !== 'number') {
     throw new ClientError('hub.unavailable', 'the hub answered a log-in without a token')
@@ -207,14 +207,18 @@ function readLogin({ body }: HttpAnswer): Login {
   return { token, refreshToken, until: performance.now() + (expiresIn - renewSeconds) * 1000 }
 }
 
-function messageOf({ body, status }: HttpAnswer): string {
+function messageOf({ body, status }: HttpResponse): string {
   const { message } = Object(body)
   return typeof message === 'string' ? message : `the hub answered ${status}`
 }
 
-function unexpected(path: string, answer: HttpAnswer | Error): ClientError {
-  if (answer instanceof Error) return new ClientError('hub.unavailable', answer.message, { cause: answer })
-  return new ClientError('hub.unavailable', `${path.split('?')[0]}: ${answer.status} ${messageOf(answer)}`)
+function unexpected(path: string, response: HttpResponse | Error): ClientError {
+  if (response instanceof Error)
+    return new ClientError('hub.unavailable', response.message, { cause: response })
+  return new ClientError(
+    'hub.unavailable',
+    `${path.split('?')[0]}: ${response.status} ${messageOf(response)}`,
+  )
 }
 
 function toError(error: unknown): Error {

@@ -1,4 +1,4 @@
-import type { Http, HttpAnswer } from './http.ts'
+import type { Http, HttpResponse } from './http.ts'
 import type { NoLogin, ReaderLogin, SubscriptionParts } from './keep-subscribed.ts'
 import { isRecord } from './kind.ts'
 import { loginTextProblem } from './login-text.ts'
@@ -29,10 +29,11 @@ export function hourlyLogins(http: Http, hub: string): Logins {
     clientId: () => `page-${crypto.randomUUID()}`,
     async logIn(isFresh) {
       if (!isFresh && kept && kept.expiresAt - Date.now() > leastMs) return kept
-      const answer = await http('POST', `${hub}/auth/mqtt`).catch((error: unknown) => error)
-      if (answer instanceof Error || !isAnswer(answer)) return noLogin(`${hub} cannot be reached: ${answer}`)
-      const login = loginIn(answer)
-      if (login === undefined) return whyNone(hub, answer)
+      const response = await http('POST', `${hub}/auth/mqtt`).catch((error: unknown) => error)
+      if (response instanceof Error || !isResponse(response))
+        return noLogin(`${hub} cannot be reached: ${response}`)
+      const login = loginIn(response)
+      if (login === undefined) return whyNone(hub, response)
       kept = login
       return login
     },
@@ -43,11 +44,11 @@ export function hourlyLogins(http: Http, hub: string): Logins {
   }
 }
 
-function isAnswer(value: unknown): value is HttpAnswer {
+function isResponse(value: unknown): value is HttpResponse {
   return isRecord(value) && typeof value.status === 'number'
 }
 
-function loginIn({ status, body, date }: HttpAnswer) {
+function loginIn({ status, body, date }: HttpResponse) {
   if (status !== 200 || !isRecord(body)) return undefined
   const { username, password, expiresAt } = body
   if (typeof username !== 'string' || typeof password !== 'string') return undefined
@@ -58,7 +59,7 @@ function loginIn({ status, body, date }: HttpAnswer) {
   return { username, password, expiresAt: Date.now() + (isPlausible ? left : assumedMs) }
 }
 
-function whyNone(hub: string, { status, retryAfter }: HttpAnswer): NoLogin {
+function whyNone(hub: string, { status, retryAfter }: HttpResponse): NoLogin {
   if (status === 401 || status === 403) {
     const reason = `${hub} gives strangers no credential (HTTP ${status}): name username and password`
     return { isRefused: true, reason, retryAfter: undefined }

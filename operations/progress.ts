@@ -1,4 +1,4 @@
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { Lines } from './lines.ts'
 
 /** Time between two lines of progress, milliseconds. */
@@ -27,7 +27,7 @@ export function workWithProgress(
     async next() {
       if (isTold) return { value: undefined, done: true }
       const waiting = new AbortController()
-      const later = setTimeout(everyMs, undefined, { signal: waiting.signal }).catch(() => undefined)
+      const later = delay(everyMs, undefined, { signal: waiting.signal }).catch(() => undefined)
       const line = await Promise.race([ended, later])
       waiting.abort()
       isTold = line !== undefined

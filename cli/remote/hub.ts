@@ -1,7 +1,7 @@
-import { setTimeout } from 'node:timers/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import type { CallFailure } from '../connection.ts'
 import { type KeptLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
-import { type Answer, type Hub, send } from './request.ts'
+import { type HttpResponse, type Hub, send } from './request.ts'
 import { renewSession } from './session.ts'
 
 type Result = { result: unknown } | { error: CallFailure }
@@ -16,8 +16,8 @@ export function openRemote(url: string, ca: string | undefined) {
   return { call, readLines }
 
   async function call(command: string, args: Record<string, unknown>): Promise<Result> {
-    const answer = await ask(command, args)
-    return 'error' in answer ? answer : resultOf(answer, url)
+    const response = await ask(command, args)
+    return 'error' in response ? response : resultOf(response, url)
   }
 
   /** Asks for new events every second. Resolves with the reason when a request fails. */
@@ -26,45 +26,45 @@ export function openRemote(url: string, ca: string | undefined) {
     { args, print }: { args: Record<string, unknown>; print: (value: unknown) => void },
   ): Promise<CallFailure> {
     for (let after: unknown = 'now'; ; ) {
-      const answer = await ask(command, { ...args, after })
-      if ('error' in answer) return answer.error
-      if (answer.status === 429) {
-        await setTimeout(answer.retryAfter * 1000)
+      const response = await ask(command, { ...args, after })
+      if ('error' in response) return response.error
+      if (response.status === 429) {
+        await delay(response.retryAfter * 1000)
         continue
       }
-      const page = resultOf(answer, url)
+      const page = resultOf(response, url)
       if ('error' in page) return page.error
       const { events, next, leftOut } = Object(page.result)
       // Print the number of left-out events first. Left-out events are older than the events of this page.
       if (leftOut !== 0) print({ leftOut })
       for (const event of Array.isArray(events) ? events : []) print(event)
       after = next
-      await setTimeout(pollMs)
+      await delay(pollMs)
     }
   }
 
   /** Sends a command. Exchanges the token shortly before its end, or if it is refused. */
-  async function ask(command: string, args: object): Promise<Answer | { error: CallFailure }> {
+  async function ask(command: string, args: object): Promise<HttpResponse | { error: CallFailure }> {
     const kept = await readLogIn(url)
     if (!kept) return failed('login.missing', `you are not logged in at ${url}: hubctl login --url ${url}`)
     const askAs = ({ token }: KeptLogIn) =>
       perform({ url, ca: ca ?? kept.ca }, command, { body: args, token })
     if (Date.parse(kept.expires) - Date.now() > marginMs) {
-      const answer = await askAs(kept)
-      if ('error' in answer || codeOf(answer) !== 'authorization.invalid') return answer
+      const response = await askAs(kept)
+      if ('error' in response || codeOf(response) !== 'authorization.invalid') return response
     }
     const renewed = await renew(kept)
     return 'error' in renewed ? renewed : askAs(renewed)
   }
 
   async function renew(kept: KeptLogIn): Promise<KeptLogIn | { error: CallFailure }> {
-    const answer = await renewSession({ url, ca: ca ?? kept.ca }, kept.refreshToken)
-    if ('error' in answer) return answer
-    if ('refused' in answer) {
-      if (codeOf(answer.refused) !== 'session.invalid') return { error: failureOf(answer.refused, url) }
+    const outcome = await renewSession({ url, ca: ca ?? kept.ca }, kept.refreshToken)
+    if ('error' in outcome) return outcome
+    if ('refused' in outcome) {
+      if (codeOf(outcome.refused) !== 'session.invalid') return { error: failureOf(outcome.refused, url) }
       return failed('login.expired', `your log-in at ${url} has ended: hubctl login --url ${url}`)
     }
-    const renewed = { ...kept, ...answer.session }
+    const renewed = { ...kept, ...outcome.session }
     // Storing the new tokens may fail, for example in a read-only directory. Then the next command exchanges the old
     // refresh token again.
     await keepLogIn(renewed).catch(() => undefined)
@@ -77,22 +77,22 @@ export function perform(
   hub: Hub,
   command: string,
   { body, token }: { body: object; token: string },
-): Promise<Answer | { error: CallFailure }> {
+): Promise<HttpResponse | { error: CallFailure }> {
   const path = `/operate/${encodeURIComponent(command)}`
   return send(hub, ['POST', path], { body, headers: { authorization: `Bearer ${token}` } })
 }
 
-/** The result in an answer to a command, or its failure. */
-export function resultOf(answer: Answer, url: string): Result {
-  const { status, body } = answer
+/** The result in a response to a command, or its failure. */
+export function resultOf(response: HttpResponse, url: string): Result {
+  const { status, body } = response
   return status === 200 && Object.hasOwn(Object(body), 'result')
     ? { result: Object(body).result }
-    : { error: failureOf(answer, url) }
+    : { error: failureOf(response, url) }
 }
 
 /** Why a hub did not carry out a command, preferably in the hub's words. */
-export function failureOf(answer: Answer, url: string): CallFailure {
-  const { status, body, retryAfter } = answer
+export function failureOf(response: HttpResponse, url: string): CallFailure {
+  const { status, body, retryAfter } = response
   const { message } = Object(body)
   if (typeof message !== 'string') {
     // A proxy answers, because the proxy does not reach the hub.
@@ -101,7 +101,7 @@ export function failureOf(answer: Answer, url: string): CallFailure {
     }
     return { code: 'internal', message: `the answer of ${url} is not one of a hub (status ${status})` }
   }
-  if (codeOf(answer) === 'authorization.permission') {
+  if (codeOf(response) === 'authorization.permission') {
     return {
       code: 'permission',
       message: `you may not operate the hub at ${url}: your user lacks the permission operate`,
@@ -110,13 +110,11 @@ export function failureOf(answer: Answer, url: string): CallFailure {
   if (status === 429) return { code: 'busy', message: `too many requests: try again in ${retryAfter} s` }
   if (status === 404) return { code: 'command.unknown', message: `the hub at ${url} has no such command` }
   if (status === 409) return { code: 'refused', message }
-  const items = itemsOf(body).map(({ path, message }) =>
-    `${path.replace(/^[.]body[.]?/, '')} ${message}`.trim(),
-  )
+  const items = itemsOf(body).map((item) => `${item.path.replace(/^[.]body[.]?/, '')} ${item.message}`.trim())
   return { code: status < 500 ? 'request.invalid' : 'internal', message: items.join('; ') || message }
 }
 
-function codeOf({ body }: Answer): string | undefined {
+function codeOf({ body }: HttpResponse): string | undefined {
   return itemsOf(body)[0]?.errorCode
 }
 

@@ -2,19 +2,19 @@ import { request } from 'node:https'
 import { reasonOf } from '../../telemetry/reason.ts'
 import { type CallFailure, Unanswered } from '../connection.ts'
 
-/** An answer of a hub. `body` is undefined where it is no JSON. */
-export interface Answer {
+/** A response of a hub. `body` is undefined where it is no JSON. */
+export interface HttpResponse {
   status: number
   body: unknown
   /** Seconds after which to ask again. */
   retryAfter: number
-  /** The value of the cookie that the answer sets. */
+  /** The value of the cookie that the response sets. */
   cookie: string | undefined
 }
 
-/** Longest wait for an answer, milliseconds. A refresh of the feed takes the longest. */
+/** Longest wait for a response, milliseconds. A refresh of the feed takes the longest. */
 const timeoutMs = 60_000
-/** Longest answer, bytes. The answer of a hub with 100,000 sessions is shorter. */
+/** Longest response, bytes. The response of a hub with 100,000 sessions is shorter. */
 const maxBytes = 256 * 1024 * 1024
 /** Longest wait that a hub may ask for, seconds. */
 const maxRetryAfter = 3_600
@@ -25,12 +25,12 @@ export interface Hub {
   ca?: string | undefined
 }
 
-/** Sends JSON to a hub over HTTPS. Resolves with the answer, or with the reason why there is none. */
+/** Sends JSON to a hub over HTTPS. Resolves with the response, or with the reason why there is none. */
 export async function send(
   { url, ca }: Hub,
   [method, path]: readonly ['POST' | 'PUT' | 'DELETE', string],
   sent: { body?: unknown; headers: Record<string, string> },
-): Promise<Answer | { error: CallFailure }> {
+): Promise<HttpResponse | { error: CallFailure }> {
   const payload = sent.body === undefined ? '' : JSON.stringify(sent.body)
   const headers = {
     ...sent.headers,

@@ -1,5 +1,5 @@
 import type { CallFailure } from '../connection.ts'
-import { type Answer, type Hub, send } from './request.ts'
+import { type HttpResponse, type Hub, send } from './request.ts'
 
 /** The tokens of a log-in. */
 interface Session {
@@ -9,7 +9,7 @@ interface Session {
   expires: string
 }
 
-type Outcome = { session: Session } | { refused: Answer } | { error: CallFailure }
+type Outcome = { session: Session } | { refused: HttpResponse } | { error: CallFailure }
 
 const path = '/auth/session'
 const cookieName = '__Host-Http-hub-session'
@@ -32,7 +32,7 @@ export async function renewSession(hub: Hub, refreshToken: string): Promise<Outc
 }
 
 /** Makes a refresh token void, with all tokens of its log-in. */
-export function endSession(hub: Hub, refreshToken: string): Promise<Answer | { error: CallFailure }> {
+export function endSession(hub: Hub, refreshToken: string): Promise<HttpResponse | { error: CallFailure }> {
   return send(hub, ['DELETE', path], { headers: headersOf(refreshToken) })
 }
 
@@ -42,10 +42,10 @@ function headersOf(refreshToken: string | undefined): Record<string, string> {
   return { 'x-hub-page': 'hubctl', ...cookie }
 }
 
-function outcomeOf(answer: Answer | { error: CallFailure }): Outcome {
-  if ('error' in answer) return answer
-  const { status, body, cookie: refreshToken } = answer
+function outcomeOf(response: HttpResponse | { error: CallFailure }): Outcome {
+  if ('error' in response) return response
+  const { status, body, cookie: refreshToken } = response
   const { token, expires } = Object(body)
-  if (status !== 200 || refreshToken === undefined) return { refused: answer }
+  if (status !== 200 || refreshToken === undefined) return { refused: response }
   return { session: { token, refreshToken, expires } }
 }

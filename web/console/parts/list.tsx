@@ -9,7 +9,7 @@ import { argumentsOf, type FormField, kindOf, labelOf } from './arguments.ts'
 import { CommandButton } from './command.tsx'
 import { set, type Typed } from './form.tsx'
 import { Problem } from './shown.tsx'
-import { SomeOrAll } from './switch.tsx'
+import { SomeOrAll } from './some-or-all.tsx'
 import { type Column, Table, worthFilter } from './table.tsx'
 import { fits } from './template.ts'
 
