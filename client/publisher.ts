@@ -2,11 +2,12 @@ import { keepConnected, type Publish } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { newClientId } from './link.ts'
 import { loginTextProblem } from './login-text.ts'
+import { createNewestFirst } from './newest-first.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, reportReader } from './report.ts'
-import { longestWaitMs, notWorthSending, type Sendable } from './worth.ts'
+import { endOf, longestWaitMs, nameOf, type Sendable } from './worth.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
 
@@ -73,8 +74,6 @@ interface Item extends Sendable {
   sends: number
   reports: number
   report: Report | undefined
-  /** It was acknowledged, no report came, and it was sent once more. */
-  isSentAgain: boolean
   timer: ReturnType<typeof setTimeout> | undefined
   resolve(result: Report | Unknown): void
   reject(error: Error): void
@@ -98,6 +97,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const sent = new Map<string, Item[]>()
   /** Settled events, by key, with the number of further reports that may come. */
   const settled = new Map<string, number>()
+  const newestFirst = createNewestFirst<Item>()
   let characters = 0
   let unreported = 0
   /** Undefined while there is no connection. */
@@ -124,15 +124,21 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     },
     {
       ready(onThis, isResumed) {
-        publish = onThis
         refusal = undefined
         dropTooOld()
-        if (outbox) drop(notWorthSending([...items], Date.now()))
+        if (outbox) {
+          dropEnded()
+          for (const item of newestFirst.hold([...items].filter(isPublish))) {
+            queue.delete(item)
+            takeBack(item)
+          }
+        }
+        publish = onThis
         for (const item of items) {
           if (item.isAcknowledged) {
             // A session that the hub did not keep: the report went to nobody.
             if (!isResumed) reportMissed(item)
-          } else if (item.sends > 0) send(item)
+          } else if (item.sends > 0 && !queue.has(item) && !newestFirst.isHeld(item)) send(item)
         }
         sendWaiting()
       },
@@ -181,6 +187,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function add(item: Item): void {
     items.add(item)
     characters += item.payload.length
+    if (isPublish(item)) newestFirst.add(item)
   }
 
   /** The event is on disk before it is sent. */
@@ -195,7 +202,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     if (typeof hash !== 'string') return void hash.then((known) => enqueue(item, known), item.reject)
     // It may have been given up meanwhile.
     if (!items.has(item)) return
-    item.key = keyOf(hash, item.topic !== inbox)
+    item.key = keyOf(hash, !isPublish(item))
+    if (newestFirst.isHeld(item)) return
     if (publish && queue.size === 0 && unreported < maxUnreported) sendFirst(item)
     else queue.add(item)
   }
@@ -280,6 +288,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function settle(item: Item, report: Report): void {
     remember(item)
+    if (report.outcome === 'published') dropOlder(item)
     forget(item)
     if (report.outcome === 'published') item.resolve(report)
     else item.reject(new EventRefused(report.outcome, report.errors))
@@ -303,28 +312,52 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     queue.delete(item)
     characters -= item.payload.length
     if (item.number !== undefined) outbox?.settled(item.number)
-    if (item.sends > 0) {
-      unreported--
-      const equal = sent.get(item.key) ?? []
-      if (equal.length > 1) equal.splice(equal.indexOf(item), 1)
-      else sent.delete(item.key)
-      sendWaiting()
-    }
+    takeBack(item)
+    // What is not on the disk yet follows by itself.
+    for (const due of newestFirst.left(item)) if (due.key !== '') queue.add(due)
+    sendWaiting()
     if (items.size === 0) onIdle()
+  }
+
+  /** It is no longer one that the hub has to answer. */
+  function takeBack(item: Item): void {
+    const equal = sent.get(item.key)
+    const place = equal?.indexOf(item) ?? -1
+    if (!equal || place < 0) return
+    unreported--
+    if (equal.length > 1) equal.splice(place, 1)
+    else sent.delete(item.key)
+  }
+
+  function isPublish(item: Item): boolean {
+    return item.topic === inbox
   }
 
   function dropTooOld(): void {
     for (const item of [...items].filter(isTooOld)) {
       if (item.isAcknowledged || item.isSentAgain) reportMissed(item)
-      else drop([item])
+      else drop(item, 'too old: it has waited for 55 minutes')
     }
   }
 
-  function drop(items: readonly Item[]): void {
-    for (const item of items) {
-      forget(item)
-      item.reject(new ClientError('superseded'))
+  function dropEnded(): void {
+    const now = Date.now()
+    for (const item of [...items].filter((item) => isPublish(item) && !item.isAcknowledged)) {
+      const end = endOf(item.payload, now)
+      if (end !== undefined) drop(item, `expired: validUntil ${end} has passed`)
     }
+  }
+
+  /** It comes before the newer one is settled: after a kill between the two, only the newer one is sent again. */
+  function dropOlder(item: Item): void {
+    for (const older of newestFirst.published(item)) {
+      drop(older, `newer: an event with ${nameOf(item.payload)} is published for all its livestreams`)
+    }
+  }
+
+  function drop(item: Item, why: string): void {
+    forget(item)
+    item.reject(new ClientError('superseded', why))
   }
 
   async function end(waitMs: number): Promise<{ unsettled: unknown[] }> {

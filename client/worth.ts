@@ -10,41 +10,26 @@ export interface Sendable {
   payload: string
   /** Whether the hub has acknowledged it: then only its report is missing. */
   isAcknowledged: boolean
+  /** It was acknowledged, no report came, and it was sent once more. */
+  isSentAgain: boolean
 }
 
 /**
- * Of the events that wait, in the order in which they were published, those that are not worth sending: track events with
- * a newer one behind them for all their livestreams, and control states whose `validUntil` has passed (open.md §1).
- * `now`: milliseconds since the epoch, by the clock that wrote the events.
+ * When a control state ended (`validUntil`), as its event writes it. Undefined: it has not ended, or the hub must judge.
+ * `now`: milliseconds since the epoch, by the clock that wrote the event.
  */
-export function notWorthSending<Item extends Sendable>(items: readonly Item[], now: number): Item[] {
-  /** The newest time of the events behind, by kind and livestream. */
-  const behind = new Map<string, number>()
-  return items.toReversed().filter((item) => {
-    const event: unknown = JSON.parse(item.payload)
-    const row = kindOf(event)
-    if (!isRecord(event) || row === undefined) return false
-    const { kind, timeField, endField } = row
-    if (endField !== undefined) return !item.isAcknowledged && timeOf(event[endField]) <= now
-    if (row.class !== 'track') return false
-    const time = timeOf(event[timeField])
-    const services = Array.isArray(event.services) ? event.services : []
-    // What cannot be judged here is sent, and the hub decides.
-    if (time === Number.POSITIVE_INFINITY || services.length === 0) return false
-    const livestreams = services.map((service) => keyOf(kind, service))
-    const isOutrun = livestreams.every((key) => time <= (behind.get(key) ?? Number.NEGATIVE_INFINITY))
-    for (const key of livestreams) behind.set(key, Math.max(time, behind.get(key) ?? time))
-    return isOutrun && !item.isAcknowledged
-  })
+export function endOf(payload: string, now: number): string | undefined {
+  const event: unknown = JSON.parse(payload)
+  const endField = kindOf(event)?.endField
+  const end = isRecord(event) && endField !== undefined ? event[endField] : undefined
+  return typeof end === 'string' && (parseInstant(end) ?? now + 1) <= now ? end : undefined
 }
 
-/** Milliseconds since the epoch. Infinite where the hub must judge. */
-function timeOf(text: unknown): number {
-  return (typeof text === 'string' ? parseInstant(text) : undefined) ?? Number.POSITIVE_INFINITY
-}
-
-/** Services that name their livestream in different ways count as different: then the event is sent. */
-function keyOf(kind: string, service: unknown): string {
-  const { id, externalId, publisherId } = Object(service)
-  return JSON.stringify([kind, id, externalId, publisherId])
+/** What a person knows an event by: its `playlistItemId`, else its time. */
+export function nameOf(payload: string): string {
+  const event: unknown = JSON.parse(payload)
+  const { playlistItemId, ...fields } = isRecord(event) ? event : {}
+  const timeField = kindOf(event)?.timeField ?? 'start'
+  const [field, value] = playlistItemId ? ['playlistItemId', playlistItemId] : [timeField, fields[timeField]]
+  return `${field} ${JSON.stringify(value)?.slice(0, 100)}`
 }

@@ -70,7 +70,7 @@ ERROR_CODES = {
     "feedback.denied": "the credential may not read the feedback of this institution",
     "connection.lost": "there is no connection, the client tries again by itself",
     "hub.unavailable": "the hub did not take the event in, and the client has stopped trying",
-    "superseded": "the event was not worth sending any more: too old, expired, or a newer one stands behind it",
+    "superseded": "the event was not worth sending any more: too old, expired, or a newer one is published",
     "full": "too many events wait for the hub; this one was not taken in",
     "closed": "the client was closed before the hub had answered",
     "outbox.locked": "another process uses this outbox",
@@ -447,6 +447,7 @@ class Publisher:
         self._sent: dict[str, list[_Item]] = {}
         # Settled events, by key, with the number of further reports that may come.
         self._settled: OrderedDict[str, int] = OrderedDict()
+        self._newest_first = _NewestFirst()
         # Events that must be on the disk before they are sent.
         self._unsynced: list[_Item] = []
         self._bytes = 0
@@ -526,9 +527,14 @@ class Publisher:
     def _add(self, item: _Item) -> None:
         self._items[item] = None
         self._bytes += len(item.payload)
+        if self._is_publish(item):
+            self._newest_first.add(item)
+
+    def _is_publish(self, item: _Item) -> bool:
+        return item.topic == self._inbox
 
     def _take(self, item: _Item) -> None:
-        dry_run = item.topic != self._inbox
+        dry_run = not self._is_publish(item)
         if self._has_ended:
             item.future.set_exception(ClientError("closed"))
         elif self._refusal and (dry_run or not self._outbox):
@@ -561,7 +567,8 @@ class Publisher:
             # It may have been given up meanwhile.
             if item not in self._items:
                 continue
-            self._queue[item] = None
+            if not self._newest_first.is_held(item):
+                self._queue[item] = None
             if self._refusal:
                 _fail(item.future, self._refusal)
         self._send_waiting()
@@ -630,6 +637,11 @@ class Publisher:
         self._settled[item.key] = self._settled.pop(item.key, 0) + item.sends - item.reports
         while len(self._settled) > _MAX_SETTLED:
             self._settled.popitem(last=False)
+        if report["outcome"] == "published":
+            # Before the newer one is settled: after a kill between the two, only the newer one is sent again.
+            for older in self._newest_first.published(item):
+                name = _name_of(item.payload)
+                self._drop(older, f"newer: an event with {name} is published for all its livestreams")
         self._forget(item)
         if report["outcome"] == "published":
             _succeed(item.future, report)
@@ -645,16 +657,25 @@ class Publisher:
         self._bytes -= len(item.payload)
         if item.number is not None and self._outbox:
             self._outbox.settled(item.number)
-        if item.sends > 0:
-            self._unreported -= 1
-            equal = [each for each in self._sent.get(item.key, ()) if each is not item]
-            if equal:
-                self._sent[item.key] = equal
-            else:
-                self._sent.pop(item.key, None)
-            self._send_waiting()
+        self._take_back(item)
+        for due in self._newest_first.left(item):
+            # What is not on the disk yet follows by itself.
+            if due.number is not None:
+                self._queue[due] = None
+        self._send_waiting()
         if not self._items and self._idle:
             self._idle()
+
+    def _take_back(self, item: _Item) -> None:
+        """It is no longer one that the hub has to answer."""
+        equal = self._sent.get(item.key, [])
+        if item not in equal:
+            return
+        self._unreported -= 1
+        if len(equal) > 1:
+            equal.remove(item)
+        else:
+            del self._sent[item.key]
 
     def _sweep(self) -> None:
         self._loop.later(_SWEEP, self._sweep)
@@ -665,25 +686,34 @@ class Publisher:
             if item.is_acknowledged or item.is_sent_again:
                 self._report_missed(item)
             else:
-                self._drop([item])
+                self._drop(item, "too old: it has waited for 55 minutes")
 
-    def _drop(self, items: Iterable[_Item]) -> None:
-        for item in list(items):
-            self._forget(item)
-            _fail(item.future, ClientError("superseded"))
+    def _drop_ended(self) -> None:
+        now = time.time()
+        for item in [item for item in self._items if self._is_publish(item) and not item.is_acknowledged]:
+            end = _end_of(item.payload, now)
+            if end is not None:
+                self._drop(item, f"expired: validUntil {end} has passed")
+
+    def _drop(self, item: _Item, why: str) -> None:
+        self._forget(item)
+        _fail(item.future, ClientError("superseded", why))
 
     def _ready(self, link: _Link, is_resumed: bool) -> None:
-        self._link = link
         self._refusal = None
         self._drop_too_old()
         if self._outbox:
-            self._drop(_not_worth_sending(list(self._items), time.time()))
+            self._drop_ended()
+            for item in self._newest_first.hold(filter(self._is_publish, self._items)):
+                self._queue.pop(item, None)
+                self._take_back(item)
+        self._link = link
         for item in list(self._items):
             if item.is_acknowledged:
                 # A session that the hub did not keep: the report went to nobody.
                 if not is_resumed:
                     self._report_missed(item)
-            elif item.sends > 0:
+            elif item.sends > 0 and item not in self._queue and not self._newest_first.is_held(item):
                 self._send(item)
         self._send_waiting()
 
@@ -804,41 +834,142 @@ def _is_remark(value: object) -> bool:
     return all(isinstance(_get(value, name), str) for name in ("path", "message", "errorCode"))
 
 
-def _not_worth_sending(items: Sequence[_Item], now: float) -> list[_Item]:
+class _Track(NamedTuple):
+    """A track event, as far as it can be judged here: its time, and the livestreams for which no newer one is published."""
+
+    time: float
+    slots: set[str]
+
+
+class _NewestFirst:
     """
-    Of the events that wait, in the order in which they were published, those that are not worth sending: track events
-    with a newer one behind them for all their livestreams, and control states whose `validUntil` has passed.
+    After an outage the newest track events are sent first. An older one is held until a newer one is published for each of
+    its livestreams: then it is superseded. If the hub refuses the newer one, the older one is due after all.
     """
-    never = float("inf")
-    behind: dict[str, float] = {}
-    outrun = []
-    for item in reversed(items):
-        event = _json_in(item.payload)
-        row = _kind_of(event)
-        if not isinstance(event, dict) or row is None or item.topic.endswith("/check"):
-            continue
-        if row.end_field:
-            until = _parse_instant(event.get(row.end_field))
-            if not item.is_acknowledged and until is not None and until <= now:
-                outrun.append(item)
-            continue
-        if row.event_class != "track":
-            continue
-        start = _parse_instant(event.get(row.time_field))
-        services = event.get("services")
-        # What cannot be judged here is sent, and the hub decides.
-        if start is None or not isinstance(services, list) or not services:
-            continue
-        keys = [json.dumps([row.kind, *(_get(service, name) for name in _NAMES_OF_LIVESTREAMS)]) for service in services]
-        if all(start <= behind.get(key, -never) for key in keys) and not item.is_acknowledged:
-            outrun.append(item)
-        for key in keys:
-            behind[key] = max(start, behind.get(key, start))
-    return outrun
+
+    def __init__(self) -> None:
+        # What waits, by slot, in the order in which it was published. All of this is empty while nothing is held.
+        self._lines: dict[str, list[_Item]] = {}
+        self._tracks: dict[_Item, _Track] = {}
+        self._held: dict[_Item, None] = {}
+
+    def is_held(self, item: _Item) -> bool:
+        return item in self._held
+
+    def hold(self, items: Iterable[_Item]) -> list[_Item]:
+        """Holds what is older, and returns it. `items`: all that wait, in the order in which they were published."""
+        self._lines.clear()
+        self._held.clear()
+        for item in items:
+            self._enter(item)
+            track = self._tracks.get(item)
+            if track and track.slots and not item.is_acknowledged and not item.is_sent_again:
+                self._held[item] = None
+        for line in self._lines.values():
+            newest = float("-inf")
+            # Of two with the same time the later one counts.
+            for item in reversed(line):
+                if self._tracks[item].time > newest:
+                    self._held.pop(item, None)
+                    newest = self._tracks[item].time
+        self._end_if_idle()
+        return list(self._held)
+
+    def add(self, item: _Item) -> None:
+        """An event was published behind all others: what is held may be older."""
+        if self._held:
+            self._enter(item)
+
+    def published(self, item: _Item) -> list[_Item]:
+        """The hub has published an event. Returns what is superseded by that."""
+        superseded: list[_Item] = []
+        track = self._tracks.get(item)
+        for slot in track.slots if track else ():
+            line = self._lines[slot]
+            place = line.index(item)
+            outrun = [older for older in line[:place] if track and self._tracks[older].time <= track.time]
+            for older in outrun:
+                self._tracks[older].slots.remove(slot)
+                if not self._tracks[older].slots and older in self._held:
+                    superseded.append(older)
+            gone = set(outrun)
+            self._lines[slot] = [one for one in line if one not in gone]
+        return superseded
+
+    def left(self, item: _Item) -> list[_Item]:
+        """An event waits no longer, whatever became of it. Returns what is due for that reason."""
+        if not self._held:
+            return []
+        track = self._tracks.get(item)
+        due = [older for slot in (track.slots if track else ()) for older in self._leave(self._lines[slot], item)]
+        self._tracks.pop(item, None)
+        self._held.pop(item, None)
+        self._end_if_idle()
+        return due
+
+    def _enter(self, item: _Item) -> None:
+        track = self._tracks.get(item) or _judged_track(item.payload)
+        if track:
+            self._tracks[item] = track
+            for slot in track.slots:
+                self._lines.setdefault(slot, []).append(item)
+
+    def _leave(self, line: list[_Item], item: _Item) -> list[_Item]:
+        """Removes an event, and returns what it alone stood behind."""
+        due: list[_Item] = []
+        place = line.index(item)
+        newest = max((self._tracks[later].time for later in line[place + 1 :]), default=float("-inf"))
+        del line[place]
+        for older in reversed(line[:place]):
+            # What is newer than this one was not held by it.
+            if newest >= self._tracks[item].time:
+                break
+            if self._tracks[older].time > newest:
+                newest = self._tracks[older].time
+                if older in self._held:
+                    del self._held[older]
+                    due.append(older)
+        return due
+
+    def _end_if_idle(self) -> None:
+        if not self._held:
+            self._lines.clear()
+            self._tracks.clear()
+
+
+def _judged_track(payload: bytes) -> _Track | None:
+    """None: the event is no track, or cannot be judged here. Then it is sent, and the hub decides."""
+    event = _json_in(payload)
+    row = _kind_of(event)
+    if not isinstance(event, dict) or row is None or row.event_class != "track":
+        return None
+    start = _parse_instant(event.get(row.time_field))
+    services = event.get("services")
+    if start is None or not isinstance(services, list) or not services:
+        return None
+    names = ([_get(service, name) for name in _NAMES_OF_LIVESTREAMS] for service in services)
+    return _Track(start, {json.dumps([row.kind, *each]) for each in names})
 
 
 # Services that name their livestream in different ways count as different: then the event is sent.
 _NAMES_OF_LIVESTREAMS = ("id", "externalId", "publisherId")
+
+
+def _end_of(payload: bytes, now: float) -> str | None:
+    """When a control state ended (`validUntil`), as its event writes it. None: it has not ended, or the hub must judge."""
+    event = _json_in(payload)
+    row = _kind_of(event)
+    end = _get(event, row.end_field) if row and row.end_field else None
+    until = _parse_instant(end)
+    return end if until is not None and until <= now else None
+
+
+def _name_of(payload: bytes) -> str:
+    """What a person knows an event by: its `playlistItemId`, else its time."""
+    event = _json_in(payload)
+    row = _kind_of(event)
+    field = "playlistItemId" if _get(event, "playlistItemId") else row.time_field if row else "start"
+    return f"{field} {json.dumps(_get(event, field), ensure_ascii=False)[:100]}"
 
 
 def _get(value: object, name: str) -> Any:

@@ -390,12 +390,140 @@ t.test('with an outbox, what is not worth sending any more is superseded', async
   ])
   isOpen = true
   t.match(await results, [
-    { reason: { code: 'superseded' } },
-    { reason: { code: 'superseded' } },
+    { reason: { code: 'superseded', message: /^newer: .*playlistItemId "item-1" is published/ } },
+    { reason: { code: 'superseded', message: /^expired: validUntil .* has passed$/ } },
     { value: { outcome: 'published' } },
     { value: { outcome: 'published' } },
   ])
   t.equal(broker.published.length, 2)
+  await publisher.close()
+  const settled = [...readFileSync(outbox, 'utf8').matchAll(/"settled":(\d)/g)].map(([, number]) => number)
+  t.ok(settled.indexOf('1') < settled.indexOf('3'), 'a kill between them leaves the newer one')
+})
+
+const titles = (broker: Awaited<ReturnType<typeof openScriptedBroker>>) =>
+  broker.published.map(({ payload }) => JSON.parse(`${payload}`).title)
+
+for (const [what, fields] of [
+  ['refused', { outcome: 'invalid', errors: [] }],
+  ['failed', { outcome: 'failed', errors: [] }],
+] as const) {
+  t.test(`with an outbox, a good title is sent after all if the newer one is ${what}`, async (t) => {
+    const outbox = join(await temporaryDirectory(t), 'outbox')
+    const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+      if (packet.cmd !== 'publish' || !`${packet.payload}`.includes('"length":0')) return proceed()
+      report(packet, fields)
+      send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+    })
+    const publisher = open(t, broker, { outbox })
+    const results = await Promise.allSettled([
+      publisher.publish(track(-300, 'oldest')),
+      publisher.publish(track(-120, 'good')),
+      publisher.publish(track(-60, 'broken', { length: 0 })),
+      publisher.publish(track(-30, 'broken too', { length: 0 })),
+    ])
+    t.match(results, [
+      { reason: { code: 'superseded' } },
+      { value: { outcome: 'published' } },
+      { reason: { name: 'EventRefused' } },
+      { reason: { name: 'EventRefused' } },
+    ])
+    t.same(titles(broker), ['broken too', 'broken', 'good'])
+    await publisher.close()
+    t.same(open(t, broker, { outbox }).restored, [], 'and all are settled')
+  })
+}
+
+t.test(
+  'with an outbox, a title is sent after all if nobody knows what became of the newer one',
+  async (t) => {
+    const outbox = join(await temporaryDirectory(t), 'outbox')
+    const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+      if (packet.cmd !== 'publish' || !`${packet.payload}`.includes('silent')) return proceed()
+      send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+    })
+    const publisher = open(t, broker, { outbox, reportTimeout: 20 })
+    const results = [publisher.publish(track(-120, 'good')), publisher.publish(track(-60, 'silent'))]
+    t.match(await Promise.all(results), [{ outcome: 'published' }, { outcome: 'unknown' }])
+    t.same(titles(broker), ['silent', 'silent', 'good'])
+  },
+)
+
+t.test(
+  'with an outbox, what waits behind a newer one is not sent after one that came meanwhile',
+  async (t) => {
+    const outbox = join(await temporaryDirectory(t), 'outbox')
+    let refuse = () => {}
+    const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+      if (packet.cmd !== 'publish' || !`${packet.payload}`.includes('broken')) return proceed()
+      refuse = () => {
+        report(packet, { outcome: 'invalid' })
+        send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+      }
+    })
+    const publisher = open(t, broker, { outbox })
+    const results = [publisher.publish(track(-120, 'old')), publisher.publish(track(-60, 'broken'))]
+    await broker.count(1)
+    results.push(publisher.publish(track(0, 'newest')))
+    await results.at(-1)
+    refuse()
+    t.match(await Promise.allSettled(results), [
+      { reason: { code: 'superseded' } },
+      { reason: { outcome: 'invalid' } },
+      { value: { outcome: 'published' } },
+    ])
+    t.same(titles(broker), ['broken', 'newest'])
+  },
+)
+
+t.test('with an outbox, 500 titles that were under way do not keep back the newer one', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  const broker = await openScriptedBroker(t, ({ packet, connection, proceed }) => {
+    if (connection > 1 || packet.cmd !== 'publish') proceed()
+  })
+  const publisher = open(t, broker, { outbox, onProblem() {} })
+  const first = publisher.publish(control(station()))
+  await broker.count(1)
+  const old = Array.from({ length: 500 }, (_, count) => publisher.publish(track(count - 600, `${count}`)))
+  await broker.count(500)
+  const newest = publisher.publish(track(0, 'newest'))
+  broker.cut()
+  t.match(await newest, { outcome: 'published' })
+  t.match(await first, { outcome: 'published' })
+  const ends = await Promise.allSettled(old)
+  t.ok(ends.every((end) => end.status === 'rejected' && end.reason.code === 'superseded'))
+  t.equal(broker.published.length, 502)
+})
+
+t.test('with an outbox, a good title outlasts a kill beside a broken one', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  let isDeaf = true
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish' || !`${packet.payload}`.includes('broken')) return proceed()
+    if (isDeaf) return
+    report(packet, { outcome: 'invalid' })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  const first = open(t, broker, { outbox })
+  const left = Promise.allSettled([first.publish(track(-60, 'good')), first.publish(track(0, 'broken'))])
+  await broker.count(1)
+  await first.close(0)
+  t.match(await left, [{ reason: { code: 'closed' } }, { reason: { code: 'closed' } }])
+  isDeaf = false
+  const { restored } = open(t, broker, { outbox })
+  t.match(await Promise.allSettled(restored.map(({ result }) => result)), [
+    { value: { outcome: 'published' } },
+    { reason: { outcome: 'invalid' } },
+  ])
+  t.same(titles(broker), ['broken', 'broken', 'good'])
+})
+
+t.test('with an outbox, the check of a newer event supersedes nothing', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+  const publisher = open(t, broker, { outbox })
+  const results = [publisher.publish(track(-60, 'good')), publisher.check(track(0, 'only checked'))]
+  t.match(await Promise.all(results), [{ outcome: 'published' }, { dryRun: true }])
 })
 
 t.test('with an outbox, an event of an earlier process is not sent after 55 minutes', async (t) => {
@@ -410,7 +538,7 @@ t.test('with an outbox, an event of an earlier process is not sent after 55 minu
   const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
   const { restored } = open(t, broker, { outbox })
   t.match(await Promise.allSettled(restored.map(({ result }) => result)), [
-    { reason: { code: 'superseded' } },
+    { reason: { code: 'superseded', message: /^too old: / } },
     { value: { outcome: 'published' } },
   ])
   t.equal(broker.published.length, 1)
@@ -494,6 +622,11 @@ t.test('a subscriber goes on when its onProblem fails, and that is seen', async 
   await isLive
   t.match(thrown, [{ message: 'of onProblem' }])
 })
+
+function track(seconds: number, title: string, fields: Record<string, unknown> = {}) {
+  const start = new Date(Date.now() + seconds * 1000).toISOString()
+  return playing(station(), { start, title, ...fields })
+}
 
 function open(
   t: Test,

@@ -6,6 +6,7 @@ import { errorCodes } from '../../../client/errors.ts'
 import { connectPublisher } from '../../../client/node.ts'
 import { pushRefusals } from '../../../client/verify-push.ts'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
+import { games, play } from '../../client/newest-first-games.ts'
 import { openScriptedBroker } from '../../client/scripted-broker.ts'
 import { codeBlock, readPage } from '../../documentation.ts'
 import { control, institutions, playing, station } from '../../events.ts'
@@ -269,6 +270,68 @@ with connect() as publisher:
     t.same(broker.published, [])
   })
 
+  t.test(`paho ${version}: a good title is sent after all if the newer one is refused`, async (t) => {
+    const home = await temporaryDirectory(t)
+    let isDeaf = true
+    const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+      if (packet.cmd !== 'publish' || !`${packet.payload}`.includes('broken')) return proceed()
+      if (isDeaf) return
+      report(packet, { outcome: 'invalid' })
+      send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+    })
+    const settings = {
+      ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+      URL: broker.url,
+    }
+    const minute = (minute: number) => `"start": "2026-01-31T12:0${minute}:00Z"`
+    const killed = await start(
+      t,
+      `
+publisher = connect(outbox="outbox")
+for fields in ({"title": "oldest", ${minute(0)}}, {"title": "good", ${minute(1)}}, {"title": "broken", ${minute(2)}}):
+    publisher.submit({**event, **fields})
+publisher.submit({**event, "event": "de.org.hub.v1.radio.control", "validUntil": "2026-01-31T12:00:00Z"})
+while True:
+    time.sleep(1)
+`,
+      settings,
+      home,
+    )
+    await broker.count(1)
+    killed.kill()
+    await killed.ended
+    isDeaf = false
+    const next = await start(
+      t,
+      `
+publisher = connect(outbox="outbox")
+check = publisher.check({**event, "title": "checked"})
+for restored in publisher.restored:
+    try:
+        say(restored.event["title"], restored.result.result(20)["outcome"])
+    except (hub.EventRefused, hub.ClientError) as error:
+        say(restored.event["title"], getattr(error, "code", "refused"), error)
+publisher.close()
+with open("outbox") as file:
+    settled = [json.loads(line)["settled"] for line in file if "settled" in line]
+say("settled", settled.index(1) < settled.index(2))
+`,
+      settings,
+      home,
+    )
+    t.equal(await next.ended, 0)
+    t.same(next.lines, [
+      'oldest superseded newer: an event with playlistItemId "item-1" is published for all its livestreams',
+      'good published',
+      'broken refused invalid: ',
+      'settled True',
+    ])
+    const titles = broker.published
+      .filter(({ topic }) => !topic.endsWith('/check'))
+      .map(({ payload }) => JSON.parse(`${payload}`).title)
+    t.same(titles, ['broken', 'broken', 'good'])
+  })
+
   t.test(`paho ${version}: CONNACK 3 is tried again, 4 is the end`, async (t) => {
     const codes: number[] = []
     const broker = await openScriptedBroker(t, ({ packet, connection, send }) => {
@@ -401,6 +464,43 @@ reader.close()
 }
 
 for (const { python, version } of pythons.slice(-1)) {
+  t.test(`whatever is refused, the same is sent as in JavaScript (paho ${version})`, async (t) => {
+    const told = games.map(({ starts, isRefused }) => [starts, starts.map((_, index) => isRefused(index))])
+    const program = await startPython(
+      t,
+      python,
+      `
+import json, os
+import now_playing_hub as hub
+event = json.loads(os.environ["EVENT"])
+for starts, refused in json.loads(os.environ["GAMES"]):
+    events = [{**event, "start": f"2026-01-31T12:0{start}:00Z"} for start in starts]
+    items = [hub._Item(json.dumps(event).encode(), "inbox", "key") for event in events]
+    ends = {"published": [], "refused": [], "superseded": []}
+    order = hub._NewestFirst()
+    order.hold(items)
+    due = [item for item in items if not order.is_held(item)]
+    while due:
+        item = due.pop(0)
+        if refused[items.index(item)]:
+            ends["refused"].append(items.index(item))
+        else:
+            ends["published"].append(items.index(item))
+            for old in order.published(item):
+                ends["superseded"].append(items.index(old))
+                due += order.left(old)
+        due += order.left(item)
+    print(json.dumps(ends))
+`,
+      { EVENT: JSON.stringify(playing(station())), GAMES: JSON.stringify(told) },
+    )
+    t.equal(await program.ended, 0)
+    t.same(
+      program.lines.map((line) => JSON.parse(line)),
+      games.map(({ starts, isRefused }) => play(starts, isRefused)),
+    )
+  })
+
   t.test(`one outbox serves JavaScript and Python in turn (paho ${version})`, async (t) => {
     const outbox = join(await temporaryDirectory(t), 'outbox')
     const clientIds = new Set<string>()
