@@ -411,6 +411,7 @@ async function listen(
     feed: feed.current,
     former: feed.former,
     topics,
+    catchUp: opened.catchUp,
     maxStreams: config.maxStreams,
     clock: parts.clock,
     log,

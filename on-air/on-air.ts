@@ -20,6 +20,7 @@ export function createOnAir(
     retained: RetainedMessages
     returnable: Returnable
     history: Pick<History, 'messages' | 'positionAt'>
+    catchUp: () => Promise<void>
     maxStreams: number
     clock: () => number
     log: Log

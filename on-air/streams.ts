@@ -3,7 +3,6 @@ import type { Entry } from '../journal/entry.ts'
 import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
-import type { RetainedValue } from '../journal/retained-value.ts'
 import type { Returnable } from '../journal/returnable.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
@@ -86,12 +85,14 @@ export function createStreams(parts: {
   parts: Parts
   now: ReturnType<typeof createNow>
   livestreams: Livestreams
+  /** Resolves when this node knows all earlier commits of the other nodes. */
+  catchUp: () => Promise<void>
   maxStreams: number
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
-  const { journal, returnable, history, now, livestreams, maxStreams, clock, log, metrics } = parts
+  const { journal, returnable, history, now, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<Line>>()
   const ticks = setInterval(tick, tickMs).unref()
@@ -132,8 +133,10 @@ export function createStreams(parts: {
   async function begin(stream: Stream, after: number | undefined): Promise<void> {
     try {
       const line = await lineOf(stream.delayMs)
+      // The reader comes from a node that is ahead of this one.
+      if (after !== undefined && after > journal.head()) await catchUp()
+      const isComplete = await isReached(stream, after)
       const start = positionOf(line, stream)
-      const isComplete = await isReached(stream, after, start)
       if (!isComplete) write(stream, notice('missed', {}))
       stream.upTo = (isComplete ? after : undefined) ?? start
       if (!isComplete || after === undefined)
@@ -157,10 +160,14 @@ export function createStreams(parts: {
     return delayMs === 0 ? journal.head() : line.following.position()
   }
 
-  /** Whether a reader can begin here without missing anything that it wants. */
-  async function isReached({ mostBackMs, delayMs }: Stream, after: number | undefined, head: number) {
+  /**
+   * Whether a reader can begin here without missing anything that it wants. It may be ahead of its line: on another node
+   * that had got further, or with a shorter delay.
+   */
+  async function isReached({ mostBackMs, delayMs }: Stream, after: number | undefined): Promise<boolean> {
     if (delayMs > 0 && (await positionBefore(delayMs)) < journal.floor() - 1) return false
     if (after === undefined) return true
+    const head = journal.head()
     if (!(after >= journal.floor() - 1 && after <= head)) return false
     return mostBackMs === Infinity || after === head || after >= (await positionBefore(mostBackMs))
   }
@@ -183,26 +190,24 @@ export function createStreams(parts: {
   async function sendSince(stream: Stream, moment: Moment): Promise<void> {
     const { view, upTo, delayMs } = stream
     const filters = stream.livestreams?.map((id) => `radio/${id}/#`) ?? ['radio/#']
-    const missed = returnable
+    const candidates = returnable
       .since(upTo, filters, delayMs === 0 ? moment.position : Infinity)
-      .filter(({ topic, expires = Infinity }) => expires > moment.now && view.allows(topic))
-    if (delayMs === 0) {
-      const positions = missed.map(({ position }) => position).reverse()
-      await sendEach(stream, positions, async (position) => {
-        const entry = await journal.get(position)
-        return entry ? [eventOf(entry, { id: position })] : []
-      })
-      return
+      .filter(({ topic }) => view.allows(topic))
+    const missed = candidates.filter(
+      ({ position, expires = Infinity }) => position <= moment.position && expires > moment.now,
+    )
+    const positions = new Set(missed.map(({ position }) => position))
+    // Of a delayed reader: what is the newest now may lie ahead of it.
+    const overtaken = candidates.filter(({ position }) => position > moment.position)
+    for (const id of new Set(overtaken.map(({ topic }) => topic.split('/')[1] ?? ''))) {
+      for (const { topic, position } of (await parts.parts.of(id, moment)).flatMap(({ values }) => values))
+        if (position > upTo && view.allows(topic)) positions.add(position)
     }
-    // What is the newest now may lie ahead of a delayed reader.
-    const changed = new Set(missed.map(({ topic }) => topic.split('/')[1] ?? ''))
-    const values: RetainedValue[] = []
-    for (const id of changed) {
-      for (const part of await parts.parts.of(id, moment))
-        values.push(...part.values.filter(({ topic, position }) => position > upTo && view.allows(topic)))
-    }
-    values.sort((a, b) => a.position - b.position)
-    await sendEach(stream, values, async (value) => [eventOf(value, { id: value.position })])
+    const inOrder = [...positions].sort((a, b) => a - b)
+    await sendEach(stream, inOrder, async (position) => {
+      const entry = await journal.get(position)
+      return entry ? [eventOf(entry, { id: position })] : []
+    })
   }
 
   /** Writes as fast as the reader reads, in turns that leave room for others. */

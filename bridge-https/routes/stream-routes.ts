@@ -60,7 +60,8 @@ export function streamRoutes({ onAir, isPagePublic, outgoingBuffer }: StreamPart
       id: 'livestreamsStream',
       summary: 'Stream the events of several livestreams, or of all',
       query: { livestream: livestreamList, lastEventId, delay },
-      handle: (call) => begin(call, valuesOf(call.query.livestream)),
+      // A livestream that is named twice comes once.
+      handle: (call) => begin(call, [...new Set(valuesOf(call.query.livestream))]),
     },
   ]
 
@@ -106,7 +107,8 @@ export function streamRoutes({ onAir, isPagePublic, outgoingBuffer }: StreamPart
           return true
         },
         paced: () => outgoing.paced(),
-        end: () => response.end(),
+        // Not before the network has taken all: a node that stops destroys connections whose response has ended.
+        end: () => void socket.write('', () => response.end()),
       },
       wanted,
     )

@@ -175,6 +175,40 @@ t.test('a delayed stream tells all so much later, and in the same order', async 
   t.ok(arrived.every((at, nth) => at - (published[nth] ?? 0) > 800))
 })
 
+t.test('who comes back to a delayed stream gets all control states that it missed', async (t) => {
+  const hub = await startTestHub(t)
+  const { publish, open } = await openStation(t, hub)
+  const path = `${stream}?delay=1`
+  const reader = await open(path)
+  await reader.until(() => isReady(reader))
+  reader.close()
+  for (const state of [true, false, true]) await publish(control(livestream, { name: 'a', state }))
+  const witness = await open(path)
+  await witness.until(() => witness.named('control').length === 3)
+  // The newest state of all lies ahead of the reader.
+  await publish(control(livestream, { name: 'a', state: false }))
+  const back = await open(path, { 'last-event-id': String(reader.lastId()) })
+  await back.until(() => back.named('control').length === 4)
+  t.same(
+    back.named('control').map(({ data }) => data.event?.state),
+    [true, false, true, false],
+  )
+})
+
+t.test('a livestream that is named twice comes once', async (t) => {
+  const hub = await startTestHub(t)
+  const { publish, open } = await openStation(t, hub)
+  await publish(playing(livestream, { title: 'state' }))
+  const reader = await open(`/stream?livestream=${livestream.id}&livestream=${livestream.id}`)
+  await reader.until(() => isReady(reader))
+  await publish(playing(livestream, { title: 'live' }))
+  await reader.until(() => isTold(reader, 'live'))
+  t.same(
+    reader.named('playing').map(({ data }) => data.event?.title),
+    ['state', 'live'],
+  )
+})
+
 t.test('strangers read what a public page shows, no further back than five minutes', async (t) => {
   const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'true' })
   const { publish, open } = await openStation(t, hub)
@@ -305,6 +339,10 @@ t.test('HEAD has the headers of a stream and no body', async (t) => {
   const answer = await api.raw('HEAD', stream)
   t.match(answer, { status: 200, text: '', headers: { 'content-type': 'text/event-stream; charset=utf-8' } })
 })
+
+function isTold(reader: StreamReader, title: string): boolean {
+  return reader.named('playing').some(({ data }) => data.event?.title === title)
+}
 
 function isReady(reader: StreamReader | undefined): boolean {
   return reader?.events.at(-1)?.event === 'ready'
