@@ -1,6 +1,15 @@
 import { parseInstant } from './instant.ts'
 import { isRecord, kindOf } from './kind.ts'
-import type { Sendable } from './worth.ts'
+
+/** An event that waits for the hub. */
+export interface Sendable {
+  /** The event as JSON. */
+  payload: string
+  /** Whether the hub has acknowledged it: then only its report is missing. */
+  isAcknowledged: boolean
+  /** It was acknowledged, no report came, and it was sent once more. */
+  isSentAgain: boolean
+}
 
 /** A track event, as far as it can be judged here. */
 interface Track {

@@ -16,6 +16,7 @@ export function connectPublisher(options: PublisherOptions): Publisher {
     hash: createHash(),
     readCa: () => unsupported('ca'),
     openOutbox: () => unsupported('outbox'),
+    createWorth: () => unsupported('outbox'),
   })
 }
 

@@ -2,12 +2,12 @@ import { keepConnected, type Publish } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { newClientId } from './link.ts'
 import { loginTextProblem } from './login-text.ts'
-import { createNewestFirst } from './newest-first.ts'
+import type { Sendable } from './newest-first.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, reportReader } from './report.ts'
-import { endOf, longestWaitMs, nameOf, type Sendable } from './worth.ts'
+import { longestWaitMs, type Worth } from './worth.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
 
@@ -48,6 +48,7 @@ export interface Platform {
   readCa(ca: string): string
   /** Throws `ClientError`. */
   openOutbox(path: string): Outbox
+  createWorth<Item extends Sendable>(): Worth<Item>
 }
 
 /** Publishes without a report. More wait. */
@@ -97,7 +98,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const sent = new Map<string, Item[]>()
   /** Settled events, by key, with the number of further reports that may come. */
   const settled = new Map<string, number>()
-  const newestFirst = createNewestFirst<Item>()
+  const worth = outbox && platform.createWorth<Item>()
   let characters = 0
   let unreported = 0
   /** Undefined while there is no connection. */
@@ -126,9 +127,9 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       ready(onThis, isResumed) {
         refusal = undefined
         dropTooOld()
-        if (outbox) {
-          dropEnded()
-          for (const item of newestFirst.hold([...items].filter(isPublish))) {
+        if (worth) {
+          drop(worth.ended([...items].filter(isPublish), Date.now()))
+          for (const item of worth.hold([...items].filter(isPublish))) {
             queue.delete(item)
             takeBack(item)
           }
@@ -138,7 +139,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
           if (item.isAcknowledged) {
             // A session that the hub did not keep: the report went to nobody.
             if (!isResumed) reportMissed(item)
-          } else if (item.sends > 0 && !queue.has(item) && !newestFirst.isHeld(item)) send(item)
+          } else if (item.sends > 0 && !queue.has(item) && !worth?.isHeld(item)) send(item)
         }
         sendWaiting()
       },
@@ -187,7 +188,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function add(item: Item): void {
     items.add(item)
     characters += item.payload.length
-    if (isPublish(item)) newestFirst.add(item)
+    if (isPublish(item)) worth?.add(item)
   }
 
   /** The event is on disk before it is sent. */
@@ -203,7 +204,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     // It may have been given up meanwhile.
     if (!items.has(item)) return
     item.key = keyOf(hash, !isPublish(item))
-    if (newestFirst.isHeld(item)) return
+    if (worth?.isHeld(item)) return
     if (publish && queue.size === 0 && unreported < maxUnreported) sendFirst(item)
     else queue.add(item)
   }
@@ -288,7 +289,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function settle(item: Item, report: Report): void {
     remember(item)
-    if (report.outcome === 'published') dropOlder(item)
+    // Before the newer one is settled: after a kill between the two, only the newer one is sent again.
+    if (worth && report.outcome === 'published') drop(worth.superseded(item))
     forget(item)
     if (report.outcome === 'published') item.resolve(report)
     else item.reject(new EventRefused(report.outcome, report.errors))
@@ -314,7 +316,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     if (item.number !== undefined) outbox?.settled(item.number)
     takeBack(item)
     // What is not on the disk yet follows by itself.
-    for (const due of newestFirst.left(item)) if (due.key !== '') queue.add(due)
+    for (const due of worth?.left(item) ?? []) if (due.key !== '') queue.add(due)
     sendWaiting()
     if (items.size === 0) onIdle()
   }
@@ -336,28 +338,15 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function dropTooOld(): void {
     for (const item of [...items].filter(isTooOld)) {
       if (item.isAcknowledged || item.isSentAgain) reportMissed(item)
-      else drop(item, 'too old: it has waited for 55 minutes')
+      else drop([[item, 'too old: it has waited for 55 minutes']])
     }
   }
 
-  function dropEnded(): void {
-    const now = Date.now()
-    for (const item of [...items].filter((item) => isPublish(item) && !item.isAcknowledged)) {
-      const end = endOf(item.payload, now)
-      if (end !== undefined) drop(item, `expired: validUntil ${end} has passed`)
+  function drop(items: readonly [Item, string][]): void {
+    for (const [item, why] of items) {
+      forget(item)
+      item.reject(new ClientError('superseded', why))
     }
-  }
-
-  /** It comes before the newer one is settled: after a kill between the two, only the newer one is sent again. */
-  function dropOlder(item: Item): void {
-    for (const older of newestFirst.published(item)) {
-      drop(older, `newer: an event with ${nameOf(item.payload)} is published for all its livestreams`)
-    }
-  }
-
-  function drop(item: Item, why: string): void {
-    forget(item)
-    item.reject(new ClientError('superseded', why))
   }
 
   async function end(waitMs: number): Promise<{ unsettled: unknown[] }> {

@@ -1,17 +1,32 @@
 import { parseInstant } from './instant.ts'
 import { isRecord, kindOf } from './kind.ts'
+import { createNewestFirst, type Sendable } from './newest-first.ts'
 
 /** How long an event is worth sending, milliseconds. The hub knows a repeated event again for an hour. */
 export const longestWaitMs = 55 * 60_000
 
-/** An event that waits for the hub. */
-export interface Sendable {
-  /** The event as JSON. */
-  payload: string
-  /** Whether the hub has acknowledged it: then only its report is missing. */
-  isAcknowledged: boolean
-  /** It was acknowledged, no report came, and it was sent once more. */
-  isSentAgain: boolean
+export type Worth<Item extends Sendable> = ReturnType<typeof createWorth<Item>>
+
+/** What in an outbox is worth sending, and what is sent first. Of an event that is given up it says why. */
+export function createWorth<Item extends Sendable>() {
+  const { published, ...newestFirst } = createNewestFirst<Item>()
+  return {
+    ...newestFirst,
+    /** The control states whose end has passed. `now`: milliseconds since the epoch, by the clock that wrote the events. */
+    ended(items: readonly Item[], now: number): [Item, string][] {
+      return items.flatMap((item): [Item, string][] => {
+        const end = item.isAcknowledged ? undefined : endOf(item.payload, now)
+        return end === undefined ? [] : [[item, `expired: validUntil ${end} has passed`]]
+      })
+    },
+    /** The hub has published an event. Returns what is superseded by that. */
+    superseded(by: Item): [Item, string][] {
+      const older = published(by)
+      if (older.length === 0) return []
+      const why = `newer: an event with ${nameOf(by.payload)} is published for all its livestreams`
+      return older.map((item) => [item, why])
+    },
+  }
 }
 
 /**

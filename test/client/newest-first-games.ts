@@ -1,5 +1,4 @@
-import { createNewestFirst } from '../../client/newest-first.ts'
-import type { Sendable } from '../../client/worth.ts'
+import { createNewestFirst, type Sendable } from '../../client/newest-first.ts'
 import { playing, station } from '../events.ts'
 
 /** Every order of four start times for one livestream, with every choice of what is refused. */

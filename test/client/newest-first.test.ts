@@ -1,6 +1,5 @@
 import t from 'tap'
-import { createNewestFirst } from '../../client/newest-first.ts'
-import type { Sendable } from '../../client/worth.ts'
+import { createNewestFirst, type Sendable } from '../../client/newest-first.ts'
 import { control, data, playing, serviceOf, station } from '../events.ts'
 import { games, play, waiting } from './newest-first-games.ts'
 
