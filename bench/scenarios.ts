@@ -17,6 +17,7 @@ import { sessions } from './scenarios/sessions.ts'
 import { slowDisk } from './scenarios/slow-disk.ts'
 import { slowReaders } from './scenarios/slow-readers.ts'
 import { start } from './scenarios/start.ts'
+import { streams } from './scenarios/streams.ts'
 import { week } from './scenarios/week.ts'
 
 /** The scenarios by their names in `npm run bench -- NAME …`. Without a name, all run. */
@@ -37,6 +38,7 @@ export const scenarios: Record<string, Scenario> = {
   start,
   week,
   pages,
+  streams,
   attacks,
   hazards,
   client,

@@ -1,0 +1,204 @@
+import type { OnReadOpts } from 'node:net'
+import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls'
+import { percentile } from '../../telemetry/latency.ts'
+import { answer } from '../answer.ts'
+import type { Receipts } from './crowd.ts'
+import { type Address, paced } from './light-client.ts'
+import { createStampReader, microseconds } from './stamp.ts'
+
+/* A load generator: a process with readers over HTTPS, of streams and of what is on air now. */
+
+/** Streams that open at the same time. */
+const concurrency = 16
+const patienceMs = 30_000
+const stampKey = Buffer.from('"playlistItemId":"at')
+const ready = Buffer.from('event: ready\n')
+const headEnd = Buffer.from('\r\n\r\n')
+
+const streams: TLSSocket[] = []
+/** One read buffer for all streams. */
+const shared = Buffer.alloc(64 * 1024)
+const readStamp = createStampReader()
+let times = new Float64Array(0)
+let received = 0
+let countedFrom = 0
+let asking: { stop: () => void; done: Promise<void>; answered: () => number } | undefined
+
+export const commands = {
+  /** Opens `count` more streams. Resolves when all are ready. `reads`: false, to read nothing from then on. */
+  async open(of: {
+    address: Address
+    token: string
+    path: string
+    count: number
+    reads: boolean
+  }): Promise<void> {
+    await paced(of.count, concurrency, async () => {
+      streams.push(await openStream(of))
+    })
+  },
+
+  async close(_: object): Promise<void> {
+    await Promise.all(
+      streams
+        .splice(0)
+        .map((socket) => socket.destroyed || new Promise((done) => socket.once('close', done).destroy())),
+    )
+  },
+
+  /** Streams that the hub has not ended. */
+  left: (_: object): number => streams.filter((socket) => !socket.destroyed).length,
+
+  begin({ room }: { room: number }): void {
+    times = new Float64Array(room)
+    received = 0
+    countedFrom = microseconds()
+  },
+
+  /** Resolves when `count` events have come, or none for a while. */
+  async finish({ count }: { count: number }): Promise<Pick<Receipts, 'received' | 'p50' | 'p99'>> {
+    let seen = -1
+    let since = performance.now()
+    while (received < count && performance.now() < since + patienceMs) {
+      if (received > seen) since = performance.now()
+      seen = received
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    const sorted = times.subarray(0, Math.min(received, times.length)).sort()
+    return { received, p50: percentile(sorted, 0.5), p99: percentile(sorted, 0.99) }
+  },
+
+  /** Asks `count` times, over so many kept connections. Returns the time for all, and how many answers had no 200 or 304. */
+  async ask(of: Asking & { count: number }): Promise<{ ms: number; failed: number }> {
+    let left = of.count
+    const begun = performance.now()
+    const failed = await askOver(of, () => left-- > 0)
+    return { ms: performance.now() - begun, failed }
+  },
+
+  /** Asks so often in a second, until `stop`. */
+  async keepAsking(of: Asking & { rate: number }): Promise<void> {
+    const begun = performance.now()
+    let asked = 0
+    let isOver = false
+    const done = askOver(of, async () => {
+      const waitMs = begun + (asked++ * 1000) / of.rate - performance.now()
+      if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs))
+      return !isOver
+    })
+    asking = {
+      stop: () => {
+        isOver = true
+      },
+      done: done.then(() => undefined),
+      answered: () => asked,
+    }
+  },
+
+  async stop(_: object): Promise<{ answered: number }> {
+    asking?.stop()
+    await asking?.done
+    return { answered: asking?.answered() ?? 0 }
+  },
+}
+
+answer(commands)
+
+interface Asking {
+  address: Address
+  token: string
+  path: string
+  connections: number
+  /** A further header, such as If-None-Match. */
+  header?: string
+}
+
+/** Each connection asks for as long as `goesOn`. Returns how many answers were neither 200 nor 304. */
+async function askOver(of: Asking, goesOn: () => boolean | Promise<boolean>): Promise<number> {
+  let failed = 0
+  const request = requestOf(of)
+  await Promise.all(
+    Array.from({ length: of.connections }, async () => {
+      const socket = connect({ ...tlsOf(of.address), ALPNProtocols: ['http/1.1'] })
+      socket.setNoDelay(true)
+      await new Promise<void>((resolve, reject) =>
+        socket.once('secureConnect', resolve).once('error', reject),
+      )
+      const bytes: Buffer[] = []
+      let arrived = () => {}
+      socket.on('data', (piece: Buffer) => {
+        bytes.push(piece)
+        arrived()
+      })
+      while (await goesOn()) {
+        bytes.length = 0
+        socket.write(request)
+        let status: number | undefined
+        while (status === undefined) {
+          await new Promise<void>((resolve) => {
+            arrived = resolve
+          })
+          status = statusOfWhole(Buffer.concat(bytes))
+        }
+        if (status !== 200 && status !== 304) failed++
+      }
+      socket.destroy()
+    }),
+  )
+  return failed
+}
+
+/** The status of an answer that has come as a whole. */
+function statusOfWhole(bytes: Buffer): number | undefined {
+  const end = bytes.indexOf(headEnd)
+  if (end < 0) return undefined
+  const head = bytes.toString('latin1', 0, end)
+  const length = Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0)
+  return bytes.length >= end + headEnd.length + length ? Number(head.split(' ', 2)[1]) : undefined
+}
+
+function openStream(of: {
+  address: Address
+  token: string
+  path: string
+  reads: boolean
+}): Promise<TLSSocket> {
+  return new Promise((resolve, reject) => {
+    const options: ConnectionOptions & { onread: OnReadOpts } = {
+      ...tlsOf(of.address),
+      onread: {
+        buffer: shared,
+        callback: (length) => {
+          if (shared.subarray(0, length).includes(ready)) {
+            if (!of.reads) socket.pause()
+            resolve(socket)
+          }
+          count(length)
+          return true
+        },
+      },
+    }
+    const socket = connect(options)
+    socket.setNoDelay(true)
+    socket.on('error', reject)
+    socket.once('close', () => reject(new Error('closed before it was ready')))
+    socket.once('secureConnect', () => socket.write(requestOf(of)))
+  })
+}
+
+function requestOf({ token, path, header }: { token: string; path: string; header?: string }): string {
+  const lines = [`GET ${path} HTTP/1.1`, 'Host: localhost', `Authorization: Bearer ${token}`, header]
+  return `${lines.filter((line) => line !== undefined).join('\r\n')}\r\n\r\n`
+}
+
+function tlsOf({ port, ca }: Address): ConnectionOptions {
+  return { host: '127.0.0.1', servername: 'localhost', port, ca }
+}
+
+/** An event is small, so that a read seldom has a part of one. */
+function count(length: number): void {
+  for (let at = shared.indexOf(stampKey); at >= 0 && at < length; at = shared.indexOf(stampKey, at + 1)) {
+    const stamp = readStamp(shared, at, length)
+    if (!Number.isNaN(stamp) && stamp >= countedFrom) times[received++] = (microseconds() - stamp) / 1000
+  }
+}
