@@ -35,6 +35,9 @@ const maxUnreadBytes = 64 * 1024 * 1024
 /** How long caches may keep a file whose name changes with its content. */
 const forever = { cacheControl: true, maxAge: 365 * 24 * 3600 * 1000, immutable: true }
 
+/** Load balancers, Prometheus and readers ask these routes every few seconds. At `info` they would fill the log. */
+const quietTags = new Set(['Operation', 'On air'])
+
 /** Maximum number of unknown parameters that an answer names, which keeps the answer short. */
 const maxNamedParameters = 10
 
@@ -103,8 +106,7 @@ export function serveRoutes(
         remoteAddress: addressOf(request),
         userId: askers.get(request)?.user?.userId,
       },
-      // Load balancers and Prometheus ask these routes every few seconds. At `info` they would fill the log.
-      found?.tag === 'Operation' ? 'debug' : 'info',
+      quietTags.has(found?.tag ?? '') ? 'debug' : 'info',
     )
   })
   for (const route of [...routes, ...preflights(routes)]) serve(route)

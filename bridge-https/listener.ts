@@ -4,7 +4,6 @@ import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import type { TLSSocket } from 'node:tls'
-import helmet from '@fastify/helmet'
 import files from '@fastify/static'
 import swagger from '@fastify/swagger'
 import swaggerUi from '@fastify/swagger-ui'
@@ -35,6 +34,7 @@ import { HubRequest } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
+import { securityHeaders } from './security-headers.ts'
 import type { Readers } from './users/readers.ts'
 import type { Tokens } from './users/tokens.ts'
 import { createWebSocketDoor } from './websocket.ts'
@@ -55,18 +55,6 @@ const usualLimits = {
 const drainMs = 5_000
 /** Seconds after which a client with too many connections through a trusted proxy may try again. */
 const busySeconds = 5
-
-/** Pages load only scripts and styles of the hub. The page of the API description also needs inline styles. */
-const policy = {
-  'default-src': ["'none'"],
-  'script-src': ["'self'"],
-  'style-src': ["'self'", "'unsafe-inline'"],
-  'img-src': ["'self'", 'data:'],
-  'connect-src': ["'self'"],
-  'form-action': ["'self'"],
-  'base-uri': ["'none'"],
-  'frame-ancestors': ["'none'"],
-}
 
 /**
  * Serves the HTTPS API and MQTT over WebSocket on one port, with TLS 1.2 or later. Resolves when the port accepts
@@ -149,18 +137,13 @@ export async function listenHttps(parts: {
   const door = createWebSocketDoor({ ...parts, bounds: parts.mqttBounds, answerRaw })
   takeOtherRequests(server, { roundRobin, guard, addressOfRaw, door, answerRaw })
 
-  await app.register(helmet, {
-    contentSecurityPolicy: { useDefaults: false, directives: policy },
-    // Not for sub-domains: a stream at http://stream.<host> must go on.
-    strictTransportSecurity: parts.strictTransport && { maxAge: 31_536_000, includeSubDomains: false },
-    crossOriginResourcePolicy: { policy: 'same-origin' },
-    referrerPolicy: { policy: 'no-referrer' },
-  })
+  const security = securityHeaders(parts)
   const underWay = createUnderWay()
   app.addHook('onRequest', async (request, reply) => {
     underWay.begin()
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
     reply.raw.once('close', underWay.end)
+    reply.headers(security)
     reply.header('x-request-id', request.id)
     // Before the first refusal: a page of another origin reads nothing of an answer without them, not even its status.
     if (request.routeOptions.config.crossOrigin) reply.headers(crossOriginHeaders)

@@ -1,4 +1,4 @@
-import { mayReceive, radioTree } from '../acl/access.ts'
+import { livestreamsIn, mayReceive, radioTree } from '../acl/access.ts'
 
 /** What somebody may read of the radio tree. */
 export interface View {
@@ -11,15 +11,23 @@ export interface View {
   allows(topic: string): boolean
 }
 
-/** The view of a reader, by the filters of its credential (open.md §4). */
+const views = new WeakMap<readonly string[], View>()
+
+/** The view of a reader, by the filters of its credential (open.md §4). Made once for each list. */
 export function viewOf(filters: readonly string[]): View {
+  const known = views.get(filters)
+  if (known) return known
+  const view = makeView(filters)
+  views.set(filters, view)
+  return view
+}
+
+function makeView(filters: readonly string[]): View {
   const principal = { role: 'subscriber', username: '', filters } as const
-  const named = filters.map((filter) => filter.split('/')[1] ?? '#')
-  const isAny = named.some((level) => level === '#' || level === '+')
   return {
     key: [...filters].sort().join('\n'),
     isWhole: filters.includes(radioTree),
-    livestreams: isAny ? undefined : new Set(named),
+    livestreams: livestreamsIn(filters),
     allows: (topic) => mayReceive(principal, topic),
   }
 }
