@@ -26,6 +26,10 @@ export function follow(parts: {
 }) {
   const { journal, clock, delayMs, deliver, missed, failed } = parts
   let position = parts.from
+  /** Messages that were read at `readAt`, and wait for their time. The journal was read up to `readUpTo`. */
+  let waiting: Entry[] = []
+  let readUpTo = position
+  let readAt = 0
   let isRunning = false
   let isEnded = false
   let timer: NodeJS.Timeout | undefined
@@ -58,20 +62,29 @@ export function follow(parts: {
 
   async function run(): Promise<void> {
     while (!isEnded && position < journal.head()) {
-      if (position < journal.floor() - 1) {
-        position = journal.floor() - 1
-        missed()
-      }
-      const { entries, upTo } = await journal.read(position, journal.head(), readAtOnce)
-      for (const entry of entries) {
-        const waitMs = entry.at + delayMs - clock()
+      if (waiting.length === 0) await read()
+      for (let next = waiting[0]; next; next = waiting[0]) {
+        // No message waits longer than `delayMs`, also when the clock is set back.
+        const waitMs = Math.min(next.at - clock(), readAt - performance.now()) + delayMs
         if (delayMs > 0 && waitMs > 0) return later(waitMs)
-        position = entry.position
-        await deliver(entry)
+        waiting.shift()
+        position = next.position
+        await deliver(next)
         if (isEnded) return
       }
-      position = upTo
+      position = readUpTo
     }
+  }
+
+  async function read(): Promise<void> {
+    if (position < journal.floor() - 1) {
+      position = journal.floor() - 1
+      missed()
+    }
+    const { entries, upTo } = await journal.read(position, journal.head(), readAtOnce)
+    waiting = entries
+    readUpTo = upTo
+    readAt = performance.now()
   }
 
   function later(ms: number): void {

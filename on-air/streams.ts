@@ -4,6 +4,7 @@ import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { Returnable } from '../journal/returnable.ts'
+import { createPacing, type Pacing } from '../listener/pacing.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { comment, eventOf, notice, retryAfter } from './event-stream.ts'
@@ -65,8 +66,11 @@ interface Line extends Readers {
 
 /** So many readers are written to in one turn of the event loop. */
 const perTurn = 64
-/** Longest turn in which a reader gets a state, milliseconds. */
-const turnMs = 4
+/** What is sent to a reader that begins is made in pieces of this time, milliseconds. So many are made in one turn. */
+const pieceMs = 1
+const piecesPerTurn = 4
+/** So many livestreams or events are one piece. */
+const fewItems = 500
 /** A quiet connection gets a comment after this time, milliseconds. */
 const quietMs = 15_000
 const tickMs = 1_000
@@ -95,7 +99,12 @@ export function createStreams(parts: {
   const { journal, returnable, history, now, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<Line>>()
+  /** Streams by their delay. */
+  const counts = new Map<number, number>()
   const ticks = setInterval(tick, tickMs).unref()
+  /** Thousands may begin at once, and an event must not wait for them. */
+  const pieces = createPacing(piecesPerTurn)
+  const choices = createPacing(1)
   let isClosed = false
 
   return {
@@ -106,6 +115,7 @@ export function createStreams(parts: {
     open(client: Client, wanted: Wanted): (how: 'closed' | 'slow') => void {
       const stream: Stream = { ...wanted, client, upTo: 0, writtenAt: performance.now(), isOver: false }
       streams.add(stream)
+      counts.set(stream.delayMs, (counts.get(stream.delayMs) ?? 0) + 1)
       metrics.streams.set(streams.size)
       write(stream, retryAfter(soonest + Math.floor(Math.random() * (latest - soonest))))
       void begin(stream, wanted.after)
@@ -141,7 +151,12 @@ export function createStreams(parts: {
       stream.upTo = (isComplete ? after : undefined) ?? start
       if (!isComplete || after === undefined)
         await sendState(stream, { position: start, now: clock() - stream.delayMs })
-      for (let head = start; stream.upTo < head && !stream.isOver; head = positionOf(line, stream)) {
+      // What all livestreams had since then may be much: one reader after the other looks for it.
+      if (stream.upTo < start && !stream.livestreams) await inTurn(choices)
+      // More may have come while the last part was written.
+      for (;;) {
+        const head = positionOf(line, stream)
+        if (stream.upTo >= head || stream.isOver) break
         await sendSince(stream, { position: head, now: clock() - stream.delayMs })
         stream.upTo = head
       }
@@ -216,16 +231,18 @@ export function createStreams(parts: {
     items: readonly Item[],
     make: (item: Item) => Promise<Buffer[]>,
   ): Promise<void> {
-    let began = performance.now()
+    // Few do not wait for their turn: where events come all the time, a reader would never get to the head.
+    let end = items.length > fewItems ? 0 : Infinity
     for (const item of items) {
+      if (performance.now() >= end) {
+        await inTurn(pieces)
+        end = performance.now() + pieceMs
+      }
       for (const bytes of await make(item)) {
         await stream.client.paced()
         if (stream.isOver) return
         write(stream, bytes)
       }
-      if (performance.now() - began < turnMs) continue
-      await nextTurn()
-      began = performance.now()
     }
   }
 
@@ -363,6 +380,7 @@ export function createStreams(parts: {
     if (stream.isOver) return
     stream.isOver = true
     streams.delete(stream)
+    counts.set(stream.delayMs, (counts.get(stream.delayMs) ?? 0) - 1)
     metrics.streams.set(streams.size)
     metrics.streamsEnded.inc({ reason })
     void lines.get(stream.delayMs)?.then(
@@ -384,8 +402,16 @@ export function createStreams(parts: {
   }
 
   function endIfUnused(delayMs: number, line: Line): void {
-    for (const stream of streams) if (stream.delayMs === delayMs) return
+    if ((counts.get(delayMs) ?? 0) > 0) return
+    counts.delete(delayMs)
     lines.delete(delayMs)
     line.following.end()
   }
+}
+
+/** Resolves when the caller may go on, behind those that came before. */
+async function inTurn(pacing: Pacing): Promise<void> {
+  await new Promise<void>((resolve) => {
+    if (pacing.enter(resolve)) resolve()
+  })
 }

@@ -41,7 +41,7 @@ const folders: Record<string, string[]> = {
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],
   listener: ['telemetry', 'certs', 'store'],
-  'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'validator'],
+  'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'listener', 'validator'],
   broker: belowBroker,
   'broker/connection': [...belowBroker, 'broker'],
   'broker/login': [...belowBroker, 'broker'],

@@ -1,0 +1,117 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import pino from 'pino'
+import t, { type Test } from 'tap'
+import { openJournal } from '../../journal/journal.ts'
+import type { RetainedValue } from '../../journal/retained-value.ts'
+import { openReturnable } from '../../journal/returnable.ts'
+import { createStreams, type Wanted } from '../../on-air/streams.ts'
+import { createMetrics } from '../../telemetry/metrics.ts'
+import { createSharedSpace } from '../shared-store.ts'
+import { stall } from '../stall.ts'
+
+/** Streams whose states are made by the test. */
+async function openStreams(t: Test, ids: readonly string[], state: (id: string) => Promise<RetainedValue[]>) {
+  const store = createSharedSpace().openFollowed(t)
+  const journal = await openJournal(store)
+  const returnable = await openReturnable(store)
+  store.start()
+  const streams = createStreams({
+    journal,
+    returnable,
+    history: { positionAt: async () => journal.head() + 1 },
+    parts: { of: async () => [], ahead: () => [] },
+    now: { of: async () => undefined, events: state },
+    livestreams: { find: () => undefined, ids: async () => ids },
+    catchUp: store.catchUp,
+    maxStreams: 100,
+    clock: Date.now,
+    log: pino({ level: 'silent' }),
+    metrics: createMetrics(),
+  })
+  t.teardown(streams.close)
+
+  return {
+    async publish(livestream: string, text: string): Promise<void> {
+      const message = {
+        topic: `radio/${livestream}/track/playing`,
+        stream: livestream,
+        payload: Buffer.from(JSON.stringify({ text })),
+        qos: 1 as const,
+        queue: { keep: 'latest' as const },
+      }
+      const { changes, stored } = journal.append([message], Date.now())
+      for (const { position, topic, qos } of stored(await store.commit(changes)))
+        returnable.setLatest({ position, topic, qos })
+    },
+
+    /** Opens the stream of a reader that reads at once. */
+    open(wanted: Partial<Wanted> = {}) {
+      let text = ''
+      let wake = () => {}
+      const client = {
+        write(bytes: Buffer) {
+          text += bytes
+          wake()
+          return true
+        },
+        paced: async () => undefined,
+        end: () => undefined,
+      }
+      streams.open(client, {
+        view: { key: '', isWhole: true, livestreams: undefined, allows: () => true },
+        livestreams: undefined,
+        delayMs: 0,
+        after: undefined,
+        mostBackMs: Infinity,
+        holder: undefined,
+        expiresAt: undefined,
+        isStillUser: async () => true,
+        ...wanted,
+      })
+      return {
+        text: () => text,
+        async until(part: string): Promise<void> {
+          while (!text.includes(part)) await new Promise<void>((resolve) => (wake = resolve))
+        },
+      }
+    },
+  }
+}
+
+t.test('what comes while the state is made is not lost', async (t) => {
+  const states = new Map<string, () => void>()
+  const { publish, open } = await openStreams(t, ['a', 'b'], async (id) => {
+    await new Promise<void>((resolve) => states.set(id, resolve))
+    return []
+  })
+  const reader = open()
+  while (!states.has('a')) await nextTurn()
+  await publish('a', 'meanwhile')
+  states.get('a')?.()
+  while (!states.has('b')) await nextTurn()
+  await publish('a', 'newer')
+  states.get('b')?.()
+  await reader.until('event: ready')
+  await publish('a', 'live')
+  await reader.until('live')
+  t.match(reader.text(), /id: 2\ndata: .*newer.*\n\nevent: ready\nid: 2\n.*\n\n.*\nid: 3\ndata: .*live/)
+})
+
+t.test('the states of many readers leave room for others in each turn', async (t) => {
+  const ids = Array.from({ length: 600 }, (_, nth) => `${nth}`)
+  let work = 0
+  const { open } = await openStreams(t, ids, async () => {
+    stall(0.1)
+    work++
+    return []
+  })
+  const readers = Array.from({ length: 20 }, () => open())
+  let most = 0
+  while (readers.some((reader) => !reader.text().includes('ready'))) {
+    const before = work
+    await nextTurn()
+    most = Math.max(most, work - before)
+  }
+  t.equal(work, 20 * 600)
+  t.ok(most <= 100, `${most} livestreams in one turn`)
+})

@@ -1,0 +1,69 @@
+import t, { type Test } from 'tap'
+import type { Entry } from '../../journal/entry.ts'
+import { openJournal } from '../../journal/journal.ts'
+import { follow } from '../../on-air/follow.ts'
+import { createSharedSpace } from '../shared-store.ts'
+
+t.test('messages that wait for their time are read once', async (t) => {
+  const { journal, publish } = await open(t)
+  let reads = 0
+  const counted = {
+    ...journal,
+    read: (...given: Parameters<typeof journal.read>) => {
+      reads++
+      return journal.read(...given)
+    },
+  }
+  for (let nth = 0; nth < 20; nth++) await publish(Date.now() + nth * 5)
+  const { handedOn } = start(t, { journal: counted, delayMs: 20 })
+  await handedOn(20)
+  t.ok(reads <= 2, `${reads} reads`)
+})
+
+t.test('nothing waits for a clock that was set back', async (t) => {
+  const { journal, publish } = await open(t)
+  await publish(Date.now() + 3_600_000)
+  const { handedOn } = start(t, { journal, delayMs: 10 })
+  await handedOn(1)
+})
+
+async function open(t: Test) {
+  const store = createSharedSpace().openFollowed(t)
+  const journal = await openJournal(store)
+  store.start()
+  return {
+    journal,
+    async publish(at: number): Promise<void> {
+      const { changes, stored } = journal.append(
+        [{ topic: 'radio/x/data', payload: Buffer.from('{}'), qos: 1, queue: { keep: 'latest' } }],
+        at,
+      )
+      stored(await store.commit(changes))
+    },
+  }
+}
+
+/** Follows a journal from its beginning. */
+function start(t: Test, parts: Pick<Parameters<typeof follow>[0], 'journal' | 'delayMs'>) {
+  const entries: Entry[] = []
+  let wake = () => {}
+  const following = follow({
+    ...parts,
+    clock: Date.now,
+    from: 0,
+    deliver(entry) {
+      entries.push(entry)
+      wake()
+      return undefined
+    },
+    missed: () => t.fail('nothing is missed'),
+    failed: (error) => t.fail(String(error)),
+  })
+  t.teardown(following.end)
+  return {
+    /** Resolves when so many messages were handed on. */
+    async handedOn(count: number): Promise<void> {
+      while (entries.length < count) await new Promise<void>((resolve) => (wake = resolve))
+    },
+  }
+}
