@@ -41,27 +41,19 @@ export async function openStream(
   const [response] = (await once(sent, 'response')) as [IncomingMessage]
   response.setEncoding('utf8')
   const events: StreamEvent[] = []
-  let text = ''
   let retry: string | undefined
   let comments = 0
   let hasEnded = false
   let wake = () => {}
-  response.on('data', (piece: string) => {
-    text += piece
-    const blocks = text.split('\n\n')
-    text = blocks.pop() ?? ''
-    for (const block of blocks) {
-      const fields: Record<string, string> = {}
-      for (const line of block.split('\n')) {
-        const end = line.indexOf(':')
-        fields[line.slice(0, end)] = line.slice(end + 1).replace(/^ /, '')
-      }
+  const read = createEventParser({
+    fields(fields) {
       if ('' in fields) comments++
       retry = fields.retry ?? retry
-      const { event, id, data } = fields
-      if (event !== undefined && data !== undefined)
-        events.push({ event, ...(id !== undefined && { id }), data: JSON.parse(data) })
-    }
+    },
+    event: (event) => events.push(event),
+  })
+  response.on('data', (piece: string) => {
+    read(piece)
     wake()
   })
   response.on('error', () => undefined)
@@ -87,5 +79,28 @@ export async function openStream(
     pause: () => void response.pause(),
     resume: () => void response.resume(),
     close: () => void sent.destroy(),
+  }
+}
+
+/** Reads the text of a stream, in pieces. `fields`: the fields of each block, also of one without an event. */
+export function createEventParser(on: {
+  fields?: (fields: Readonly<Record<string, string>>) => void
+  event: (event: StreamEvent) => void
+}): (piece: string) => void {
+  let text = ''
+  return (piece) => {
+    const blocks = `${text}${piece}`.split('\n\n')
+    text = blocks.pop() ?? ''
+    for (const block of blocks) {
+      const fields: Record<string, string> = {}
+      for (const line of block.split('\n')) {
+        const end = line.indexOf(':')
+        fields[line.slice(0, end)] = line.slice(end + 1).replace(/^ /, '')
+      }
+      on.fields?.(fields)
+      const { event, id, data } = fields
+      if (event !== undefined && data !== undefined)
+        on.event({ event, ...(id !== undefined && { id }), data: JSON.parse(data) })
+    }
   }
 }

@@ -10,7 +10,10 @@ import { type Backend, type ClusterNode, startCluster } from './cluster.ts'
 import { type Fault, makeFaults, planFaults, type StoreFaults } from './faults.ts'
 import { createHopper, type Hopper } from './hopper.ts'
 import { missing, outOfOrder, type Sent, sentAgain, trailOf, unwanted } from './judge.ts'
+import { isBehind, wrongInStream } from './judge-streams.ts'
 import { createPublisher, markerOf, type Publisher } from './publishers.ts'
+import { readJournal } from './read-journal.ts'
+import { createReader, type Reader, someReadings } from './readers.ts'
 import { createRevocations } from './revocations.ts'
 import { addWebhooks, pendingQueues, someLivestreams, startWebhookServer, type Webhooks } from './webhooks.ts'
 
@@ -33,6 +36,8 @@ const hoppers = 12
 const mortals = 4
 const settled = 3
 const revocable = 8
+/** Credentials of `someReadings`. */
+const readerLogins = 2
 
 /**
  * Runs three nodes under faults that follow from the seed, with publishers, webhooks, moving sessions and revocations.
@@ -45,6 +50,7 @@ export async function check(
     seconds,
     backend,
     settings = {},
+    mayLose = false,
     isWanted = () => true,
   }: {
     seed: string
@@ -52,6 +58,8 @@ export async function check(
     backend: Backend & { faults: StoreFaults }
     /** Additional environment variables of the nodes. */
     settings?: Record<string, string>
+    /** The store may lose commits, and readers may be told so. */
+    mayLose?: boolean
     /** Chooses the faults that happen. */
     isWanted?: (fault: Fault) => boolean
   },
@@ -68,7 +76,8 @@ export async function check(
   const publishers = await addPublishers(a, { nodes, livestreams, random })
   const logins = await Promise.all(Array.from({ length: revocable }, () => a.subscriber('radio/#')))
   const revocations = createRevocations({ logins, nodes, random: random('revocations') })
-  for (const node of nodes) await node.knows(1 + 1 + publishers.logins + revocable)
+  const readings = await someReadings(a, livestreams)
+  for (const node of nodes) await node.knows(1 + 1 + publishers.logins + revocable + readerLogins)
   const sessions = Array.from({ length: hoppers }, (_, index) => {
     const isMortal = index < mortals
     const stays = index >= hoppers - settled
@@ -76,9 +85,12 @@ export async function check(
     const client = { clientId, login, isMortal, stays }
     return createHopper({ ...client, livestreams, nodes, random: random(clientId) })
   })
+  const readers = readings.map((reading) =>
+    createReader({ ...reading, nodes, random: random(`reader ${reading.name}`) }),
+  )
   const { sent } = publishers
   t.teardown(() =>
-    Promise.all([...sessions, ...publishers.all, revocations].map((visitor) => visitor.leave())),
+    Promise.all([...sessions, ...readers, ...publishers.all, revocations].map((visitor) => visitor.leave())),
   )
 
   const faults = planFaults(seed, seconds, backend.faults.failOver !== undefined).filter(isWanted)
@@ -87,6 +99,7 @@ export async function check(
   const running = Promise.all([
     ...publishers.all.map((publisher) => publisher.run(() => isOver)),
     ...sessions.map((session) => session.run(() => isOver)),
+    ...readers.map((reader) => reader.run(() => isOver)),
     revocations.run(seconds, () => isOver),
     varyAnswers(webhooks, livestreams, random('receiver'), () => isOver),
   ])
@@ -99,7 +112,9 @@ export async function check(
   const look = () => sessions.flatMap(({ record }) => missing(record, sent))
   for (const round of nodes.keys()) {
     await Promise.all(
-      sessions.map(({ visit }, index) => visit(nodes[(index + round) % nodes.length] ?? nodes[0])),
+      [...sessions, ...readers].map(({ visit }, index) =>
+        visit(nodes[(index + round) % nodes.length] ?? nodes[0]),
+      ),
     )
     if (areDone) await probe(publishers.all)
     const wait = lost.length > 0 ? settleMs / 9 : settleMs
@@ -107,6 +122,9 @@ export async function check(
     lost.push(...look().filter((line) => !lost.includes(line)))
   }
   const stuck = await stuckQueues(nodes)
+  const journal = await readJournal(t, a, livestreams)
+  const ofStreams = () => readers.flatMap(({ record }) => (isBehind(record, journal) ? [record.name] : []))
+  await comes(() => ofStreams().length === 0, settleMs)
   const findings = [
     {
       claim: 'no node ended by itself',
@@ -125,6 +143,11 @@ export async function check(
       problems: sessions.flatMap(({ record }) => unwanted(record, sent)),
     },
     { claim: 'a session ends once, and only then', problems: sessions.flatMap(({ wrong }) => wrong) },
+    { claim: 'every stream gets to the end of the journal', problems: ofStreams() },
+    {
+      claim: 'a stream has what the journal has: nothing missing, nothing twice, nothing missed',
+      problems: readers.flatMap(({ record }) => wrongInStream(record, journal, mayLose)),
+    },
     { claim: 'no queue of a webhook stands still', problems: stuck },
     { claim: 'webhooks get every event, in order', problems: webhookProblems(webhooks, livestreams, sent) },
     { claim: 'every node retains the newest values', problems: await retainedProblems(nodes, login, sent) },
@@ -139,6 +162,7 @@ export async function check(
     `${sent.length} events, ${deliveries} deliveries to ${sessions.length} sessions`,
     `${sessions.reduce((sum, { record }) => sum + record.filters.length, 0)} changes of filters`,
     `${webhooks.attempts.length} attempts at webhooks, ${revocations.revoked.length} revocations`,
+    ofReaders(readers),
     `${faults.length} faults, ${startedAgain(nodes)} nodes that started again by themselves`,
   ].join(', ')
   const problems = findings.flatMap(({ problems }) => problems)
@@ -147,6 +171,14 @@ export async function check(
     ...trailsOf(problems, sessions, sent, began),
   ]
   return { faults, findings, summary, trails }
+}
+
+function ofReaders(readers: readonly Reader[]): string {
+  const connections = readers.flatMap(({ record }) => record.connections)
+  const ready = connections.filter(({ readyAt }) => readyAt !== undefined)
+  const events = connections.reduce((sum, { events }) => sum + events.length, 0)
+  const missed = connections.filter(({ hasMissed }) => hasMissed).length
+  return `${ready.length} of ${connections.length} streams ready, with ${events} events, ${missed} missed`
 }
 
 /** The steps of the session and the event that a problem names, for the first 20 problems. */

@@ -30,6 +30,7 @@ for (let seed = first; seed < first + count; seed++) {
         seconds,
         backend,
         settings,
+        mayLose: isReplicated,
         isWanted: ({ kind }) => kinds?.includes(kind) ?? true,
       })
       t.comment(`seed ${seed}: ${summary}`)
