@@ -9,9 +9,6 @@ export type TrackKind = { [K in Kind]: EventOfKind[K] extends TrackEvent ? K : n
 /** What the name of an event says. */
 type EventKind = (typeof eventKinds)[keyof typeof eventKinds]
 
-/** The classes of events, to which inbox topics and credentials can be limited. */
-export const eventClasses = [...new Set(Object.values(eventKinds).map((row) => row.class))]
-
 /** A plain object would also have inherited keys such as `constructor`. */
 const kinds: ReadonlyMap<unknown, EventKind> = new Map(Object.entries(eventKinds))
 

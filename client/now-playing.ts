@@ -73,6 +73,16 @@ export function isNews(time: number, shown: number | undefined, now: number): bo
   return shown === undefined || shown <= time || shown > now + farFutureMs
 }
 
+/**
+ * From when on an event is shown, milliseconds since the epoch: from its time on. What comes next is announced before.
+ * Undefined: it is not shown.
+ */
+export function shownFrom(event: unknown): number | undefined {
+  const row = kindOf(event)
+  if (!isRecord(event) || row === undefined) return undefined
+  return row.kind === 'next' ? -Infinity : parseInstant(textOf(event[row.timeField]))
+}
+
 /** The control states that are on. An event or `validUntil` ends a state. */
 export function controlsOn({ controls }: NowPlaying, now: number): ControlState[] {
   return controls.filter(({ isOn, validUntil }) => isOn && validUntil > now)

@@ -163,7 +163,8 @@ export function createStreams(parts: {
       // No event came since `positionOf`: there was no break.
       if (stream.isOver) return endIfUnused(stream.delayMs, line)
       add(line, stream)
-      write(stream, notice('ready', { position: stream.upTo }, stream.upTo))
+      const at = new Date(clock() - stream.delayMs).toISOString()
+      write(stream, notice('ready', { position: stream.upTo, at }, stream.upTo))
     } catch (err) {
       log.warn({ err }, 'a stream could not begin')
       end(stream, 'failed')

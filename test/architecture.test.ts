@@ -61,6 +61,7 @@ const folders: Record<string, string[]> = {
   'web/page': ['event'],
   'web/live': ['event', 'client', 'web/page'],
   'web/on-air': ['event', 'client', 'web/page', 'web/live'],
+  'web/embed': ['client', 'web/on-air'],
   'web/console': ['web/page', 'operations'],
   'web/console/parts': ['web/page', 'web/console'],
   'web/console/views': ['web/page', 'web/console'],

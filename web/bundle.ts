@@ -3,18 +3,27 @@ import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
-import { build, type Metafile, type Plugin } from 'esbuild'
+import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
 import { licensesOf } from './licenses.ts'
 import { type Page, pages } from './pages.ts'
 
 const sources = fileURLToPath(new URL('.', import.meta.url))
 
+const inBrowsers = {
+  bundle: true,
+  minify: true,
+  platform: 'browser',
+  target: ['chrome111', 'firefox115', 'safari16.4'],
+  logLevel: 'warning',
+} satisfies BuildOptions
+
 /**
- * Makes the files that browsers load, each also compressed (`.gz`, `.br`). Scripts and style sheets get names that
- * change with their content.
+ * Makes the files that browsers load, each also compressed (`.gz`, `.br`). Scripts and style sheets of pages get names
+ * that change with their content.
  */
 export async function bundle(directory: string, from = sources): Promise<void> {
   const { metafile } = await build({
+    ...inBrowsers,
     absWorkingDir: from,
     outdir: resolve(directory),
     entryPoints: {
@@ -23,19 +32,23 @@ export async function bundle(directory: string, from = sources): Promise<void> {
     },
     entryNames: '[name]-[hash]',
     chunkNames: 'part-[hash]',
-    bundle: true,
     splitting: true,
-    minify: true,
     metafile: true,
     format: 'esm',
-    platform: 'browser',
-    target: ['chrome111', 'firefox115', 'safari16.4'],
     loader: { '.svg': 'copy' },
     jsx: 'automatic',
     jsxImportSource: 'preact',
     legalComments: 'none', // `licensesOf` collects the licences in a file
-    logLevel: 'warning',
     plugins: [commandsWithoutCode],
+  })
+  // The script for pages of others, which name it: its name stays, and it shares no files with the pages of the hub.
+  await build({
+    ...inBrowsers,
+    absWorkingDir: from,
+    outdir: resolve(directory),
+    entryPoints: { 'embed-v1': 'embed/main.ts' },
+    format: 'iife', // for scripts of each type
+    plugins: [stylesAsTexts],
   })
   await mkdir(directory, { recursive: true })
   const outputs = outputsOf(metafile)
@@ -53,6 +66,17 @@ const commandsWithoutCode: Plugin = {
     onLoad({ filter: /[/\\]console[/\\]commands\.ts$/ }, async () => {
       const { commands } = await import('./console/commands.ts')
       return { contents: JSON.stringify({ commands }), loader: 'json' }
+    })
+  },
+}
+
+/** Puts style sheets into the script. */
+const stylesAsTexts: Plugin = {
+  name: 'styles as texts',
+  setup({ onLoad }) {
+    onLoad({ filter: /\.css$/ }, async ({ path }) => {
+      const { code } = await transform(await readFile(path), { loader: 'css', minify: true })
+      return { contents: code.trim(), loader: 'text' }
     })
   },
 }

@@ -1,8 +1,11 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { type Answer, refuse } from '../answer.ts'
+import { answerKept, type Kept, keepText, notModified } from '../kept.ts'
 import { websocketPath } from '../request.ts'
 import type { Call, Route } from './route.ts'
 
-/** The files for browsers: HTML documents, `licenses.txt`, and files with a hash in their names. */
+/** The files for browsers: documents, `licenses.txt`, the script for pages of others, files with a hash in their names. */
 export interface WebFiles {
   directory(): Promise<string>
 }
@@ -58,6 +61,18 @@ export function pageRoutes(parts: PageParts): Route[] {
     },
     {
       ...base,
+      path: '/embed/v1.js',
+      id: 'embed',
+      summary: 'The element `<now-playing>`, for pages of others',
+      crossOrigin: true,
+      answers: {
+        200: { description: 'The script', mediaType: 'application/javascript' },
+        304: { ...notModified, mediaType: 'application/javascript' },
+      },
+      handle: createEmbed(parts),
+    },
+    {
+      ...base,
       path: websocketPath,
       id: 'websocket',
       summary: 'MQTT over WebSocket (wss), for requests with an upgrade',
@@ -66,6 +81,33 @@ export function pageRoutes(parts: PageParts): Route[] {
       handle: () => ({ ...refuse(426), headers: { upgrade: 'websocket', connection: 'upgrade, close' } }),
     },
   ]
+}
+
+/** The script for pages of others. Its name never changes, so caches keep it for a short time. */
+function createEmbed({ webFiles }: PageParts) {
+  const name = 'embed-v1.js'
+  let kept: Kept | undefined
+  return async ({ header }: Call): Promise<Answer> => {
+    const directory = await webFiles.directory()
+    kept ??= keepText(await readFile(join(directory, name), 'utf8'))
+    const { status, headers } = answerKept(kept, header)
+    return {
+      status,
+      body: undefined,
+      headers: {
+        ...headers,
+        // Weak: the same for each encoding (RFC 9110 §8.8.3.3).
+        etag: `W/${kept.tag}`,
+        'cache-control': 'public, max-age=300',
+        // That of the file, also of a 304: browsers take its headers over.
+        'content-type': 'application/javascript; charset=utf-8',
+        // Any page may load it, also with `crossorigin` or below Cross-Origin-Embedder-Policy.
+        'cross-origin-resource-policy': 'cross-origin',
+        vary: 'accept-encoding',
+      },
+      ...(status === 200 && { file: { directory, name } }),
+    }
+  }
 }
 
 /** All these paths get the same document. Its script shows the view. */

@@ -16,6 +16,7 @@ const paths = {
   '/livestreams/x/at/y': 'GET',
   '/now': 'GET',
   '/stream': 'GET',
+  '/embed/v1.js': 'GET',
   '/auth/mqtt': 'POST',
 }
 

@@ -27,12 +27,13 @@ export function createBrowser(t: Test) {
   t.teardown(async () => (await browser)?.close())
 
   return {
-    /** Opens a page without the cookies of other pages. */
+    /** Opens a page without the cookies of other pages. `prepare` runs before its address is loaded. */
     async open(
       t: Test,
       hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
       path = '/',
       options: BrowserContextOptions = {},
+      prepare: (page: Page) => Promise<void> = async () => {},
     ): Promise<OpenedPage> {
       browser ??= launch(hub.caPath)
       const context = await (await browser).newContext(options)
@@ -44,6 +45,7 @@ export function createBrowser(t: Test) {
       page.on('console', (message) => {
         if (message.type() === 'error') problems.push(message.text())
       })
+      await prepare(page)
       await page.goto(`https://localhost:${hub.httpsPort}${path}`)
       return { page, problems }
     },

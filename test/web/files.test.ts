@@ -82,6 +82,37 @@ t.test('the first load of a page is small', async (t) => {
   }
 })
 
+t.test('the script for pages of others is small, and any page may load it', async (t) => {
+  const hub = await startTestHub(t, { HUB_PUBLIC_PAGE: 'false' })
+  const path = '/embed/v1.js'
+  const plain = await load(hub, path, '*/*', 'identity')
+  t.ok(plain.bytes <= 10_000, `${plain.bytes} bytes`)
+  const headers = {
+    'content-type': 'application/javascript; charset=utf-8',
+    'cache-control': 'public, max-age=300',
+    'cross-origin-resource-policy': 'cross-origin',
+    'access-control-allow-origin': '*',
+    vary: 'accept-encoding',
+    etag: /^W\/"[\w-]+"$/,
+  }
+  t.match(plain, { status: 200, headers })
+  const compressed = await load(hub, path)
+  t.match(compressed, { text: plain.text, headers: { ...headers, 'content-encoding': 'gzip' } })
+  const { etag } = plain.headers
+  t.equal(compressed.headers.etag, etag)
+
+  const api = await openApi(t, hub)
+  const known = await api.call('GET', path, { headers: { 'if-none-match': String(etag) } })
+  t.match(known, { status: 304, text: '', headers: { ...headers, etag } })
+  const head = await api.raw('HEAD', path)
+  t.match(head, {
+    status: 200,
+    text: '',
+    headers: { ...headers, etag, 'content-length': String(plain.bytes) },
+  })
+  t.equal((await load(hub, '/web/embed-v1.js')).status, 404, 'it has one address')
+})
+
 t.test('files are compressed as the browser likes it, and there are no others', async (t) => {
   const hub = await startTestHub(t)
   const { text } = await load(hub, '/', html)

@@ -1,1 +1,5 @@
-declare module '*.css'
+/** The text, where `web/bundle.ts` puts it into a script. */
+declare module '*.css' {
+  const text: string
+  export default text
+}

@@ -1,11 +1,13 @@
 import { signal, useSignal } from '@preact/signals'
-import { eventClasses } from '../../../client/kind.ts'
+import { eventKinds } from '../../../client/events.ts'
 import type { Checked } from '../../../operations/events.ts'
 import { Choice, CommandForm, InstitutionField, Lines, type Typed } from '../parts/form.tsx'
 import { Errors } from './errors.tsx'
 import { Outcome } from './outcome.tsx'
 
 const typed: Typed = signal({})
+/** The classes of events, to which inbox topics can be limited. */
+const eventClasses = [...new Set(Object.values(eventKinds).map((row) => row.class))]
 const inboxes = [
   ['', 'the inbox of all classes'],
   ...eventClasses.map((cls) => [cls, `the inbox of ${cls}`] as const),

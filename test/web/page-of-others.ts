@@ -1,0 +1,21 @@
+import { readFileSync } from 'node:fs'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { dirname, join } from 'node:path'
+import type { Test } from 'tap'
+import type { TestHub } from '../start-hub.ts'
+
+/** Serves a page of another origin, with the certificate of the hub, for as long as the test lasts. */
+export async function servePage(t: Test, hub: TestHub, html: string, headers: Record<string, string> = {}) {
+  const pem = (name: string) => readFileSync(join(dirname(hub.caPath), name))
+  const server = createServer({ cert: pem('server.pem'), key: pem('server-key.pem') }, (_, response) => {
+    for (const [name, value] of Object.entries(headers)) response.setHeader(name, value)
+    response.setHeader('content-type', 'text/html; charset=utf-8').end(html)
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return { httpsPort: (server.address() as AddressInfo).port, caPath: hub.caPath }
+}
