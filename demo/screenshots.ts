@@ -9,6 +9,7 @@ import { startCovers } from './covers.ts'
 import { type DemoEvent, next, playing, radiotext, trafficAnnouncement } from './events.ts'
 import { type DemoNode, startNode } from './node.ts'
 import { readAllStations, type Station } from './programme.ts'
+import { stationPages } from './station-pages.ts'
 
 /*
  * `npm run screenshots`: makes `docs/images/` from pages of a node with believable events. `CHROMIUM` is the path of
@@ -38,6 +39,9 @@ const pictures: readonly Picture[] = [
   },
 ]
 
+/** The page of others, and the livestreams of its light and its dark half, by their places in the sample feed. */
+const embed = { name: 'embed', light: [0, 2, 4], dark: [9, 36, 10] }
+
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium'
 const images = fileURLToPath(new URL('../docs/images/', import.meta.url))
 const password = 'correct horse battery'
@@ -61,11 +65,33 @@ try {
     await page.screenshot({ path: join(images, `${name}.png`) })
     process.stdout.write(`docs/images/${name}.png\n`)
   }
+  await takeEmbed(await browser.newPage({ viewport: { width: 1100, height: 470 } }))
   await browser.close()
   await stopListening()
 } finally {
   covers.close()
   await node.stop()
+}
+
+/** Takes the picture of a page of others, which has the element of the hub. */
+async function takeEmbed(page: Page): Promise<void> {
+  const stations = readAllStations(covers.urlOf)
+  const idsOf = (places: readonly number[]) =>
+    places.flatMap((place) => stations[place]?.livestreams[0].id ?? [])
+  const hub = `https://localhost:${node.httpsPort}`
+  // The page counts as one of the Internet, the hub as one of this machine.
+  await page.context().grantPermissions(['local-network-access'])
+  const body = stationPages(hub, idsOf(embed.light), idsOf(embed.dark))
+  await page.route(`${hub}/stations.html`, (route) => route.fulfill({ contentType: 'text/html', body }))
+  await page.goto(`${hub}/stations.html`)
+  await page.locator('[part=title]').nth(5).waitFor()
+  await page.waitForFunction(
+    `[...document.querySelectorAll('now-playing')]
+      .flatMap((element) => [...element.shadowRoot.querySelectorAll('img')])
+      .every((image) => image.complete)`,
+  )
+  await page.screenshot({ path: join(images, `${embed.name}.png`) })
+  process.stdout.write(`docs/images/${embed.name}.png\n`)
 }
 
 async function logIn(page: Page, { operator }: DemoNode): Promise<void> {

@@ -7,6 +7,7 @@ import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 import { createBrowser, skip } from '../../web/browser.ts'
+import { servePage } from '../../web/page-of-others.ts'
 
 const [own = ''] = institutions
 const browser = createBrowser(t)
@@ -60,6 +61,37 @@ t.test('its visitors read why it shows nothing', { skip }, async (t) => {
     await page.getByText('log-in refused').waitFor()
   })
 })
+
+t.test(
+  'the element is on the page of the documentation, and looks as its style says',
+  { skip },
+  async (t) => {
+    const { hub, publisher } = await startShow(t)
+    const documented = readPage('embed.md')
+    const style = `<style>${codeBlock(documented, 'css', 'now-playing')}</style>`
+    const html = codeBlock(documented, 'html', '<now-playing').replaceAll(':8443', `:${hub.httpsPort}`)
+    const [, policy = ''] = codeBlock(documented, 'http', 'script-src').split('Policy: ')
+    const sources = policy.trim().replaceAll(':8443', `:${hub.httpsPort}`)
+    const headers = { 'content-security-policy': `default-src 'none'; style-src 'unsafe-inline'; ${sources}` }
+    const served = await servePage(t, hub, html.replace('<h1>', `${style}<h1>`), headers)
+    const { page, problems } = await browser.open(t, served)
+    await page.getByText('<b>Ebbe</b>').waitFor()
+    await publisher.publish({
+      ...playing(station(), { title: 'Flut', playlistItemId: 'next' }),
+      event: 'de.org.hub.v1.radio.track.next',
+    })
+    await page.getByText('Mira Hollund – Flut').waitFor()
+    t.notOk(await page.locator('[part=station]').isVisible())
+    const looks = (part: string, pseudo = '') =>
+      page.evaluate<[string, string, string]>(
+        `(({ color, content, fontSize }) => [color, content, fontSize])(getComputedStyle(
+        document.querySelector('now-playing').shadowRoot.querySelector('[part=${part}]'), '${pseudo}'))`,
+      )
+    t.match(await looks('next', '::before'), ['rgb(102, 102, 119)', '"Gleich: "'])
+    t.equal((await looks('title'))[2], '22.4px')
+    t.same(problems, [])
+  },
+)
 
 /** A node with one title on air, and a web server with the files of the documentation. */
 async function startShow(t: Test) {
