@@ -1,8 +1,9 @@
 import { ClientError, type ErrorCode } from './errors.ts'
 import { isDenial, type Link, newClientId, openLink } from './link.ts'
+import { pauseAfter } from './pause.ts'
 
-/** Pause before the next attempt to connect, milliseconds. It grows with each failure, and is shortened at random. */
-const pauseMs = { first: 1_000, longest: 60_000 }
+/** A connection that lasted so long ends an outage, also if nothing was published on it. */
+const provenMs = 60_000
 /** Pause after a refusal that only a person can end, milliseconds. */
 const refusedPauseMs = 5 * 60_000
 
@@ -19,6 +20,8 @@ export interface ConnectionOptions {
   filter: string
   /** After CONNACK 4 or 5, or a denied filter: go on trying, every five minutes. Otherwise the first one is the end. */
   outlastsRefusals: boolean
+  /** What an error of a connection says to a person. */
+  reasonOf(problem: Error | undefined): string
   /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
   answerMs?: number
 }
@@ -41,11 +44,21 @@ export interface ConnectionEvents {
 
 /** Keeps one MQTT connection, over losses and refusals. */
 export function keepConnected(options: ConnectionOptions, events: ConnectionEvents) {
-  const { url, clean, filter, outlastsRefusals, answerMs, clientId: firstId, ...credential } = options
+  const {
+    url,
+    clean,
+    filter,
+    outlastsRefusals,
+    reasonOf,
+    answerMs,
+    clientId: firstId,
+    ...credential
+  } = options
   let clientId = firstId
   let link: Link | undefined
   let timer: ReturnType<typeof setTimeout> | undefined
   let failures = 0
+  let lostAt = 0
   attempt()
 
   function attempt(): void {
@@ -76,12 +89,12 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
             clientId = newClientId()
             events.renamed(clientId)
           }
-          if (readyAt !== undefined && performance.now() - readyAt > pauseMs.longest) failures = 0
+          const now = performance.now()
+          if (readyAt !== undefined && now - readyAt > provenMs) failures = 0
+          if (failures === 0) lostAt = now
           failures++
-          const after = Math.min(pauseMs.first * 2 ** (failures - 1), pauseMs.longest)
-          timer = setTimeout(attempt, after * (0.5 + Math.random() / 2))
-          const reason = problem?.message ?? 'the connection was closed'
-          events.lost(new ClientError('connection.lost', `${url}: ${reason}`, { cause: problem }))
+          timer = setTimeout(attempt, pauseAfter(failures, now - lostAt))
+          events.lost(new ClientError('connection.lost', `${url}: ${reasonOf(problem)}`, { cause: problem }))
         },
       },
     )

@@ -9,6 +9,7 @@ export const errorCodes = {
   'feedback.denied': 'the credential may not read the feedback of this institution',
   'connection.lost': 'there is no connection, the client tries again by itself',
   'hub.unavailable': 'the hub did not take the event in, and the client has stopped trying',
+  'event.refused': 'the hub refused an event that nobody waits for',
   superseded: 'the event was not worth sending any more: too old, expired, or a newer one is published',
   full: 'too many events wait for the hub; this one was not taken in',
   closed: 'the client was closed before the hub had answered',

@@ -2,6 +2,7 @@ import { ClientError } from './errors.ts'
 import type { Http, HttpResponse } from './http.ts'
 import { isRecord } from './kind.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
+import { reasonOf } from './reason.ts'
 import { EventRefused, type Remark } from './refusal.ts'
 
 export type HttpsPublisher = ReturnType<typeof createPublisherOverHttps>
@@ -214,7 +215,7 @@ function messageOf({ body, status }: HttpResponse): string {
 
 function unexpected(path: string, response: HttpResponse | Error): ClientError {
   if (response instanceof Error)
-    return new ClientError('hub.unavailable', response.message, { cause: response })
+    return new ClientError('hub.unavailable', reasonOf(response), { cause: response })
   return new ClientError(
     'hub.unavailable',
     `${path.split('?')[0]}: ${response.status} ${messageOf(response)}`,

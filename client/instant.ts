@@ -35,8 +35,6 @@ export function parseInstant(text: string): number | undefined {
   return date.getTime() + ((hour * 60 + minute - offset) * 60 + second) * 1000 + microseconds / 1000
 }
 
-const instant =
+/** The form of instants. It matches impossible dates too. */
+export const instant =
   /^(\d{4})-(\d\d)-(\d\d)[Tt](\d\d):(\d\d)(?::(\d\d))?(?:[.,](\d+))?(?:[Zz]|([+-])(\d\d)(?::?(\d\d))?)$/
-
-/** Pattern of instants for the API description. It matches impossible dates too. */
-export const instantPattern = instant.source

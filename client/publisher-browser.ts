@@ -6,6 +6,7 @@ import {
   type HttpsPublisherOptions,
 } from './https-publisher.ts'
 import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
+import { messageOf } from './reason.ts'
 
 /**
  * Connects a publisher. It connects, and connects again, by itself; events wait until it has. Throws `ClientError` for a
@@ -14,6 +15,7 @@ import { createPublisher, type Publisher, type PublisherOptions } from './publis
 export function connectPublisher(options: PublisherOptions): Publisher {
   return createPublisher(options, {
     hash: createHash(),
+    reasonOf: messageOf,
     readCa: () => unsupported('ca'),
     openOutbox: () => unsupported('outbox'),
     createWorth: () => unsupported('outbox'),

@@ -1,12 +1,13 @@
 import { keepConnected, type Publish } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { newClientId } from './link.ts'
-import { loginTextProblem } from './login-text.ts'
 import type { Sendable } from './newest-first.ts'
+import { checkLoginText, checkUrl, wrongOption } from './options.ts'
 import type { Outbox } from './outbox.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { EventRefused } from './refusal.ts'
 import { type Report, reportReader } from './report.ts'
+import { createTelling } from './telling.ts'
 import { longestWaitMs, type Worth } from './worth.ts'
 
 export type Publisher = ReturnType<typeof createPublisher>
@@ -24,8 +25,13 @@ export interface PublisherOptions {
   outbox?: string | undefined
   /** How long a report may take after the acknowledgement, milliseconds. Default: 30,000. */
   reportTimeout?: number | undefined
-  /** Told whenever there is no connection (`connection.lost`), the hub refuses it, or the outbox was damaged. Default: a line on `console.warn`. */
+  /**
+   * Told whenever there is no connection (`connection.lost`), the hub refuses it or an event that nobody waits for
+   * (`event.refused`), or the outbox was damaged; the same again at most once a minute. Default: a line on `console.warn`.
+   */
   onProblem?: ((problem: ClientError) => void) | undefined
+  /** Told when there is a connection again, after a problem with it. Default: a line on `console.warn`, unless `onProblem` is given. */
+  onConnected?: (() => void) | undefined
 }
 
 /** The hub has the event, and what became of it is not known: no report came, also when the event was sent once more. */
@@ -44,11 +50,13 @@ export interface Restored {
 export interface Platform {
   /** First 16 hexadecimal digits of the SHA-256 of a text. Promises are kept in order. */
   hash(text: string): string | Promise<string>
+  /** What an error of a connection says to a person. */
+  reasonOf(problem: Error | undefined): string
   /** PEM of a CA. Throws `ClientError`. */
   readCa(ca: string): string
   /** Throws `ClientError`. */
   openOutbox(path: string): Outbox
-  createWorth<Item extends Sendable>(): Worth<Item>
+  createWorth<Item extends Sendable>(onProblem: (problem: ClientError) => void): Worth<Item>
 }
 
 /** Publishes without a report. More wait. */
@@ -82,7 +90,15 @@ interface Item extends Sendable {
 
 /** Publishes events of one institution over MQTT, and tells what the hub decided about each (open.md §1). */
 export function createPublisher(options: PublisherOptions, platform: Platform) {
-  const { institution, reportTimeout = 30_000, onProblem = ({ message }) => console.warn(message) } = options
+  const {
+    url,
+    institution,
+    reportTimeout = 30_000,
+    onProblem = ({ message }) => console.warn(message),
+  } = options
+  const { onConnected = options.onProblem ? () => {} : () => console.warn(`${url}: connected again`) } =
+    options
+  const telling = createTelling(onProblem)
   checkOptions(options)
   const ca = options.ca === undefined ? undefined : platform.readCa(options.ca)
   const outbox = options.outbox === undefined ? undefined : platform.openOutbox(options.outbox)
@@ -98,7 +114,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const sent = new Map<string, Item[]>()
   /** Settled events, by key, with the number of further reports that may come. */
   const settled = new Map<string, number>()
-  const worth = outbox && platform.createWorth<Item>()
+  const worth = outbox && platform.createWorth<Item>(onProblem)
   let characters = 0
   let unreported = 0
   /** Undefined while there is no connection. */
@@ -113,7 +129,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const sweep = setInterval(dropTooOld, sweepMs)
   const connection = keepConnected(
     {
-      url: options.url,
+      url,
       username: options.username,
       password: options.password,
       ...(ca !== undefined && { ca }),
@@ -122,9 +138,11 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       clean: outbox === undefined,
       filter: `feedback/${institution}`,
       outlastsRefusals: outbox !== undefined,
+      reasonOf: platform.reasonOf,
     },
     {
       ready(onThis, isResumed) {
+        if (telling.connected()) onConnected()
         refusal = undefined
         dropTooOld()
         if (worth) {
@@ -146,7 +164,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       message: received,
       lost(problem) {
         publish = undefined
-        onProblem(problem)
+        telling.tell(problem)
       },
       refused(problem) {
         publish = undefined
@@ -155,8 +173,10 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
           item.reject(problem)
           // What is in the outbox goes out if a later log-in succeeds.
           if (item.number === undefined) forget(item)
+          else worth?.leftAlone(item)
         }
-        onProblem(problem)
+        telling.tell(problem)
+        onIdle()
       },
       renamed(next) {
         readReport = reportReader(next)
@@ -180,7 +200,10 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
           forget(item)
           reject(error)
         })
-        if (refusal) reject(refusal)
+        if (refusal) {
+          reject(refusal)
+          worth?.leftAlone(item)
+        }
       } else enqueue(item, platform.hash(payload))
     })
   }
@@ -215,6 +238,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       item.number = number
       item.since -= ageMs
       item.at -= ageMs
+      worth?.leftAlone(item)
       add(item)
       enqueue(item, platform.hash(payload))
     })
@@ -292,8 +316,13 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     // Before the newer one is settled: after a kill between the two, only the newer one is sent again.
     if (worth && report.outcome === 'published') drop(worth.superseded(item))
     forget(item)
-    if (report.outcome === 'published') item.resolve(report)
-    else item.reject(new EventRefused(report.outcome, report.errors))
+    if (report.outcome === 'published') {
+      item.resolve(report)
+    } else {
+      const refused = new EventRefused(report.outcome, report.errors)
+      item.reject(refused)
+      worth?.refused(item, refused)
+    }
   }
 
   function remember({ key, sends, reports }: Item): void {
@@ -380,8 +409,11 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     publish: (event: Publishable) => submit(event, false),
     /** Asks the hub what it would do with an event. Resolves and rejects like `publish`; nothing is published. */
     check: (event: Publishable) => submit(event, true),
-    /** The events that were in the outbox at the beginning. */
-    restored: restored as readonly Restored[],
+    /** The events that were in the outbox at the beginning. Who looks at them hears by `result` what the hub refuses. */
+    get restored(): readonly Restored[] {
+      worth?.heard()
+      return restored
+    },
     /**
      * Takes no more events, waits at most `waitMs` milliseconds (10,000) for the answers of the hub, and disconnects.
      * What is not settled then is in the answer, and its `publish` rejects with the code `closed`. It stays in the outbox.
@@ -428,19 +460,13 @@ const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : h
 function checkOptions(options: PublisherOptions): void {
   const { url, institution, outbox, reportTimeout = 1 } = options
   for (const name of ['url', 'username', 'password', 'institution'] as const) {
-    const problem = options[name] === '' ? 'must be a text' : loginTextProblem(options[name])
-    if (problem) wrong(name, problem)
+    if (options[name] === '') wrongOption(name, 'must be a text')
+    checkLoginText(name, options[name])
   }
   if (outbox !== undefined && (typeof outbox !== 'string' || outbox === ''))
-    wrong('outbox', 'must be the path of a file')
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  if (!parsed || !['mqtts:', 'wss:'].includes(parsed.protocol))
-    wrong('url', 'must begin with mqtts:// or wss://')
-  if (parsed?.username || parsed?.password) wrong('url', 'must not hold user or password')
-  if (/[/+#\s]/.test(institution)) wrong('institution', 'must be urn:org:institution:…')
-  if (!(reportTimeout > 0 && reportTimeout < 2 ** 31)) wrong('reportTimeout', 'must be milliseconds above 0')
-}
-
-function wrong(name: string, expected: string): never {
-  throw new ClientError('option.invalid', `${name} ${expected}`)
+    wrongOption('outbox', 'must be the path of a file')
+  checkUrl(url, ['mqtts://', 'wss://'])
+  if (/[/+#\s]/.test(institution)) wrongOption('institution', 'must be urn:org:institution:…')
+  if (!(reportTimeout > 0 && reportTimeout < 2 ** 31))
+    wrongOption('reportTimeout', 'must be milliseconds above 0')
 }

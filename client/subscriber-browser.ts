@@ -1,5 +1,6 @@
 import { ClientError } from './errors.ts'
 import { fetchHttp } from './http.ts'
+import { messageOf } from './reason.ts'
 import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
 
 /**
@@ -12,5 +13,6 @@ export function connectSubscriber(options: SubscriberOptions): Subscriber {
       throw new ClientError('browser.unsupported', 'a browser trusts no CA that a page names: leave out ca')
     },
     httpTrusting: () => fetchHttp,
+    reasonOf: messageOf,
   })
 }

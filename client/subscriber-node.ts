@@ -1,5 +1,6 @@
 import { httpTrusting } from './http-node.ts'
 import { readCa } from './read-ca.ts'
+import { reasonOf } from './reason.ts'
 import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
 
 /**
@@ -7,5 +8,5 @@ import { createSubscriber, type Subscriber, type SubscriberOptions } from './sub
  * all else is told by `onProblem`.
  */
 export function connectSubscriber(options: SubscriberOptions): Subscriber {
-  return createSubscriber(options, { readCa, httpTrusting })
+  return createSubscriber(options, { readCa, httpTrusting, reasonOf })
 }

@@ -3,11 +3,12 @@ import type { EventOfKind } from './events.ts'
 import type { Http } from './http.ts'
 import { type ConnectionState, keepSubscribed, noneGranted } from './keep-subscribed.ts'
 import { isRecord, type Kind, kindOf } from './kind.ts'
-import { loginTextProblem } from './login-text.ts'
 import { createMessageQueue } from './message-queue.ts'
 import type { NowPlaying } from './now-playing.ts'
 import { createNowPlaying, type NowPlayingOfAll } from './now-playing-of-all.ts'
+import { checkLoginText, checkUrl, wrongOption } from './options.ts'
 import { givenLogin, hourlyLogins, type Logins } from './reader-logins.ts'
+import { createTelling } from './telling.ts'
 
 export interface SubscriberOptions {
   /** `mqtts://host:8883`, `wss://host:8443/mqtt`, or `https://host:8443`, which is read over WebSocket. */
@@ -65,12 +66,15 @@ export interface SubscriberPlatform {
   /** PEM of a CA. */
   readCa(ca: string): string
   httpTrusting(ca: string | undefined): Http
+  /** What an error of a connection says to a person. */
+  reasonOf(problem: Error | undefined): string
 }
 
 /** See `connectSubscriber` of the two platforms. */
 export function createSubscriber(options: SubscriberOptions, platform: SubscriberPlatform): Subscriber {
   checkOptions(options)
   const { onProblem = ({ message }) => console.warn(message) } = options
+  const telling = createTelling(onProblem)
   const ca = options.ca === undefined ? undefined : platform.readCa(options.ca)
   const url = options.url.replace(/^(?:https|wss):\/\/([^/]+)\/?$/, 'wss://$1/mqtt')
   const listeners = new Map<keyof SubscriberEvents, Set<(value: never) => void>>()
@@ -90,8 +94,9 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
     denied: (filter) => tell('filter.denied', `${filter}: the credential does not permit this filter`),
     changed(next, reason, cause) {
       state = next
+      if (next === 'live') telling.connected()
       if (next === 'lost') {
-        tell('connection.lost', `${url}: ${reason || cause?.message || 'the connection was closed'}`, cause)
+        tell('connection.lost', `${url}: ${reason || platform.reasonOf(cause)}`, cause)
       }
       if (next === 'refused') {
         finish(tell(reason === noneGranted ? 'filter.denied' : 'login.refused', `${url}: ${reason}`, cause))
@@ -158,7 +163,7 @@ export function createSubscriber(options: SubscriberOptions, platform: Subscribe
 
   function tell(code: ErrorCode, message: string, cause?: Error): ClientError {
     const problem = new ClientError(code, message, { cause })
-    callSafely(onProblem, problem)
+    callSafely(telling.tell, problem)
     return problem
   }
 
@@ -194,30 +199,19 @@ function eventIn(payload: Uint8Array): unknown {
 }
 
 function checkOptions({ url, username, password, filters }: SubscriberOptions): void {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
-  const protocols = ['mqtts:', 'wss:', 'https:']
-  if (parsed === undefined || !protocols.includes(parsed.protocol)) {
-    wrong('url', 'must begin with mqtts://, wss:// or https://')
-  }
-  if (parsed.username || parsed.password) wrong('url', 'must not hold user or password')
-  if (username === undefined && parsed.protocol === 'mqtts:') {
-    wrong('username', 'is missing: without one, url must begin with https:// or wss://')
+  const { protocol } = checkUrl(url, ['mqtts://', 'wss://', 'https://'])
+  if (username === undefined && protocol === 'mqtts:') {
+    wrongOption('username', 'is missing: without one, url must begin with https:// or wss://')
   }
   if (username !== undefined) {
-    for (const [name, value] of Object.entries({ username, password })) {
-      const problem = loginTextProblem(value)
-      if (problem) wrong(name, problem)
-    }
+    checkLoginText('username', username)
+    checkLoginText('password', password)
   }
   const isList = Array.isArray(filters) && filters.length > 0
   if (!isList || filters.some((filter) => typeof filter !== 'string' || !isFilter.test(filter))) {
-    wrong('filters', 'must be a list of topic filters, such as radio/+/track/playing')
+    wrongOption('filters', 'must be a list of topic filters, such as radio/+/track/playing')
   }
 }
 
 /** MQTT 3.1.1 §4.7.1: a wildcard fills its level, and # is the last one. mqtt.js would send nothing else. */
 const isFilter = /^(?=.)(?:(?:\+|[^/+#]*)\/)*(?:#|\+|[^/+#]*)$/s
-
-function wrong(name: string, expected: string): never {
-  throw new ClientError('option.invalid', `${name} ${expected}`)
-}

@@ -1,17 +1,36 @@
+import { ClientError } from './errors.ts'
 import { parseInstant } from './instant.ts'
 import { isRecord, kindOf } from './kind.ts'
 import { createNewestFirst, type Sendable } from './newest-first.ts'
+import type { EventRefused } from './refusal.ts'
 
 /** How long an event is worth sending, milliseconds. The hub knows a repeated event again for an hour. */
 export const longestWaitMs = 55 * 60_000
 
 export type Worth<Item extends Sendable> = ReturnType<typeof createWorth<Item>>
 
-/** What in an outbox is worth sending, and what is sent first. Of an event that is given up it says why. */
-export function createWorth<Item extends Sendable>() {
+/**
+ * What in an outbox is worth sending, and what is sent first. Of an event that is given up it says why. `onProblem` is told of
+ * refused events that nobody asks for.
+ */
+export function createWorth<Item extends Sendable>(onProblem: (problem: ClientError) => void) {
   const { published, ...newestFirst } = createNewestFirst<Item>()
+  let unheard = new WeakSet<Item>()
   return {
     ...newestFirst,
+    /** Nobody asks for the outcome of an event. */
+    leftAlone(item: Item): void {
+      unheard.add(item)
+    },
+    /** From now on somebody asks for all. */
+    heard(): void {
+      unheard = new WeakSet()
+    },
+    /** The hub has refused an event. Tells it if nobody asks. */
+    refused(item: Item, cause: EventRefused): void {
+      if (!unheard.has(item)) return
+      onProblem(new ClientError('event.refused', `${nameOf(item.payload)}: ${cause.message}`, { cause }))
+    },
     /** The control states whose end has passed. `now`: milliseconds since the epoch, by the clock that wrote the events. */
     ended(items: readonly Item[], now: number): [Item, string][] {
       return items.flatMap((item): [Item, string][] => {

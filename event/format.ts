@@ -3,7 +3,12 @@
  * clients order events alike.
  */
 
-export { instantPattern, parseInstant } from '../client/instant.ts'
+import { instant } from '../client/instant.ts'
+
+export { parseInstant } from '../client/instant.ts'
+
+/** Pattern of instants for the API description. It matches impossible dates too. */
+export const instantPattern = instant.source
 
 /** Kind of livestream URN for each service type (service.md §2.3, design.md §5). */
 export const livestreamKinds = {

@@ -70,6 +70,7 @@ ERROR_CODES = {
     "feedback.denied": "the credential may not read the feedback of this institution",
     "connection.lost": "there is no connection, the client tries again by itself",
     "hub.unavailable": "the hub did not take the event in, and the client has stopped trying",
+    "event.refused": "the hub refused an event that nobody waits for",
     "superseded": "the event was not worth sending any more: too old, expired, or a newer one is published",
     "full": "too many events wait for the hub; this one was not taken in",
     "closed": "the client was closed before the hub had answered",
@@ -397,6 +398,7 @@ def connect_publisher(
     outbox: str | os.PathLike[str] | None = None,
     report_timeout: float = 30,
     on_problem: Callable[[ClientError], object] | None = None,
+    on_connected: Callable[[], object] | None = None,
 ) -> Publisher:
     """
     Publishes events of one institution over MQTT, and tells what the hub decided about each.
@@ -408,8 +410,11 @@ def connect_publisher(
     institution: the institution that the events belong to, `urn:org:institution:…`.
     outbox: path of a file that keeps events until the hub has answered, also over the end of the process.
     report_timeout: how long a report may take after the acknowledgement.
-    on_problem: told whenever there is no connection (`connection.lost`), the hub refuses it, or the outbox was damaged.
-        Default: a warning of the logger `now_playing_hub`.
+    on_problem: told whenever there is no connection (`connection.lost`), the hub refuses it or an event that nobody waits for
+        (`event.refused`), or the outbox was damaged; the same again at most once a minute. Default: a warning of the logger
+        `now_playing_hub`.
+    on_connected: told when there is a connection again, after a problem with it. Default: a warning of the same logger, unless
+        `on_problem` is given.
     """
     for name, value in {"username": username, "password": password, "institution": institution}.items():
         _check_text(name, value)
@@ -418,7 +423,11 @@ def connect_publisher(
     if not _is_number(report_timeout) or not 0 < report_timeout < 2**31:
         raise _wrong("report_timeout", "must be seconds above 0")
     address = _address_of(url, ("mqtts", "wss"), _tls_context(ca))
-    return Publisher(address, username, password, institution, outbox, report_timeout, on_problem or _warn)
+    if on_connected is None:
+        on_connected = (lambda: None) if on_problem else (lambda: _log.warning("%s: connected again", url))
+    return Publisher(
+        address, username, password, institution, outbox, report_timeout, on_problem or _warn, on_connected
+    )
 
 
 class Publisher:
@@ -433,10 +442,13 @@ class Publisher:
         outbox: str | os.PathLike[str] | None,
         report_timeout: float,
         on_problem: Callable[[ClientError], object],
+        on_connected: Callable[[], object],
     ) -> None:
         _need_paho()
         self._report_timeout = report_timeout
         self._on_problem = on_problem
+        self._on_connected = on_connected
+        self._telling = _Telling(on_problem)
         self._inbox = f"inbox/{institution}"
         self._outbox = _Outbox(outbox) if outbox is not None else None
         self._client_id = self._outbox.client_id if self._outbox else _new_client_id()
@@ -458,12 +470,19 @@ class Publisher:
         self._has_ended = False
         self._idle: Callable[[], None] | None = None
         self._loop = _Loop("now-playing-hub publisher")
-        self.restored: tuple[Restored, ...] = tuple(
+        # Nobody asks for the outcome of these events.
+        self._unheard: set[_Item] = set()
+        self._restored: tuple[Restored, ...] = tuple(
             self._restore(*one) for one in (self._outbox.restored if self._outbox else ())
         )
-        """The events that were in the outbox at the beginning."""
         self._connection = _Connection(self._loop, address, username, password, self, f"feedback/{institution}")
         self._loop.soon(self._begin)
+
+    @property
+    def restored(self) -> tuple[Restored, ...]:
+        """The events that were in the outbox at the beginning. Who looks at them hears by `result` what the hub refuses."""
+        self._unheard = set()
+        return self._restored
 
     def publish(self, event: Mapping[str, Any], timeout: float | None = None) -> Result:
         """
@@ -511,7 +530,7 @@ class Publisher:
 
     def _begin(self) -> None:
         if self._outbox and self._outbox.damaged:
-            self._tell(ClientError("outbox.damaged", f"{self._outbox.path}: {self._outbox.damaged} lines"))
+            _guarded(self._on_problem, ClientError("outbox.damaged", f"{self._outbox.path}: {self._outbox.damaged} lines"))
         self._loop.later(_SWEEP, self._sweep)
         self._connection.attempt()
 
@@ -520,6 +539,7 @@ class Publisher:
         item = _Item(data, self._inbox, _key_of(data, False), number=number)
         item.since -= age
         item.at -= age
+        self._unheard.add(item)
         self._add(item)
         self._queue[item] = None
         return Restored(json.loads(payload), item.future)
@@ -570,6 +590,7 @@ class Publisher:
             if not self._newest_first.is_held(item):
                 self._queue[item] = None
             if self._refusal:
+                self._unheard.add(item)
                 _fail(item.future, self._refusal)
         self._send_waiting()
 
@@ -642,17 +663,24 @@ class Publisher:
             for older in self._newest_first.published(item):
                 name = _name_of(item.payload)
                 self._drop(older, f"newer: an event with {name} is published for all its livestreams")
+        is_unheard = item in self._unheard
         self._forget(item)
         if report["outcome"] == "published":
             _succeed(item.future, report)
-        else:
-            _fail(item.future, EventRefused(report["outcome"], report["errors"]))
+            return
+        refused = EventRefused(report["outcome"], report["errors"])
+        _fail(item.future, refused)
+        if is_unheard:
+            problem = ClientError("event.refused", f"{_name_of(item.payload)}: {refused}")
+            problem.__cause__ = refused
+            _guarded(self._on_problem, problem)
 
     def _forget(self, item: _Item) -> None:
         item.stop()
         if item not in self._items:
             return
         del self._items[item]
+        self._unheard.discard(item)
         self._queue.pop(item, None)
         self._bytes -= len(item.payload)
         if item.number is not None and self._outbox:
@@ -700,6 +728,8 @@ class Publisher:
         _fail(item.future, ClientError("superseded", why))
 
     def _ready(self, link: _Link, is_resumed: bool) -> None:
+        if self._telling.connected():
+            _guarded(self._on_connected)
         self._refusal = None
         self._drop_too_old()
         if self._outbox:
@@ -719,7 +749,7 @@ class Publisher:
 
     def _lost(self, problem: ClientError) -> None:
         self._link = None
-        self._tell(problem)
+        self._telling.tell(problem)
 
     def _refused(self, problem: ClientError) -> None:
         self._link = None
@@ -729,7 +759,11 @@ class Publisher:
             # What is in the outbox goes out if a later log-in succeeds.
             if item.number is None and item not in self._unsynced:
                 self._forget(item)
-        self._tell(problem)
+            else:
+                self._unheard.add(item)
+        self._telling.tell(problem)
+        if self._idle:
+            self._idle()
 
     def _renamed(self, client_id: str) -> None:
         self._client_id = client_id
@@ -737,10 +771,7 @@ class Publisher:
             try:
                 self._outbox.rename(client_id)
             except ClientError as error:
-                self._tell(error)
-
-    def _tell(self, problem: ClientError) -> None:
-        _guarded(self._on_problem, problem)
+                _guarded(self._on_problem, error)
 
     def _close(self, wait: float, done: Future[list[dict[str, Any]]]) -> None:
         def end() -> None:
@@ -1345,6 +1376,7 @@ class Subscriber:
         _need_paho()
         self._address = address
         self._on_problem = on_problem
+        self._telling = _Telling(on_problem)
         self._listeners: dict[str, tuple[Callable[..., object], ...]] = {
             name: (listener,) for name, listener in (on or {}).items()
         }
@@ -1446,8 +1478,10 @@ class Subscriber:
 
     def _state_changed(self, state: State, reason: str) -> None:
         self._state = state
+        if state == "live":
+            self._telling.connected()
         if state == "lost":
-            _guarded(self._on_problem, ClientError("connection.lost", f"{self._address.url}: {reason}"))
+            self._telling.tell(ClientError("connection.lost", f"{self._address.url}: {reason}"))
         if state == "refused":
             code = "filter.denied" if reason == _NONE_GRANTED else "login.refused"
             problem = ClientError(code, f"{self._address.url}: {reason}")
@@ -2215,7 +2249,7 @@ def _read_keys(known: _Keys, url: str, asking: _Http) -> None:
     try:
         answer = asking.ask("GET", url)
     except (OSError, http.client.HTTPException) as error:
-        known.problem = str(error)
+        known.problem = _reason_of(error)
         return
     listed = _get(answer.body, "keys")
     if answer.status != 200 or not isinstance(listed, list):
@@ -2258,9 +2292,10 @@ _MAX_PACKET = 2 * 1024 * 1024
 """No packet of a hub is larger, bytes: events have at most 409,600, reports less."""
 _MAX_MESSAGE = 16 * 1024 * 1024
 """Nor is a WebSocket message, which may hold many packets."""
-_PUBLISHER_PAUSES = (1, 60)
 _SUBSCRIBER_PAUSES = (0.5, 20)
 """Pause before the next attempt to connect: the first and the longest. It grows with each failure, shortened at random."""
+_PROVEN = 60
+"""A connection that lasted so long ends an outage, also if nothing was published on it."""
 _REFUSED_PAUSE = 5 * 60
 """Pause after a refusal that only a person can end."""
 # MQTT 3.1.1 §3.2.2.3. In its second callback API, paho 2 says it with the codes of MQTT 5.
@@ -2407,7 +2442,7 @@ class _Link:
         sock = self._client.socket()
         if self._is_closed or error or sock is None:
             self._release()
-            self._gone(str(error or "the connection was closed"))
+            self._gone(_reason_of(error))
             return
         try:
             # Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
@@ -2457,6 +2492,9 @@ class _Link:
     def _step(self, step: Callable[[], int]) -> None:
         try:
             code = step()
+        except _NoMqtt as error:
+            self._gone(str(error))
+            return
         except Exception as error:  # noqa: BLE001 -- paho raises this and that at packets that it cannot read
             self._gone(f"{type(error).__name__}: {error}")
             return
@@ -2486,18 +2524,39 @@ class _Link:
             sock.close()
 
 
+class _NoMqtt(Exception):
+    """What answers speaks another protocol."""
+
+
+def _reason_of(error: BaseException | None) -> str:
+    """Why there is no connection, and what helps where that is known."""
+    if isinstance(error, urllib.error.URLError) and isinstance(error.reason, Exception):
+        error = error.reason
+    # X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT and its like: no CA that is known has signed it.
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in (2, 18, 19, 20, 21):
+        return f"{error}: set ca to the CA of the hub"
+    return str(error or "the connection was closed")
+
+
 def _bound_packets(client: Any) -> None:
     """
     paho asks its socket for the rest of a packet at once, up to 256 MiB, and keeps a WebSocket message until its end. This
     makes it raise at more than any hub sends.
     """
     receive = getattr(client, "_sock_recv", None)
+    is_mqtt = False
 
     def receive_bounded(size: int) -> bytes:
+        nonlocal is_mqtt
         message = getattr(client.socket(), "_readbuffer", b"")
         if size > _MAX_PACKET or len(message) > _MAX_MESSAGE:
             raise ValueError(f"a packet of the hub has more than {_MAX_PACKET} bytes")
-        return receive(size)  # type: ignore[misc, no-any-return]
+        received: bytes = receive(size)  # type: ignore[misc]
+        # A hub begins with CONNACK.
+        if received and not is_mqtt and received[0] != 0x20:
+            raise _NoMqtt("this is no MQTT port, another protocol answers")
+        is_mqtt = is_mqtt or received != b""
+        return received
 
     if receive is not None:
         client._sock_recv = receive_bounded
@@ -2517,6 +2576,7 @@ class _Connection:
         self._link: _Link | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._failures = 0
+        self._lost_at = 0.0
         self._is_resumed = False
         self._denied = False
         self._ready_at: float | None = None
@@ -2562,10 +2622,13 @@ class _Connection:
             return
         if code == 2:
             self._publisher._renamed(_new_client_id())
-        if self._ready_at is not None and time.monotonic() - self._ready_at > _PUBLISHER_PAUSES[1]:
+        now = time.monotonic()
+        if self._ready_at is not None and now - self._ready_at > _PROVEN:
             self._failures = 0
-        self._timer = self._loop.later(_pause(_PUBLISHER_PAUSES, self._failures), self.attempt)
+        if self._failures == 0:
+            self._lost_at = now
         self._failures += 1
+        self._timer = self._loop.later(_publisher_pause(self._failures, now - self._lost_at), self.attempt)
         self._publisher._lost(ClientError("connection.lost", f"{self._address.url}: {reason}"))
 
     def _refuse(self, code: str, message: str) -> None:
@@ -2734,7 +2797,7 @@ class _HourlyLogins:
         try:
             answer = self._http.ask("POST", f"{self._hub}/auth/mqtt")
         except (OSError, http.client.HTTPException) as error:
-            return _NoLogin(False, f"{self._hub} cannot be reached: {error}", None)
+            return _NoLogin(False, f"{self._hub} cannot be reached: {_reason_of(error)}", None)
         username, password = _get(answer.body, "username"), _get(answer.body, "password")
         if answer.status == 200 and isinstance(username, str) and isinstance(password, str):
             _check_text("username", username)
@@ -2760,6 +2823,14 @@ class _HourlyLogins:
 def _pause(pauses: tuple[float, float], failures: int) -> float:
     first, longest = pauses
     return min(first * 2 ** min(failures, 30), longest) * random.uniform(0.5, 1)
+
+
+def _publisher_pause(failures: int, outage: float) -> float:
+    """
+    Pause of a publisher before the next attempt to connect. It doubles with each failure, up to five seconds in the first
+    two minutes of an outage, and from then on grows with it to a minute. It is shortened at random.
+    """
+    return min(2 ** min(failures - 1, 30), max(5, outage - 120), 60) * random.uniform(0.5, 1)
 
 
 def _new_client_id() -> str:
@@ -3005,6 +3076,28 @@ def _is_number(value: object) -> bool:
 
 def _warn(problem: ClientError) -> None:
     _log.warning("%s: %s", problem.code, problem)
+
+
+class _Telling:
+    """Tells problems with a connection. Attempts follow each other: the same one is told again only after a minute."""
+
+    def __init__(self, on_problem: Callable[[ClientError], object]) -> None:
+        self._on_problem = on_problem
+        self._last = ""
+        self._told_at = 0.0
+
+    def tell(self, problem: ClientError) -> None:
+        now = time.monotonic()
+        if str(problem) == self._last and now - self._told_at < 60:
+            return
+        self._last = str(problem)
+        self._told_at = now
+        _guarded(self._on_problem, problem)
+
+    def connected(self) -> bool:
+        """Whether a problem was told since the last connection."""
+        was_lost, self._last = self._last != "", ""
+        return was_lost
 
 
 def _guarded(call: Callable[..., object], *args: object) -> None:

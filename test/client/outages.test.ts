@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { createServer } from 'node:https'
+import { dirname, join } from 'node:path'
 import { mock } from 'node:test'
 import t, { type Test } from 'tap'
 import { keepConnected } from '../../client/connection.ts'
@@ -8,8 +9,10 @@ import {
   type ClientError,
   connectPublisher,
   connectSubscriber,
+  createHttpsPublisher,
   type PublisherOptions,
 } from '../../client/node.ts'
+import { reasonOf } from '../../client/reason.ts'
 import { control, institutions, playing, station } from '../events.ts'
 import { temporaryDirectory } from '../start-hub.ts'
 import { openScriptedBroker, type Turn } from './scripted-broker.ts'
@@ -72,6 +75,7 @@ t.test('a hub that never answers SUBSCRIBE is left, told of, and tried again', a
         clean: true,
         filter: 'feedback/urn',
         outlastsRefusals: false,
+        reasonOf,
         answerMs: 200,
       },
       {
@@ -560,6 +564,127 @@ t.test('with an outbox, a refused log-in rejects at once, and the event stays in
   returnCode = 0
   const second = open(t, broker, { outbox })
   t.match(await Promise.all(second.restored.map(({ result }) => result)), [{ id: '7261' }, { id: '7261' }])
+})
+
+for (const [what, refuse] of [
+  ['login.refused', 'connect'],
+  ['feedback.denied', 'subscribe'],
+] as const) {
+  t.test(`with an outbox, close waits for nothing more after ${what}`, async (t) => {
+    const outbox = join(await temporaryDirectory(t), 'outbox')
+    let answer = () => {}
+    const broker = await openScriptedBroker(t, ({ packet, send, proceed }) => {
+      if (packet.cmd !== refuse) return proceed()
+      answer = () => {
+        if (packet.cmd === 'connect') send({ cmd: 'connack', returnCode: 4, sessionPresent: false })
+        if (packet.cmd === 'subscribe')
+          send({ cmd: 'suback', messageId: packet.messageId ?? 0, granted: [0x80] })
+      }
+      asked()
+    })
+    let asked = () => {}
+    const isAsked = new Promise<void>((resolve) => {
+      asked = resolve
+    })
+    const publisher = open(t, broker, { outbox, onProblem() {} })
+    const event = control(station())
+    const refused = t.rejects(publisher.publish(event), { code: what })
+    await isAsked
+    // Longer than the test may take.
+    const closed = publisher.close(600_000)
+    answer()
+    t.same(await closed, { unsettled: [event] })
+    await refused
+  })
+}
+
+t.test('a refused event of an earlier process is told, unless the program looks at it', async (t) => {
+  const outbox = join(await temporaryDirectory(t), 'outbox')
+  const payload = JSON.stringify(playing(station(), { playlistItemId: 'broken' }))
+  const lines = [
+    { outbox: 1, clientId: 'studio' },
+    { number: 1, at: Date.now(), payload },
+  ]
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('')
+  const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+    if (packet.cmd !== 'publish' || packet.topic.endsWith('/check')) return proceed()
+    report(packet, { outcome: 'invalid', errors: [{ path: '.length', message: 'wrong', errorCode: 'x' }] })
+    send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+  })
+  for (const looks of [false, true]) {
+    writeFileSync(outbox, text)
+    const problems: ClientError[] = []
+    const publisher = open(t, broker, { outbox, onProblem: (problem) => problems.push(problem) })
+    if (looks) {
+      t.match(await Promise.allSettled(publisher.restored.map(({ result }) => result)), [
+        { reason: { outcome: 'invalid' } },
+      ])
+    }
+    await publisher.close()
+    t.match(
+      problems,
+      looks
+        ? []
+        : [
+            {
+              code: 'event.refused',
+              message: 'playlistItemId "broken": invalid: .length wrong',
+              cause: { outcome: 'invalid' },
+            },
+          ],
+    )
+    t.equal(problems.length, looks ? 0 : 1)
+  }
+})
+
+t.test('the same problem is told once, and the connection when it is back', async (t) => {
+  const told: string[] = []
+  const broker = await openScriptedBroker(t, ({ packet, connection, proceed, cut, send }) => {
+    if (connection < 3) cut()
+    else if (connection === 3 && packet.cmd === 'connect') {
+      send({ cmd: 'connack', returnCode: 3, sessionPresent: false })
+    } else proceed()
+  })
+  const publisher = open(t, broker, {
+    onProblem: ({ message }) => told.push(message.replace(/.*: /, '')),
+    onConnected: () => told.push('connected'),
+  })
+  await publisher.publish(playing(station()))
+  t.match(told, [/./, /./, 'connected'])
+  t.equal(told.length, 3, 'two different problems in three attempts')
+})
+
+t.test('an untrusted certificate, and a port that is not for MQTT, are told with what helps', async (t) => {
+  const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+  const problemOf = (options: Partial<PublisherOptions>) =>
+    new Promise<ClientError>((resolve) => void open(t, broker, { ...options, onProblem: resolve }))
+  t.match(await problemOf({ ca: undefined }), {
+    code: 'connection.lost',
+    message:
+      /self.signed certificate in certificate chain: set ca to the CA of the hub$|unable to verify .*: set ca to the CA of the hub$/,
+  })
+  const [key, cert] = ['server-key.pem', 'server.pem'].map((name) =>
+    readFileSync(join(dirname(broker.ca), name)),
+  )
+  const server = createServer({ key, cert })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.teardown(() => server.close())
+  const address = server.address()
+  const port = typeof address === 'object' ? address?.port : 0
+  t.match(await problemOf({ url: `mqtts://localhost:${port}` }), {
+    code: 'connection.lost',
+    message: /this is no MQTT port, it answers in HTTP$/,
+  })
+  const untrusted = createHttpsPublisher({
+    url: `https://localhost:${port}`,
+    email: 'a@b.example',
+    password: 'p',
+    patience: 0,
+  })
+  await t.rejects(untrusted.publish(playing(station())), {
+    code: 'hub.unavailable',
+    message: /: set ca to the CA of the hub$/,
+  })
 })
 
 t.test('after close of a subscriber nothing arrives, also of what the hub had sent before', async (t) => {

@@ -305,8 +305,9 @@ while True:
       t,
       `
 publisher = connect(outbox="outbox")
+left = publisher.restored
 check = publisher.check({**event, "title": "checked"})
-for restored in publisher.restored:
+for restored in left:
     try:
         say(restored.event["title"], restored.result.result(20)["outcome"])
     except (hub.EventRefused, hub.ClientError) as error:
@@ -331,6 +332,68 @@ say("settled", settled.index(1) < settled.index(2))
       .map(({ payload }) => JSON.parse(`${payload}`).title)
     t.same(titles, ['broken', 'broken', 'good'])
   })
+
+  t.test(
+    `paho ${version}: what nobody waits for is told, and close does not wait for a refused log-in`,
+    async (t) => {
+      const home = await temporaryDirectory(t)
+      let isRefused = true
+      const broker = await openScriptedBroker(t, ({ packet, report, send, proceed }) => {
+        if (packet.cmd === 'connect' && isRefused) {
+          return send({ cmd: 'connack', returnCode: 4, sessionPresent: false })
+        }
+        if (packet.cmd !== 'publish') return proceed()
+        report(packet, { outcome: 'invalid' })
+        send({ cmd: 'puback', messageId: packet.messageId ?? 0 })
+      })
+      const settings = {
+        ...settingsOf({ mqttPort: 0, caPath: broker.ca }, { username: 'u', password: 'p' }),
+        URL: broker.url,
+      }
+      const first = await start(
+        t,
+        `
+publisher = connect(outbox="outbox")
+publisher.submit(event)
+say(len(publisher.close(600)), "left")
+`,
+        settings,
+        home,
+      )
+      t.equal(await first.ended, 0)
+      t.same(first.lines.toSorted(), ['1 left', 'problem login.refused'])
+      isRefused = false
+      const next = await start(t, 'connect(outbox="outbox").close(600)', settings, home)
+      t.equal(await next.ended, 0)
+      t.same(next.lines, ['problem event.refused'])
+    },
+  )
+
+  t.test(
+    `paho ${version}: an untrusted certificate, and a port that is not for MQTT, are told`,
+    async (t) => {
+      const hub = await startTestHub(t)
+      const settings = settingsOf(hub, await hub.publisher([own]))
+      const text = `
+told = threading.Event()
+def tell(problem):
+    say(problem.code, str(problem).rpartition(": ")[2])
+    told.set()
+publisher = hub.connect_publisher(url=env["URL"], username="u", password="p", ca=env.get("TRUSTED"),
+    institution=env["INSTITUTION"], on_problem=tell)
+told.wait(20)
+publisher.close(0)
+`
+      const untrusted = await start(t, text, settings)
+      t.equal(await untrusted.ended, 0)
+      // paho then warns of a socket that it leaves open.
+      t.equal(untrusted.lines[0], 'connection.lost set ca to the CA of the hub')
+      const url = `mqtts://localhost:${hub.httpsPort}`
+      const other = await start(t, text, { ...settings, URL: url, TRUSTED: hub.caPath })
+      t.equal(await other.ended, 0)
+      t.same(other.lines, ['connection.lost this is no MQTT port, another protocol answers'])
+    },
+  )
 
   t.test(`paho ${version}: CONNACK 3 is tried again, 4 is the end`, async (t) => {
     const codes: number[] = []
@@ -500,6 +563,40 @@ for starts, refused in json.loads(os.environ["GAMES"]):
       games.map(({ starts, isRefused }) => play(starts, isRefused)),
     )
   })
+
+  t.test(
+    `pauses are those of the JavaScript library, and the same problem is told once (paho ${version})`,
+    async (t) => {
+      const cases = [
+        [1, 0, 1],
+        [3, 3, 4],
+        [30, 119, 5],
+        [40, 160, 40],
+        [2_000, 100_000, 60],
+      ] as const
+      const program = await startPython(
+        t,
+        python,
+        `
+import now_playing_hub as hub
+for failures, outage, pause in ${JSON.stringify(cases)}:
+    for nth in range(50):
+        assert pause / 2 <= hub._publisher_pause(failures, outage) <= pause
+now = 1_000.0
+hub.time.monotonic = lambda: now
+told = []
+telling = hub._Telling(lambda problem: told.append(str(problem)))
+for text, seconds in (("away", 0), ("away", 59), ("away", 1), ("another", 0)):
+    now += seconds
+    telling.tell(hub.ClientError("connection.lost", text))
+print(told, telling.connected(), telling.connected())
+`,
+        {},
+      )
+      t.equal(await program.ended, 0, program.lines.join('\n'))
+      t.same(program.lines, ["['away', 'away', 'another'] True False"])
+    },
+  )
 
   t.test(`one outbox serves JavaScript and Python in turn (paho ${version})`, async (t) => {
     const outbox = join(await temporaryDirectory(t), 'outbox')
