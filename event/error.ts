@@ -72,7 +72,7 @@ export const errorTable = {
     sentence: 'The publisher may not publish for the livestream',
     outcome: 'blocked',
     remedy:
-      'send the publisher that the feed names for the livestream; the message has it. Over HTTPS, for a livestream that is not in the feed, a publisher of your institution',
+      'send the publisher that the feed names for the livestream; for one of your own the message has it. Over HTTPS, for a livestream that is not in the feed, a publisher of your institution',
   },
   'topic.created': {
     sentence: 'The livestream had no topic, and has one now',

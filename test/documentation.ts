@@ -52,6 +52,10 @@ export function startProgram(
     lines,
     /** The lines of these that stand on stderr. */
     complaints,
+    /** Writes to its standard input. */
+    write: (text: string) => void child.stdin?.write(text),
+    /** Ends its standard input. */
+    end: () => void child.stdin?.end(),
     /** Ends it like kill -9. */
     kill: () => child.kill('SIGKILL'),
     /** Resolves with the exit code when the program has ended. */

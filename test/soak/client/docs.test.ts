@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { copyFile, mkdir, writeFile } from 'node:fs/promises'
+import { copyFile, mkdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
@@ -27,7 +27,8 @@ t.test('the publisher of the page publishes, says what to mend, and ends', async
   const { username, password } = await hub.publisher([own])
   const env = {
     PATH: process.env.PATH ?? '',
-    URL: `mqtts://localhost:${hub.mqttPort}`,
+    HOST: 'localhost',
+    PORT: `${hub.mqttPort}`,
     CA: hub.caPath,
     INSTITUTION: own,
     PUB_USER: username,
@@ -67,10 +68,7 @@ t.test('the short programs for publishers say what became of an event', async (t
   const folder = await folderWithClient(t)
   const login = await hub.publisher([own])
   const block = (language: string) =>
-    ofHub(
-      hub,
-      codeBlock(readPage('publishers.md'), language, language === 'js' ? 'EventRefused' : 'sys.argv'),
-    )
+    codeBlock(readPage('publishers.md'), language, language === 'js' ? 'EventRefused' : 'sys.argv')
   await writeFile(join(folder, 'publish.mjs'), block('js'))
   await writeFile(join(folder, 'publish.py'), block('python'))
   const programs = [[process.execPath, 'publish.mjs'], ...pythons.map(({ python }) => [python, 'publish.py'])]
@@ -83,6 +81,8 @@ t.test('the short programs for publishers say what became of an event', async (t
     const env = {
       PATH: process.env.PATH ?? '',
       PYTHONPATH: projectFile('client/python'),
+      HOST: 'localhost',
+      PORT: `${hub.mqttPort}`,
       CA: hub.caPath,
       INSTITUTION: own,
       PUB_USER: login.username,
@@ -94,6 +94,51 @@ t.test('the short programs for publishers say what became of an event', async (t
       t.equal(await run.ended, code, program.join(' '))
       t.match((code === 0 ? run.lines : run.complaints).join('\n'), text)
     }
+  }
+})
+
+t.test('the stations of the pages run on over refusals, and tell what the last run has left', async (t) => {
+  const hub = await startTestHub(t)
+  const login = await hub.publisher([own])
+  const programs = [
+    { command: [process.execPath, 'station.mjs'], text: codeBlock(page, 'js', 'createInterface') },
+    ...pythons.map(({ python }) => ({
+      command: [python, 'station.py'],
+      text: codeBlock(readPage('clients/python.md'), 'python', 'sys.stdin'),
+    })),
+  ]
+  for (const { command, text } of programs) {
+    const folder = await folderWithClient(t)
+    await writeFile(join(folder, command[1] ?? ''), text)
+    const env = {
+      PATH: process.env.PATH ?? '',
+      PYTHONPATH: projectFile('client/python'),
+      HOST: 'localhost',
+      PORT: '1',
+      CA: hub.caPath,
+      INSTITUTION: own,
+      PUB_USER: login.username,
+      PUB_PASSWORD: login.password,
+      PYTHONDONTWRITEBYTECODE: '1',
+    }
+    const named = (item: string, fields = {}) => playing(station(), { ...fields, playlistItemId: item })
+    const lines = (events: object[]) => events.map((event) => `${JSON.stringify(event)}\n`).join('')
+    const away = startProgram(t, command, { cwd: folder, env })
+    away.write(lines([named('good'), named('broken', { length: 0 })]))
+    while (!/broken/.test(await readFile(join(folder, 'station.outbox'), 'utf8').catch(() => ''))) {
+      await away.line(/./)
+    }
+    away.kill()
+    await away.ended
+    const back = startProgram(t, command, { cwd: folder, env: { ...env, PORT: `${hub.mqttPort}` } })
+    await back.line(/^published good/)
+    t.ok(back.complaints.some((line) => line.startsWith('invalid broken invalid: .length ')))
+    back.write(`no event\n${lines([named('wrong', { length: 0 }), named('right')])}`)
+    await back.line(/^published right/)
+    await back.line(/^invalid wrong /)
+    await back.line(/^no (JSON|event): /)
+    back.end()
+    t.equal(await back.ended, 0)
   }
 })
 
@@ -111,7 +156,7 @@ const event = ${JSON.stringify(playing(station()))}
 const { username, password, url, ca, institution } = ${JSON.stringify(options)}
 const options = { username, password, url, ca, institution }
 {
-${codeBlock(page, 'js', 'restored').replace('/var/lib/studio', folder)}
+${codeBlock(page, 'js', '/var/lib/studio').replace('/var/lib/studio', folder)}
 console.log((await publisher.publish(event)).outcome)
 await publisher.close()
 }

@@ -116,7 +116,7 @@ for (const { python, version } of pythons) {
       SUB_PASSWORD: reader.password,
     }
     const listener = await startPython(t, python, block('connect_subscriber('), settings)
-    const text = block('connect_publisher(')
+    const text = block('TrackEvent')
     const publisher = await startPython(t, python, text, settings)
     t.equal(await publisher.ended, 0)
     t.same(publisher.lines, ['published de.org.hub.v1.radio.track.playing'])
