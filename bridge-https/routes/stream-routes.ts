@@ -60,8 +60,7 @@ export function streamRoutes({ onAir, isPagePublic, outgoingBuffer }: StreamPart
       id: 'livestreamsStream',
       summary: 'Stream the events of several livestreams, or of all',
       query: { livestream: livestreamList, lastEventId, delay },
-      // A livestream that is named twice comes once.
-      handle: (call) => begin(call, [...new Set(valuesOf(call.query.livestream))]),
+      handle: (call) => begin(call, valuesOf(call.query.livestream)),
     },
   ]
 
