@@ -23,14 +23,21 @@ export function createPacing(perTurn: number, everyTurns = 1) {
   let isLate = false
 
   return {
-    /** Whether the call may go on now. If not, `resume` is called when it may. */
-    enter(resume: () => void, about: About = {}): boolean {
-      if (!isLate && fitsTurn()) return true
-      waiting.add(about.asker ?? '', { ...about, resume })
-      if (!isLate) setImmediate(letThrough)
-      isLate = true
-      return false
-    },
+    enter,
+    /** Resolves when the call may go on. */
+    turn: (): Promise<void> =>
+      new Promise((resolve) => {
+        if (enter(resolve)) resolve()
+      }),
+  }
+
+  /** Whether the call may go on now. If not, `resume` is called when it may. */
+  function enter(resume: () => void, about: About = {}): boolean {
+    if (!isLate && fitsTurn()) return true
+    waiting.add(about.asker ?? '', { ...about, resume })
+    if (!isLate) setImmediate(letThrough)
+    isLate = true
+    return false
   }
 
   function letThrough(): void {

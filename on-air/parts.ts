@@ -3,7 +3,8 @@ import { radioTopic } from '../event/topic.ts'
 import type { History } from '../journal/history/history.ts'
 import type { RetainedMessages } from '../journal/retained.ts'
 import type { RetainedValue } from '../journal/retained-value.ts'
-import { orderAt, toValue } from '../journal/retained-values.ts'
+import { keyOf, orderAt, toValue } from '../journal/retained-values.ts'
+import { createPacing } from '../listener/pacing.ts'
 import { keepsStored } from '../store/commit.ts'
 
 export type Parts = ReturnType<typeof createParts>
@@ -22,6 +23,8 @@ export interface Part {
 
 /** At most so many messages before a moment are looked through for what was shown then. */
 const mostBefore = 500
+/** Messages that are read together. The first ones mostly tell all. */
+const firstPage = 4
 const pageSize = 200
 
 /** Finds what livestreams show at a moment: of each kind, and of each name of a control state, the newest event. */
@@ -32,21 +35,24 @@ export function createParts({
   retained: Pick<RetainedMessages, 'storedValues'>
   history: Pick<History, 'messages'>
 }) {
+  const reads = createPacing(1)
+
   return {
     /** The parts of a livestream, in the order of the kinds. An event whose time is ahead is not shown yet (open.md §4). */
     async of(livestreamId: string, moment: Moment): Promise<Part[]> {
-      let before: Promise<RetainedValue[]> | undefined
-      const parts: Part[] = []
-      for (const kind of eventKinds) {
+      const now = eventKinds.map((kind) => ({
+        kind,
+        values: retained.storedValues(radioTopic(livestreamId, kind)),
+      }))
+      const later = now.flatMap(({ kind, values }) => values.filter((value) => !isShown(kind, value, moment)))
+      const before = later.length > 0 ? await valuesBefore(livestreamId, moment, later) : []
+      return now.map(({ kind, values }) => {
         const topic = radioTopic(livestreamId, kind)
-        const retainedNow = retained.storedValues(topic)
-        const isNow = retainedNow.every((value) => isShown(kind, value, moment))
-        before ??= isNow ? undefined : valuesBefore(livestreamId, moment.position)
-        const known = isNow ? retainedNow : ((await before) ?? []).filter((value) => value.topic === topic)
+        const isLater = later.some((value) => value.topic === topic)
+        const known = isLater ? before.filter((value) => value.topic === topic) : values
         const shown = known.filter((value) => isShown(kind, value, moment))
-        parts.push({ kind, values: newestOfEach(shown, moment.now) })
-      }
-      return parts
+        return { kind, values: newestOfEach(shown, moment.now) }
+      })
     },
 
     /** Retained events that are to be shown later: their times are ahead. */
@@ -60,18 +66,32 @@ export function createParts({
         ),
   }
 
-  /** The newest messages of a livestream up to a position, in the order of acceptance. */
-  async function valuesBefore(livestreamId: string, position: number): Promise<RetainedValue[]> {
+  /**
+   * The newest messages of a livestream up to a moment, in the order of acceptance: back to those that `later` values have
+   * replaced.
+   */
+  async function valuesBefore(
+    livestreamId: string,
+    moment: Moment,
+    later: readonly RetainedValue[],
+  ): Promise<RetainedValue[]> {
+    const kinds = new Map(eventKinds.map((kind) => [radioTopic(livestreamId, kind), kind]))
+    const wanted = new Set(later.map(keyOf))
     const found: RetainedValue[] = []
-    let before: number | null = position + 1
-    while (before !== null && found.length < mostBefore) {
+    let before: number | null = moment.position + 1
+    while (before !== null && found.length < mostBefore && wanted.size > 0) {
+      // Visitors may ask for hundreds of livestreams, and an event must not wait for them.
+      await reads.turn()
       const page: Awaited<ReturnType<History['messages']>> = await history.messages(livestreamId, {
         before,
-        limit: pageSize,
+        limit: Math.min(firstPage + 4 * found.length, pageSize),
       })
       for (const entry of page.messages) {
         const value = toValue(entry, entry.position, entry.at)
-        if (value) found.push(value)
+        const kind = value && kinds.get(value.topic)
+        if (!kind) continue
+        found.push(value)
+        if (isShown(kind, value, moment)) wanted.delete(keyOf(value))
       }
       before = page.next
     }

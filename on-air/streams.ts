@@ -4,7 +4,7 @@ import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
 import type { Returnable } from '../journal/returnable.ts'
-import { createPacing, type Pacing } from '../listener/pacing.ts'
+import { createPacing } from '../listener/pacing.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { comment, eventOf, notice, retryAfter } from './event-stream.ts'
@@ -69,6 +69,8 @@ const perTurn = 64
 /** What is sent to a reader that begins is made in pieces of this time, milliseconds. So many are made in one turn. */
 const pieceMs = 1
 const piecesPerTurn = 4
+/** Events that are sent to a reader that begins are written in pieces of so many bytes. */
+const writeBytes = 16 * 1024
 /** So many livestreams or events are one piece. */
 const fewItems = 500
 /** A quiet connection gets a comment after this time, milliseconds. */
@@ -152,7 +154,7 @@ export function createStreams(parts: {
       if (!isComplete || after === undefined)
         await sendState(stream, { position: start, now: clock() - stream.delayMs })
       // What all livestreams had since then may be much: one reader after the other looks for it.
-      if (stream.upTo < start && !stream.livestreams) await inTurn(choices)
+      if (stream.upTo < start && !stream.livestreams) await choices.turn()
       // More may have come while the last part was written.
       for (;;) {
         const head = positionOf(line, stream)
@@ -234,16 +236,24 @@ export function createStreams(parts: {
   ): Promise<void> {
     // Few do not wait for their turn: where events come all the time, a reader would never get to the head.
     let end = items.length > fewItems ? 0 : Infinity
-    for (const item of items) {
+    let made: Buffer[] = []
+    let size = 0
+    for (const [nth, item] of items.entries()) {
       if (performance.now() >= end) {
-        await inTurn(pieces)
+        await pieces.turn()
         end = performance.now() + pieceMs
       }
+      if (stream.isOver) return
       for (const bytes of await make(item)) {
-        await stream.client.paced()
-        if (stream.isOver) return
-        write(stream, bytes)
+        made.push(bytes)
+        size += bytes.length
       }
+      // Small writes cost more than the events.
+      if (size < writeBytes && nth < items.length - 1) continue
+      await stream.client.paced()
+      if (size > 0) write(stream, Buffer.concat(made, size))
+      made = []
+      size = 0
     }
   }
 
@@ -408,11 +418,4 @@ export function createStreams(parts: {
     lines.delete(delayMs)
     line.following.end()
   }
-}
-
-/** Resolves when the caller may go on, behind those that came before. */
-async function inTurn(pacing: Pacing): Promise<void> {
-  await new Promise<void>((resolve) => {
-    if (pacing.enter(resolve)) resolve()
-  })
 }

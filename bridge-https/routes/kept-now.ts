@@ -1,3 +1,4 @@
+import { createPacing } from '../../listener/pacing.ts'
 import type { OnAir } from '../../on-air/on-air.ts'
 import type { View } from '../../on-air/view.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
@@ -11,6 +12,8 @@ interface KeptNow {
 
 /** Answers are kept for so many livestreams, those that changed longest ago are dropped. */
 const mostKept = 10_000
+/** So many livestreams are looked up in one turn of the event loop: an answer may have hundreds. */
+const perTurn = 8
 /** Answers for so many views are kept of one livestream. */
 const mostViews = 20
 
@@ -18,7 +21,14 @@ const mostViews = 20
  * Returns what livestreams show, as answers. Those of the present are kept until they change: pages ask for the same
  * ones every few seconds. An empty list: the journal does not reach back as far as `delayMs`.
  */
-export function createKeptNow({ onAir, feed }: { onAir: OnAir; feed: () => Feed | undefined }) {
+export function createKeptNow({
+  onAir,
+  feed,
+}: {
+  onAir: Pick<OnAir, 'now' | 'momentBefore' | 'onChange'>
+  feed: () => Feed | undefined
+}) {
+  const lookups = createPacing(perTurn)
   const byLivestream = new Map<string, Map<string, KeptNow>>()
   onAir.onChange((livestreamId) => byLivestream.delete(livestreamId))
 
@@ -28,6 +38,7 @@ export function createKeptNow({ onAir, feed }: { onAir: OnAir; feed: () => Feed 
     if (!moment) return []
     const found: (Kept | undefined)[] = []
     for (const id of ids) {
+      await lookups.turn()
       const now = await onAir.now(id, view, moment)
       found.push(now && keepText(now.text))
     }
@@ -48,6 +59,7 @@ export function createKeptNow({ onAir, feed }: { onAir: OnAir; feed: () => Feed 
   }
 
   async function make(id: string, view: View) {
+    await lookups.turn()
     const moment = await onAir.momentBefore(0)
     const now = moment && (await onAir.now(id, view, moment))
     return now && { kept: keepText(now.text), until: now.until }

@@ -1,0 +1,49 @@
+import t from 'tap'
+import { eventKinds } from '../../event/kind.ts'
+import { radioTopic } from '../../event/topic.ts'
+import type { Entry } from '../../journal/entry.ts'
+import { toValue } from '../../journal/retained-values.ts'
+import { createParts } from '../../on-air/parts.ts'
+
+const playing = eventKinds.find(({ isNow }) => isNow)
+const topic = playing ? radioTopic('x', playing) : ''
+
+/** A title at each of the positions 1 to 400, one each second. */
+const entries = Array.from({ length: 400 }, (_, nth) => title(nth + 1, (nth + 1) * 1000))
+
+function title(position: number, time: number): Entry {
+  return {
+    topic,
+    payload: Buffer.from(`${position}`),
+    qos: 1,
+    retained: { slot: '', time },
+    queue: { keep: 'latest' },
+    position,
+    at: time,
+  }
+}
+
+t.test('what was shown a moment ago is found with few messages', async (t) => {
+  let read = 0
+  const history = {
+    async messages(_id: string, { before = Infinity, limit }: { before?: number; limit: number }) {
+      const messages = entries
+        .filter(({ position }) => position < before)
+        .slice(-limit)
+        .reverse()
+      read += messages.length
+      return { messages, next: messages.at(-1)?.position ?? null }
+    },
+  }
+  const newest = title(400, 400_000)
+  const value = toValue(newest, newest.position, newest.at)
+  const retained = { storedValues: (of: string) => (of === topic && value ? [value] : []) }
+  const parts = createParts({ retained, history })
+  const shown = async (position: number, now: number) => {
+    const found = await parts.of('x', { position, now })
+    return found.flatMap(({ values }) => values).map(({ payload }) => String(payload))
+  }
+  t.same(await shown(399, 399_000), ['399'])
+  t.ok(read <= 10, `${read} messages`)
+  t.same(await shown(200, 150_000), ['150'], 'those before it were announced for later')
+})
