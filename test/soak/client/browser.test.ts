@@ -55,6 +55,23 @@ t.test('the page of docs/clients/browser.md comes back after a minute offline', 
   t.equal(await page.getByText('Meanwhile').count(), 0)
 })
 
+t.test('the page of docs/clients/browser.md says why it has no names, and gets them', { skip }, async (t) => {
+  const hub = await startTestHub(t)
+  const { page } = await browser.open(t, hub, '/docs/')
+  let asked = 0
+  await page.route('**/livestreams', (route) => (++asked === 1 ? route.abort() : route.continue()))
+  const script = codeBlock(documented, 'js', 'connectSubscriber')
+  const withPort = script.replace('https://localhost:8443', `https://localhost:${hub.httpsPort}`)
+  await page.goto(await servePage(t, withPort, codeBlock(documented, 'html', 'page.js')))
+  await page
+    .locator('#problem')
+    .getByText(/^no names: /)
+    .waitFor()
+  await page.getByText(`${station().title}: no event yet`, { exact: true }).waitFor()
+  t.equal(asked, 2)
+  await page.locator('#problem:empty').waitFor({ state: 'attached' })
+})
+
 t.test('a page publishes over wss, and gets the report of its event', { skip }, async (t) => {
   const hub = await startTestHub(t)
   const { page } = await browser.open(t, hub, '/docs/')
