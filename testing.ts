@@ -38,6 +38,8 @@ export interface TestHub {
   addPublisher(institution?: string): Promise<TestLogin>
   /** Adds somebody who may read what matches the filters. Default: `radio/#`. */
   addSubscriber(...filters: string[]): Promise<TestLogin>
+  /** Ends the node and starts it again: same ports, same store. All connections are lost. */
+  restart(): Promise<void>
   /** Ends the node and removes its directory. */
   close(): Promise<void>
 }
@@ -50,13 +52,25 @@ export async function createTestHub({ feed, settings = {} }: TestHubOptions = {}
   const home = await mkdtemp(join(tmpdir(), 'hub-'))
   const removeHome = () => rm(home, { recursive: true, force: true, maxRetries: 3 })
   try {
-    const node = await startNode(home, feed, settings)
+    let node = await startNode(home, feed, settings)
+    const { mqttPort, httpsPort } = node.hub
+    const samePorts = { HUB_MQTT_PORT: `${mqttPort}`, HUB_HTTPS_PORT: `${httpsPort}` }
+    let restarting: Promise<void> = Promise.resolve()
     let closing: Promise<void> | undefined
+    const restart = () => {
+      if (closing) return Promise.reject(new Error('the test hub is closed'))
+      restarting = restarting.then(async () => {
+        await node.hub.close()
+        node = await startNode(home, feed, { ...settings, ...samePorts })
+      })
+      return restarting
+    }
     const close = () => {
-      closing ??= node.hub.close().finally(removeHome)
+      // A restart that fails has told so, and has left no node.
+      closing ??= restarting.then(() => node.hub.close().finally(removeHome), removeHome)
       return closing
     }
-    return { ...describe(node), ...createLogins(node), close }
+    return { ...describe(node), ...createLogins(() => node), restart, close }
   } catch (error) {
     await removeHome()
     throw error
@@ -95,9 +109,8 @@ function describe({ hub: { mqttPort, httpsPort }, ca }: Node) {
   return { url, httpsUrl: `https://localhost:${httpsPort}`, ca, mqttPort, httpsPort }
 }
 
-function createLogins(node: Node): Pick<TestHub, 'addPublisher' | 'addSubscriber'> {
-  const { hub } = node
-  const ownInstitution = hub.livestream?.institution.id ?? 'urn:org:institution:test'
+function createLogins(current: () => Node): Pick<TestHub, 'addPublisher' | 'addSubscriber'> {
+  const ownInstitution = current().hub.livestream?.institution.id ?? 'urn:org:institution:test'
   return {
     async addPublisher(institution = ownInstitution) {
       return add({ role: 'publisher', institutions: [institution] }, institution, 'publish')
@@ -113,12 +126,12 @@ function createLogins(node: Node): Pick<TestHub, 'addPublisher' | 'addSubscriber
     const { username, password } = made
     const email = `${username}@test.example`.toLowerCase()
     const { resetToken } = await ask('users.add', { email, institution, permissions: [permission] })
-    await choosePassword(node, { token: resetToken, password })
+    await choosePassword(current(), { token: resetToken, password })
     return { username: `${username}`, email, password: `${password}`, institution }
   }
 
   async function ask(command: string, args: Record<string, unknown>): Promise<Record<string, unknown>> {
-    const answer = await call(hub.adminSocket, command, args, 'test')
+    const answer = await call(current().hub.adminSocket, command, args, 'test')
     if ('error' in answer) throw new Error(answer.error.message)
     return Object(answer.result)
   }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { connectAsync } from 'mqtt'
 import t from 'tap'
+import { connectPublisher } from '../client/node.ts'
 import { createTestHub } from '../testing.ts'
 import { openClient } from './bridge-https/api.ts'
 import { playing, station } from './events.ts'
@@ -47,6 +48,37 @@ t.test('an event goes from a publisher of the test hub to its subscriber', async
   function connect({ username, password }: { username: string; password: string }) {
     return connectAsync(hub.url, { ca: hub.ca, username, password, protocolVersion: 4 }, false)
   }
+})
+
+t.test('a restart loses connections, and nothing else', async (t) => {
+  const hub = await createTestHub()
+  t.teardown(hub.close)
+  const { username, password, institution } = await hub.addPublisher()
+  const { url, ca } = hub
+  const told: string[] = []
+  const publisher = connectPublisher({
+    url,
+    ca,
+    username,
+    password,
+    institution,
+    onProblem: ({ code }) => told.push(code),
+    onConnected: () => told.push('connected'),
+  })
+  t.teardown(() => publisher.close(0))
+  const event = playing(station())
+  const before = await publisher.publish(event)
+  await hub.restart()
+  const after = await publisher.publish(event)
+  t.match(before, { outcome: 'published', id: /./ })
+  t.match(after, { outcome: 'published', id: 'id' in before ? before.id : '' }, 'the hub knows it again')
+  t.equal(told.at(-1), 'connected')
+  t.ok(told.slice(0, -1).every((code) => code === 'connection.lost'))
+  t.match(await hub.addPublisher(), { institution })
+  await publisher.close()
+  const again = hub.restart()
+  await Promise.all([again, hub.close()])
+  await t.rejects(hub.restart(), /closed/)
 })
 
 t.test('a login of the test hub is one of the HTTPS API too', async (t) => {
