@@ -117,10 +117,13 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     bytes = 0
     silent.packets = 0
     // It may have come in one chunk.
-    if (packet.length !== undefined && packet.length > maxPacketBytes) fail(tooLarge)
+    if ((packet.length ?? 0) > maxPacketBytes) fail(tooLarge)
     if (packet.cmd === 'puback') acknowledge(packet.messageId ?? 0)
-    // Nobody subscribes at QoS 2, and mqtt.js would keep each message until the hub releases it.
-    if (packet.cmd === 'publish' && packet.qos === 2) fail(new Error('the hub sends at QoS 2'))
+    if (packet.cmd !== 'publish' || (packet.qos < 2 && packet.messageId !== -1)) return
+    // mqtt.js would keep a message of QoS 2, which nobody subscribes to, until the hub releases it, and throw at one that
+    // ends before its packet id.
+    packet.messageId = 1
+    fail(new Error('the hub breaks MQTT'))
   })
   client.on('message', (topic, payload, packet) => {
     // mqtt.js goes on through what it has read already, also after its end.
@@ -137,7 +140,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
       clearTimeout(late)
       if (isEnded) return
       if (answer?.granted.length === filters.length) events.subscribed(answer.granted, sessionPresent)
-      else fail(error ?? new Error('no answer to SUBSCRIBE'))
+      else fail(error ?? new Error('the hub breaks MQTT'))
     })
   })
   client.once('close', () => {

@@ -101,6 +101,9 @@ for (const [what, misbehave] of Object.entries<(turn: Turn) => void>({
   },
   'a message at QoS 2': ({ send }) =>
     send({ cmd: 'publish', topic: 'x', payload: 'x', qos: 2, messageId: 1, dup: false, retain: false }),
+  'a message that ends within its topic': ({ write }) => write(Uint8Array.of(0x30, 3, 0, 2, 0x78)),
+  'a message without the packet id of its QoS': ({ write }) => write(Uint8Array.of(0x32, 4, 0, 1, 0x78, 0)),
+  'a message at QoS 3': ({ write }) => write(Uint8Array.of(0x36, 5, 0, 1, 0x78, 0, 1)),
   'a second CONNACK': ({ send }) => send({ cmd: 'connack', returnCode: 0, sessionPresent: true }),
 })) {
   t.test(`${what} ends the connection, and the event goes out on the next one`, async (t) => {
