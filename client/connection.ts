@@ -1,11 +1,19 @@
 import { ClientError, type ErrorCode } from './errors.ts'
-import { isDenial, type Link, newClientId, openLink } from './link.ts'
+import { isDenial, type Link, type LinkOptions, newClientId, openLink } from './link.ts'
 import { pauseAfter } from './pause.ts'
 
 /** A connection that lasted so long ends an outage, also if nothing was published on it. */
 const provenMs = 60_000
 /** Pause after a refusal that only a person can end, milliseconds. */
 const refusedPauseMs = 5 * 60_000
+
+/** What differs between Node.js and browsers. */
+export interface ConnectionPlatform {
+  /** What an error of a connection says to a person. */
+  reasonOf(problem: Error | undefined): string
+  /** Reads what the hub sends, for less than mqtt.js. Pages load no code for it. */
+  readAhead?: LinkOptions['readAhead']
+}
 
 export interface ConnectionOptions {
   /** `mqtts://host:port`, or `wss://host:port/mqtt`. */
@@ -20,8 +28,7 @@ export interface ConnectionOptions {
   filter: string
   /** After CONNACK 4 or 5, or a denied filter: go on trying, every five minutes. Otherwise the first one is the end. */
   outlastsRefusals: boolean
-  /** What an error of a connection says to a person. */
-  reasonOf(problem: Error | undefined): string
+  platform: ConnectionPlatform
   /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
   answerMs?: number
 }
@@ -49,7 +56,7 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
     clean,
     filter,
     outlastsRefusals,
-    reasonOf,
+    platform,
     answerMs,
     clientId: firstId,
     ...credential
@@ -70,6 +77,8 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
         filters: [filter],
         // With a clean session, reports do not outlive the connection: a PUBACK for each would be for nothing.
         qos: clean ? 0 : 1,
+        // It acknowledges nothing.
+        readAhead: clean ? platform.readAhead : undefined,
         answerMs,
       },
       {
@@ -94,7 +103,9 @@ export function keepConnected(options: ConnectionOptions, events: ConnectionEven
           if (failures === 0) lostAt = now
           failures++
           timer = setTimeout(attempt, pauseAfter(failures, now - lostAt))
-          events.lost(new ClientError('connection.lost', `${url}: ${reasonOf(problem)}`, { cause: problem }))
+          events.lost(
+            new ClientError('connection.lost', `${url}: ${platform.reasonOf(problem)}`, { cause: problem }),
+          )
         },
       },
     )

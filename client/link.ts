@@ -1,4 +1,5 @@
-import mqtt, { type IClientOptions } from 'mqtt'
+import type { Duplex } from 'node:stream'
+import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
 import { publishPacket } from './publish-packet.ts'
 
 /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
@@ -35,6 +36,8 @@ export interface LinkOptions {
   filters: readonly string[]
   /** Of the subscriptions. */
   qos: 0 | 1
+  /** Reads what comes ahead of mqtt.js. */
+  readAhead?: ((client: MqttClient) => void) | undefined
   answerMs?: number | undefined
 }
 
@@ -60,8 +63,8 @@ export interface Link {
  * back after a CONNACK other than 0 (findings/mqttjs-refused.sh), and forgets granted filters beside denied ones
  * (findings/mqttjs-denied-filter.sh).
  */
-export function openLink({ url, login, filters, qos, ...times }: LinkOptions, events: LinkEvents): Link {
-  const patienceMs = times.answerMs ?? answerMs
+export function openLink({ url, login, filters, qos, ...options }: LinkOptions, events: LinkEvents): Link {
+  const patienceMs = options.answerMs ?? answerMs
   const client = mqtt.connect(url, {
     ...login,
     protocolVersion: 4,
@@ -79,6 +82,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
     // Hubs compress nothing, and a small compressed message could grow a thousandfold. Browsers have no such bounds.
     wsOptions: { maxPayload: maxMessageBytes, perMessageDeflate: false },
   })
+  const stream: Duplex & { setNoDelay?(isOn: boolean): void } = client.stream
   let isEnded = false
   let problem: Error | undefined
   let late: ReturnType<typeof setTimeout> | undefined
@@ -108,8 +112,9 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   }, intervalMs)
 
   client.on('error', fail)
+  options.readAhead?.(client)
   // First of all listeners: mqtt.js reads what is in the chunk only then. Over WebSocket, a chunk may hold many packets.
-  client.stream.prependListener('data', (chunk: Uint8Array) => {
+  stream.prependListener('data', (chunk: Uint8Array) => {
     if (bytes > maxPacketBytes || chunk.length > maxMessageBytes) fail(tooLarge)
     bytes += chunk.length
   })
@@ -131,9 +136,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   })
   client.on('connect', ({ sessionPresent }) => {
     // Nagle's algorithm would hold back the second of two quick events for up to 40 ms.
-    if ('setNoDelay' in client.stream && typeof client.stream.setNoDelay === 'function') {
-      client.stream.setNoDelay(true)
-    }
+    stream.setNoDelay?.(true)
     // mqtt.js would wait for SUBACK for ever.
     late = setTimeout(fail, patienceMs, new Error('no answer to SUBSCRIBE in time'))
     client.subscribe([...filters], { qos }, (error, _granted, answer) => {
@@ -162,10 +165,10 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
   function cork(): void {
     if (isCorked) return
     isCorked = true
-    client.stream.cork()
+    stream.cork()
     queueMicrotask(() => {
       isCorked = false
-      client.stream.uncork()
+      stream.uncork()
     })
   }
 
@@ -178,7 +181,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
       while (unacknowledged.has(packetId))
       unacknowledged.set(packetId, acknowledged)
       cork()
-      client.stream.write(publishPacket(topic, payload, packetId))
+      stream.write(publishPacket(topic, payload, packetId))
     },
     async end() {
       isEnded = true
@@ -187,7 +190,7 @@ export function openLink({ url, login, filters, qos, ...times }: LinkOptions, ev
         // which it would wait for ever.
         client.end(!client.connected || Object.keys(client.outgoing).length > 0, () => resolve())
       })
-      const destroy = setTimeout(() => client.stream.destroy(), endMs)
+      const destroy = setTimeout(() => stream.destroy(), endMs)
       await ended
       clearTimeout(destroy)
     },

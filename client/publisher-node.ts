@@ -7,6 +7,7 @@ import {
 } from './https-publisher.ts'
 import { openOutbox } from './outbox.ts'
 import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
+import { readAhead } from './read-ahead.ts'
 import { readCa } from './read-ca.ts'
 import { reasonOf } from './reason.ts'
 import { createWorth } from './worth.ts'
@@ -16,7 +17,7 @@ import { createWorth } from './worth.ts'
  * wrong option or an outbox that it cannot use.
  */
 export function connectPublisher(options: PublisherOptions): Publisher {
-  return createPublisher(options, { hash: hashOf, reasonOf, readCa, openOutbox, createWorth })
+  return createPublisher(options, { hash: hashOf, reasonOf, readAhead, readCa, openOutbox, createWorth })
 }
 
 const hashOf = (text: string) => hash('sha256', text, 'hex').slice(0, 16)

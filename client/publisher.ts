@@ -1,4 +1,4 @@
-import { keepConnected, type Publish } from './connection.ts'
+import { type ConnectionPlatform, keepConnected, type Publish } from './connection.ts'
 import { ClientError } from './errors.ts'
 import { newClientId } from './link.ts'
 import type { Sendable } from './newest-first.ts'
@@ -47,11 +47,9 @@ export interface Restored {
 }
 
 /** What differs between Node.js and browsers. */
-export interface Platform {
+export interface Platform extends ConnectionPlatform {
   /** First 16 hexadecimal digits of the SHA-256 of a text. Promises are kept in order. */
   hash(text: string): string | Promise<string>
-  /** What an error of a connection says to a person. */
-  reasonOf(problem: Error | undefined): string
   /** PEM of a CA. Throws `ClientError`. */
   readCa(ca: string): string
   /** Throws `ClientError`. */
@@ -138,7 +136,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       clean: outbox === undefined,
       filter: `feedback/${institution}`,
       outlastsRefusals: outbox !== undefined,
-      reasonOf: platform.reasonOf,
+      platform,
     },
     {
       ready(onThis, isResumed) {

@@ -75,7 +75,7 @@ t.test('a hub that never answers SUBSCRIBE is left, told of, and tried again', a
         clean: true,
         filter: 'feedback/urn',
         outlastsRefusals: false,
-        reasonOf,
+        platform: { reasonOf },
         answerMs: 200,
       },
       {
