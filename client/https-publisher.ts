@@ -4,6 +4,7 @@ import { isRecord } from './kind.ts'
 import { type Publishable, writeEvent } from './publishable.ts'
 import { reasonOf } from './reason.ts'
 import { EventRefused, type Remark } from './refusal.ts'
+import { readUrl } from './url.ts'
 
 export type HttpsPublisher = ReturnType<typeof createPublisherOverHttps>
 
@@ -237,7 +238,7 @@ const base = (url: string) => (url.endsWith('/') ? url : `${url}/`)
 
 /** Throws `ClientError` with the name of the option and what is expected. */
 function checkOptions({ url, email, password, patience = 0 }: HttpsPublisherOptions): void {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const parsed = readUrl(url)
   if (parsed?.protocol !== 'https:' || parsed.username || parsed.password) {
     throw new ClientError('option.invalid', 'url must be https://…, without user and password')
   }

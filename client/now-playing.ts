@@ -1,5 +1,6 @@
 import { parseInstant } from './instant.ts'
 import { isRecord, kindOf, type TrackKind } from './kind.ts'
+import { readUrl } from './url.ts'
 
 /** A track that plays now, or will play next. Times in milliseconds since the epoch. */
 export interface Track {
@@ -139,7 +140,7 @@ function coverOf(media: unknown): string | undefined {
 }
 
 function isHttps(url: string): boolean {
-  return URL.canParse(url) && new URL(url).protocol === 'https:'
+  return readUrl(url)?.protocol === 'https:'
 }
 
 function textOf(value: unknown): string {

@@ -1,5 +1,6 @@
 import { ClientError } from './errors.ts'
 import { loginTextProblem } from './login-text.ts'
+import { readUrl } from './url.ts'
 
 /** Throws `ClientError` with the name of the option and what is expected. */
 export function wrongOption(name: string, expected: string): never {
@@ -14,7 +15,7 @@ export function checkLoginText(name: string, value: unknown): void {
 
 /** Reads the option `url`. `schemes`: how it may begin. Throws `ClientError`. */
 export function checkUrl(url: string, schemes: readonly string[]): URL {
-  const parsed = URL.canParse(url) ? new URL(url) : undefined
+  const parsed = readUrl(url)
   if (!parsed || !schemes.includes(`${parsed.protocol}//`)) {
     wrongOption('url', `must begin with ${schemes.slice(0, -1).join(', ')} or ${schemes.at(-1)}`)
   }

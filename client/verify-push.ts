@@ -3,6 +3,7 @@ import type { HubEvent } from './events.ts'
 import type { Http } from './http.ts'
 import { createHubKeys, type HubKeys } from './hub-keys.ts'
 import { isRecord } from './kind.ts'
+import { readUrl } from './url.ts'
 
 /** What a receiver got: a `Request`, a request of Node.js or Express, or headers and body of any other server. */
 export type PushRequest = { headers: unknown } & ({ body?: unknown } | AsyncIterable<Uint8Array | string>)
@@ -280,8 +281,8 @@ function checkOptions({ hub, url, subscriptions, issuer }: VerifyPushOptions): v
 }
 
 function isUrl(text: unknown, protocol?: string): boolean {
-  if (typeof text !== 'string' || !URL.canParse(text)) return false
-  return protocol === undefined || new URL(text).protocol === protocol
+  const url = typeof text === 'string' ? readUrl(text) : undefined
+  return url !== undefined && (protocol === undefined || url.protocol === protocol)
 }
 
 function wrong(name: string, expected: string): ClientError {

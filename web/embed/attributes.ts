@@ -1,3 +1,4 @@
+import { readUrl } from '../../client/url.ts'
 import { tell } from './tell.ts'
 
 /** What an element asks for. */
@@ -24,10 +25,9 @@ export function readAttributes(element: Element): Asked | undefined {
 }
 
 function hubOf(text: string): string | undefined {
-  if (!URL.canParse(text)) return undefined
-  const { protocol, host, pathname } = new URL(text)
+  const url = readUrl(text)
   // A proxy may serve the hub below a path.
-  return protocol === 'https:' ? `https://${host}${pathname.replace(/\/+$/, '')}` : undefined
+  return url?.protocol === 'https:' ? `https://${url.host}${url.pathname.replace(/\/+$/, '')}` : undefined
 }
 
 function delayOf(text: string): number | undefined {
