@@ -40,7 +40,7 @@ const revocable = 8
 const readerLogins = 2
 
 /**
- * Runs three nodes under faults that follow from the seed, with publishers, webhooks, moving sessions and revocations.
+ * Runs nodes under faults that follow from the seed, with publishers, webhooks, moving sessions and revocations.
  * The verdict depends only on what can be seen from outside the nodes.
  */
 export async function check(
@@ -50,6 +50,7 @@ export async function check(
     seconds,
     backend,
     settings = {},
+    count = 3,
     mayLose = false,
     isWanted = () => true,
   }: {
@@ -58,6 +59,8 @@ export async function check(
     backend: Backend & { faults: StoreFaults }
     /** Additional environment variables of the nodes. */
     settings?: Record<string, string>
+    /** Number of nodes. */
+    count?: number
     /** The store may lose commits, and readers may be told so. */
     mayLose?: boolean
     /** Chooses the faults that happen. */
@@ -67,7 +70,7 @@ export async function check(
   const random = (name: string) => createRandom(`${seed} ${name}`)
   const { receiver, env } = await startWebhookServer(t)
   const limits = { HUB_QUEUE_LIMIT: '100000', HUB_MAX_CONNECTIONS_PER_ADDRESS: '0' }
-  const cluster = await startCluster(t, backend, { env: { ...env, ...limits, ...settings } })
+  const cluster = await startCluster(t, backend, { count, env: { ...env, ...limits, ...settings } })
   const { a } = cluster
   const nodes = atLeastOne(cluster.nodes)
   const livestreams = atLeastOne(someLivestreams(12, 4))

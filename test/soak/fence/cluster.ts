@@ -19,6 +19,13 @@ export interface Backend {
   reach(home: string): Promise<{ env: Record<string, string>; way: Way }>
 }
 
+/** The store in the data directory of a single node. */
+export function ownBackend(): Backend & { faults: StoreFaults } {
+  const nothing = () => undefined
+  const way = { cut: nothing, hold: nothing, deafen: nothing, slow: nothing, open: nothing, drop: nothing }
+  return { reach: async () => ({ env: {}, way }), faults: {} }
+}
+
 /** Starts one Redis, which each node reaches through a network of its own. */
 export async function startBackend(t: Test): Promise<Backend & { redis: RedisServer; faults: StoreFaults }> {
   const redis = await startRedis(t)

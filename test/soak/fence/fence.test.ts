@@ -1,8 +1,8 @@
 import t from 'tap'
 import { withoutRedis } from '../../redis-server.ts'
 import { check } from './check.ts'
-import { startBackend } from './cluster.ts'
-import { describeFault } from './faults.ts'
+import { ownBackend, startBackend } from './cluster.ts'
+import { describeFault, type Fault } from './faults.ts'
 import { startSentinelBackend } from './sentinel.ts'
 
 /*
@@ -15,23 +15,31 @@ const kinds = process.env.FENCE_FAULTS?.split(',')
 const settings =
   process.env.FENCE_REPLICAS === undefined ? {} : { HUB_REDIS_REPLICAS: process.env.FENCE_REPLICAS }
 const isReplicated = process.env.FENCE_STORE === 'sentinel'
+/** One node with a store of its own, which is killed and stopped. */
+const isAlone = process.env.FENCE_STORE === 'embedded'
+const happensAlone = ({ target, kind }: Fault) => target === 0 && (kind === 'kill' || kind === 'stop')
 const seconds = Number(process.env.FENCE_SECONDS ?? 30)
 
 t.setTimeout(count * (seconds + 300) * 1000)
 
 for (let seed = first; seed < first + count; seed++) {
   t.test(
-    `three nodes, faults of seed ${seed} for ${seconds} s`,
-    { skip: withoutRedis, timeout: (seconds + 300) * 1000 },
+    `${isAlone ? 'one node' : 'three nodes'}, faults of seed ${seed} for ${seconds} s`,
+    { skip: isAlone ? false : withoutRedis, timeout: (seconds + 300) * 1000 },
     async (t) => {
-      const backend = isReplicated ? await startSentinelBackend(t) : await startBackend(t)
+      const backend = isAlone
+        ? ownBackend()
+        : isReplicated
+          ? await startSentinelBackend(t)
+          : await startBackend(t)
       const { faults, findings, trails, summary } = await check(t, {
         seed: String(seed),
         seconds,
         backend,
         settings,
+        count: isAlone ? 1 : 3,
         mayLose: isReplicated,
-        isWanted: ({ kind }) => kinds?.includes(kind) ?? true,
+        isWanted: (fault) => (kinds?.includes(fault.kind) ?? true) && (!isAlone || happensAlone(fault)),
       })
       t.comment(`seed ${seed}: ${summary}`)
       for (const { claim, problems } of findings) {
