@@ -31,6 +31,7 @@ import { manyLivestreams } from './many-livestreams.ts'
 import { newLivestreams } from './new-livestreams.ts'
 import { offlineSessions } from './offline-sessions.ts'
 import { pipelinedGets } from './pipelined-gets.ts'
+import { prepareSlowStreams } from './slow-streams.ts'
 import { prepareSlowWebhooks } from './slow-webhooks.ts'
 import { recordsBeforeLogin, recordsInPublish } from './tiny-records.ts'
 
@@ -88,6 +89,12 @@ const table = {
     attack: { prepare: prepareHistoryReads },
     force: { connections: 20, addresses: 20 },
     p99: 150,
+  },
+  'slow-streams': {
+    attack: { prepare: prepareSlowStreams },
+    force: { connections: 10, addresses: 10 },
+    env: { HUB_PUBLIC_PAGE: 'true' },
+    p99: 220,
   },
   'changing-feed': {
     attack: changingFeed,
