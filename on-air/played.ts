@@ -21,16 +21,17 @@ const playingKind = eventKinds.find(({ isNow }) => isNow)
 /**
  * What a livestream played at `time`, by event time: the greatest start that is not later, of equal ones the later
  * arrival (open.md §4). Undefined: the journal does not reach back so far. Publishers may correct the past, so all that
- * is kept is read.
+ * is kept is read: `readBytes` of payloads.
  */
 export async function playedAt(
   { messages }: Pick<History, 'messages'>,
   livestreamId: string,
   time: number,
-): Promise<Played | undefined> {
+): Promise<{ played: Played | undefined; readBytes: number }> {
   const topic = playingKind && radioTopic(livestreamId, playingKind)
   let [before, playing, after]: (Entry | undefined)[] = []
   let next: number | null = Number.MAX_SAFE_INTEGER
+  let readBytes = 0
   for (let read = 0; next !== null && read < mostRead; ) {
     const page: Awaited<ReturnType<History['messages']>> = await messages(livestreamId, {
       before: next,
@@ -39,6 +40,7 @@ export async function playedAt(
     read += page.messages.length
     next = page.next
     for (const entry of page.messages) {
+      readBytes += entry.payload.length
       // The newest comes first: of equal starts it stays.
       if (entry.topic !== topic) continue
       const start = startOf(entry)
@@ -50,7 +52,8 @@ export async function playedAt(
       } else if (start < startOf(playing) && (!before || start > startOf(before))) before = entry
     }
   }
-  return playing && { before: before ?? null, playing, after: after ?? null }
+  const played = playing && { before: before ?? null, playing, after: after ?? null }
+  return { played, readBytes }
 }
 
 function startOf({ retained }: Entry): number {

@@ -147,11 +147,9 @@ export function onAirRoutes(parts: OnAirParts): GuardedRoute[] {
         const view = viewOf(call.filters)
         if (!onAir.livestreams.find(id, view)) return refuse(404, undefined, 'Livestream not found')
         return oneAtATime(call, { userId: call.holder ?? user.userId }, async () => {
-          const played = await onAir.playedAt(id, at)
+          const { played, readBytes: bytes } = await onAir.playedAt(id, at)
           if (!played || !view.allows(played.playing.topic))
-            return { answer: refuse(404, undefined, 'The journal does not reach back so far'), bytes: 0 }
-          const events = [played.before, played.playing, played.after]
-          const bytes = events.reduce((sum, entry) => sum + (entry?.payload.length ?? 0), 0)
+            return { answer: refuse(404, undefined, 'The journal does not reach back so far'), bytes }
           return { answer: jsonText(textOf(at, played)), bytes }
         })
       },
