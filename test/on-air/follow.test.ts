@@ -27,11 +27,27 @@ t.test('nothing waits for a clock that was set back', async (t) => {
   await handedOn(1)
 })
 
-async function open(t: Test) {
-  const store = createSharedSpace().openFollowed(t)
+t.test('an answer that comes late keeps its place between the messages of others', async (t) => {
+  const space = createSharedSpace()
+  const [a, b] = [await open(t, space), await open(t, space)]
+  const [atA, atB] = [start(t, { ...a, delayMs: 0 }), start(t, { ...b, delayMs: 0 })]
+  await b.publish(1)
+  a.store.lag()
+  const late = a.publish(2)
+  await b.publish(3)
+  await atB.handedOn(3)
+  a.store.restore()
+  await Promise.all([late, a.publish(4)])
+  await Promise.all([atA.handedOn(4), atB.handedOn(4)])
+  for (const { positions } of [atA, atB]) t.same(positions(), [1, 2, 3, 4])
+})
+
+async function open(t: Test, space = createSharedSpace()) {
+  const store = space.openFollowed(t)
   const journal = await openJournal(store)
   store.start()
   return {
+    store,
     journal,
     async publish(at: number): Promise<void> {
       const { changes, stored } = journal.append(
@@ -61,6 +77,7 @@ function start(t: Test, parts: Pick<Parameters<typeof follow>[0], 'journal' | 'd
   })
   t.teardown(following.end)
   return {
+    positions: () => entries.map(({ position }) => position),
     /** Resolves when so many messages were handed on. */
     async handedOn(count: number): Promise<void> {
       while (entries.length < count) await new Promise<void>((resolve) => (wake = resolve))
