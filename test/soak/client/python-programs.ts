@@ -19,6 +19,11 @@ export const pythons = [
   ).values(),
 ]
 
+/** In development mode asyncio tells of each step that takes 0.1 s, which any may on a busy machine. */
+const quietAsyncio = `import logging
+logging.getLogger("asyncio").addFilter(lambda record: not record.getMessage().startswith("Executing "))
+`
+
 /**
  * Starts a program that has the library beside it, and ends it with the test. Tracebacks and warnings are lines, too.
  * `settings`: what the program finds in its environment.
@@ -31,7 +36,7 @@ export async function startPython(
   cwd?: string,
 ) {
   const folder = cwd ?? (await temporaryDirectory(t))
-  writeFileSync(join(folder, 'program.py'), text)
+  writeFileSync(join(folder, 'program.py'), quietAsyncio + text)
   const env = { PATH: process.env.PATH ?? '', LANG: 'C.UTF-8', PYTHONPATH: projectFile('client/python') }
   const command = [python, '-u', '-W', 'error', '-X', 'dev', 'program.py']
   return startProgram(t, command, {
