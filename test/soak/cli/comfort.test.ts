@@ -188,7 +188,7 @@ t.test('lists are filtered, and as short as one likes', async (t) => {
   })
   t.match(await runHubctl(['credentials', 'list', '--role', 'king', ...socket]), {
     code: 2,
-    stderr: /role must be one of publisher, subscriber, not "king"/,
+    stderr: /role must be one of publisher, subscriber, reader, not "king"/,
   })
   t.match(await runHubctl(['lifecycle', 'brownout', 'push', '--for', 'soon', ...socket]), {
     code: 2,

@@ -499,7 +499,7 @@ t.test('every view is usable on narrow and wide screens, light and dark', { skip
   ]) {
     await page.goto(`https://localhost:${hub.httpsPort}/console${path}`)
     await page.getByText('Answers', { exact: true }).waitFor()
-    await page.waitForFunction("!document.querySelector('.loading')")
+    await page.waitForSelector('.loading', { state: 'detached' })
     await page.evaluate(axe)
     for (const [width, colorScheme] of [
       [360, 'light'],

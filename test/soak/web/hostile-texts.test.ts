@@ -92,7 +92,7 @@ t.test('no text of others changes a view, on narrow and wide screens', { skip },
   ]) {
     await page.goto(`https://localhost:${hub.httpsPort}/console/${view}`)
     await page.getByText('Answers', { exact: true }).waitFor()
-    await page.waitForFunction("!document.querySelector('.loading')")
+    await page.waitForSelector('.loading', { state: 'detached' })
     for (const width of [360, 1280]) {
       await page.setViewportSize({ width, height: 900 })
       t.equal(
