@@ -1,3 +1,5 @@
+import { track } from '../../event/kinds/track.ts'
+
 /*
  * Examples for the API description. All are about one livestream of the sample feed.
  */
@@ -64,16 +66,7 @@ export const livestreams = {
   trace: null,
 }
 
-const playing = {
-  event: 'de.org.hub.v1.radio.track.playing',
-  type: 'music',
-  start: '2026-01-31T12:00:00+01:00',
-  length: 214,
-  title: 'Ebbe und Flut',
-  artist: 'Mira Hollund',
-  playlistItemId: 'kw1-20260131-0042',
-  id: messageId,
-}
+const playing = { event: track.kinds[0].name, ...track.example, id: messageId }
 
 export const livestreamNow = {
   id: livestreamId,
