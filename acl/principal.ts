@@ -22,7 +22,7 @@ interface Subscriber {
   temporaryOf?: string
 }
 
-/** A program that reads what its filters match over HTTPS (open.md §4). Over MQTT it is nobody. */
+/** A program that reads over HTTPS what its filters match (open.md §4). The broker refuses its log-in. */
 export interface Reader {
   username: string
   filters: readonly string[]

@@ -12,7 +12,7 @@ export interface Asker {
   user?: KnownUser
   /** What the asker may read of the radio tree. */
   filters: readonly string[]
-  /** Id of the user, or user name of the reader. Undefined: nobody in particular. */
+  /** Id of the user, or user name of the reader. Undefined: the asker has shown no log-in. */
   holder?: string
   /** When the token ends, milliseconds since the epoch. */
   expiresAt?: number

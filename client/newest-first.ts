@@ -11,7 +11,7 @@ export interface Sendable {
   isSentAgain: boolean
 }
 
-/** A track event, as far as it can be judged here. */
+/** What decides whether a newer track event takes the place of this one. */
 interface Track {
   /** When it starts, milliseconds since the epoch. */
   time: number
@@ -56,7 +56,7 @@ export function createNewestFirst<Item extends Sendable>() {
     const place = line.lastIndexOf(item)
     let newest = Math.max(...line.slice(place + 1).map(timeOf))
     line.splice(place, 1)
-    // What is newer than this one was not held by it.
+    // The loop ends at the first event that is newer than this one: this one did not hold it.
     for (let index = place - 1; index >= 0 && newest < timeOf(item); index--) {
       const older = line[index]
       if (older && timeOf(older) > newest && held.delete(older)) due.push(older)
@@ -73,7 +73,7 @@ export function createNewestFirst<Item extends Sendable>() {
 
   return {
     isHeld: (item: Item): boolean => held.has(item),
-    /** Holds what is older, and returns it. `items`: all that wait, in the order in which they were published. */
+    /** Holds the older events, and returns them. `items`: all events that wait, in the order in which they were published. */
     hold(items: readonly Item[]): readonly Item[] {
       lines.clear()
       held.clear()

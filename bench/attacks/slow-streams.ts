@@ -10,7 +10,7 @@ const openedAtOnce = 50
 const intervalMs = 20
 
 /**
- * Opens streams of all livestreams, whose readers never read. The attack: visitors who ask what is on air, meanwhile.
+ * Opens streams of all livestreams, and reads none of them. Meanwhile visitors attack: they ask what is on air.
  * Every event of the pair is for all of the streams.
  */
 export async function prepareSlowStreams(target: Target): Promise<Attack> {

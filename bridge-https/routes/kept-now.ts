@@ -4,7 +4,7 @@ import type { View } from '../../on-air/view.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import { type Kept, keepText } from '../kept.ts'
 
-/** What is kept for one livestream and view. */
+/** The answer for a livestream, as one view shows it. */
 interface KeptNow {
   feed: Feed | undefined
   made: Promise<{ kept: Kept; until: number } | undefined>
@@ -19,7 +19,7 @@ const mostViews = 20
 
 /**
  * Returns what livestreams show, as answers. Those of the present are kept until they change: pages ask for the same
- * ones every few seconds. An empty list: the journal does not reach back as far as `delayMs`.
+ * ones every few seconds. The list is empty if the journal does not reach back as far as `delayMs`.
  */
 export function createKeptNow({
   onAir,
