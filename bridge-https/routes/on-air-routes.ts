@@ -127,7 +127,7 @@ export function onAirRoutes(parts: OnAirParts): GuardedRoute[] {
       id: 'livestreamAt',
       summary: 'What a livestream played at a time',
       description:
-        'By event time, as far as the [history](/docs) of the livestream goes back. Not for visitors of a public page.',
+        'By event time, as far as the history of the livestream goes back. Not for visitors of a public page.',
       params: {
         livestreamId,
         time: { description: 'ISO 8601 with UTC offset; not ahead' },
