@@ -269,6 +269,7 @@ async function load({ config, log, options, reached, add }: Given) {
     ca: cas.push,
     store,
     journal: fanout.journal,
+    retained: fanout.retained,
     nodes,
     calls,
     repetitions,

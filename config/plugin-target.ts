@@ -1,5 +1,6 @@
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
+import { maxAge } from '../event/max-age.ts'
 import { Type } from '../event/type.ts'
 import { flag, formatted, httpsUrl, text } from './value-schemas.ts'
 
@@ -12,6 +13,7 @@ export const pluginTarget = Type.Object(
     autoEnable: Type.Optional(flag()),
     url: Type.Optional(httpsUrl()),
     driver: Type.Optional(text()),
+    maxAge: Type.Optional(maxAge),
   },
   { additionalProperties: true, description: 'an object with type and url' },
 )

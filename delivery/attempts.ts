@@ -1,10 +1,12 @@
 import { storeKeys } from '../store/keys.ts'
 import { padded } from '../store/nodes/sequences.ts'
 import type { Change, Store } from '../store/store.ts'
-import type { Attempt } from './queue/work-item.ts'
+import type { Attempt, Stretch } from './queue/work-item.ts'
 
 /** Number of attempts that are kept for each queue. */
 export const keptAttempts = 50
+/** Number of stretches of events passed over that are kept for each queue. */
+const keptStretches = 200
 
 const { prefix } = storeKeys.attempt
 
@@ -22,19 +24,38 @@ export function createAttempts(store: Store) {
   return {
     /** The changes that store an attempt. `list` shows the attempt even if the commit fails. */
     async add(queue: string, attempt: Attempt): Promise<Change[]> {
+      return added(queue, await logOf(queue), attempt)
+    },
+
+    /**
+     * The changes that note events which were passed over at `time`, in the order of their livestreams. Events of a
+     * livestream make one line, until a delivery is acknowledged.
+     */
+    async pass(queue: string, passed: readonly Passed[], time: string): Promise<Change[]> {
       const log = await logOf(queue)
-      const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
-      log.push({ sequence, attempt })
-      const gone = log.splice(0, log.length - keptAttempts)
-      return [
-        { put: keyOf(queue, sequence), value: JSON.stringify(attempt) },
-        ...gone.map((entry) => ({ del: keyOf(queue, entry.sequence) })),
-      ]
+      const byLivestream = new Map<string | null, Passed[]>()
+      for (const one of passed) {
+        byLivestream.set(one.livestreamId, [...(byLivestream.get(one.livestreamId) ?? []), one])
+      }
+      return [...byLivestream].flatMap(([livestreamId, events]) => {
+        const from = log.findLastIndex(({ attempt }) => attempt.reason === null) + 1
+        const index = log.findIndex(
+          ({ attempt: { stale } }, at) => at >= from && stale?.livestreamId === livestreamId,
+        )
+        const before = index < 0 ? undefined : log[index]
+        const line = lineOf(livestreamId, events, before?.attempt.stale, time)
+        if (!before || !line) return line ? added(queue, log, line) : []
+        log.splice(index, 1)
+        return [{ del: keyOf(queue, before.sequence) }, ...added(queue, log, line)]
+      })
     },
 
     /** The attempts of a queue, newest first. */
     list: async (queue: string): Promise<Attempt[]> =>
       (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
+
+    /** Reads the attempts of a queue again next time: what was added last is not stored. */
+    forget: (queue: string): void => void logs.delete(queue),
 
     /** The changes that remove all attempts of a queue. */
     async drop(queue: string): Promise<Change[]> {
@@ -42,6 +63,20 @@ export function createAttempts(store: Store) {
       logs.delete(queue)
       return log.map(({ sequence }) => ({ del: keyOf(queue, sequence) }))
     },
+  }
+
+  function added(queue: string, log: Entry[], attempt: Attempt): Change[] {
+    const sequence = Math.max(Date.parse(attempt.time), (log.at(-1)?.sequence ?? 0) + 1)
+    log.push({ sequence, attempt })
+    const isStretch = attempt.stale !== undefined
+    const alike = log.filter((entry) => (entry.attempt.stale !== undefined) === isStretch)
+    const most = isStretch ? keptStretches : keptAttempts
+    const gone = alike.slice(0, Math.max(0, alike.length - most))
+    for (const entry of gone) log.splice(log.indexOf(entry), 1)
+    return [
+      { put: keyOf(queue, sequence), value: JSON.stringify(attempt) },
+      ...gone.map((entry) => ({ del: keyOf(queue, entry.sequence) })),
+    ]
   }
 
   function logOf(queue: string): Promise<Entry[]> {
@@ -60,6 +95,34 @@ export function createAttempts(store: Store) {
     }
     return entries
   }
+}
+
+/** An event that was passed over. */
+export interface Passed {
+  livestreamId: string | null
+  messageId: string
+  /** When the hub accepted it, milliseconds since the epoch. */
+  at: number
+}
+
+/** The line of events of one livestream that were passed over, with those of the stretch before. */
+function lineOf(
+  livestreamId: string | null,
+  events: readonly Passed[],
+  before: Stretch | undefined,
+  time: string,
+): Attempt | undefined {
+  const [first] = events
+  const last = events.at(-1)
+  if (!first || !last) return undefined
+  const stale = {
+    livestreamId,
+    count: (before?.count ?? 0) + events.length,
+    first: before?.first ?? new Date(first.at).toISOString(),
+    last: new Date(last.at).toISOString(),
+  }
+  const reason = `not worth it any more: ${stale.count} accepted from ${stale.first} to ${stale.last}`
+  return { messageId: last.messageId, time, status: null, duration: 0, reason, stale }
 }
 
 interface Entry {

@@ -1,6 +1,7 @@
 import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/settings.ts'
 import type { Journal } from '../journal/journal.ts'
+import type { RetainedMessages } from '../journal/retained.ts'
 import type { Calls } from '../store/nodes/calls.ts'
 import type { Nodes } from '../store/nodes/nodes.ts'
 import type { Change, Store } from '../store/store.ts'
@@ -31,6 +32,8 @@ import { createPush } from './webhook/push.ts'
 import type { Sockets } from './webhook/sockets.ts'
 import { createStandings } from './webhook/standing.ts'
 import { createPushSubscriptions } from './webhook/subscriptions.ts'
+import { createKnownEvents } from './worth/known-events.ts'
+import { isStale } from './worth/worth.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
@@ -48,6 +51,7 @@ interface DeliveriesParts {
   ca?: CurrentCa | undefined
   store: Store
   journal: Journal
+  retained: Pick<RetainedMessages, 'topics' | 'stored'>
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
@@ -87,6 +91,9 @@ export async function createDeliveries(parts: DeliveriesParts) {
     limits,
     metrics,
   })
+  const moment = () => ({ now: steadyClock(), elapsed: performance.now() })
+  const knownEvents = createKnownEvents({ journal, retained: parts.retained, moment })
+  for (const name of queues.names()) for (const item of queues.items(name)) knownEvents.noteItem(item)
   const attempts = createAttempts(store)
   const standings = await createStandings({ store, clock, isKnown: isWebhook })
   const clients = createHttpsClients({
@@ -112,6 +119,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     log,
     metrics,
     targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
+    isStale: (item, target) => isStale(item, target, moment(), knownEvents),
     noted: (queue, outcome, isAside) => (isWebhook(queue) ? standings.noted(queue, outcome, isAside) : []),
     random: Math.random,
   })

@@ -4,6 +4,7 @@ import type { WorkGroup } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
+import { distances, elementOf } from './worth/element.ts'
 
 /** Decides to which webhooks and plugin targets the hub sends an accepted event. */
 export function createPlanner(parts: {
@@ -27,7 +28,7 @@ export function createPlanner(parts: {
   }
 
   function toWebhooks(
-    { id, kind, institutionId, livestreamIds }: Accepted,
+    { event, id, kind, institutionId, livestreamIds }: Accepted,
     isRepeated: boolean,
   ): WorkGroup[] {
     if (!pushedKinds.includes(kind) || whyClosed() !== undefined) return []
@@ -35,18 +36,27 @@ export function createPlanner(parts: {
       const details = { event: kind.name, livestreamId, institutionId }
       const all = subscriptions.ofTopic(livestreamId)
       const owed = isRepeated ? all.filter((subscription) => !isOfBeginning(subscription, id)) : all
-      const items = owed.map(({ name }) => ({ queue: name, details }))
+      const isJudged = owed.some(({ maxAge }) => maxAge === 'element')
+      const element = isJudged ? elementOf(event, kind, { [livestreamId]: 0 }) : undefined
+      const items = owed.map(({ name, maxAge }) => ({
+        queue: name,
+        details,
+        ...(element && maxAge === 'element' && { element }),
+      }))
       return items.length > 0 ? [{ scope: livestreamId, content: { nth }, items }] : []
     })
   }
 
   /** One item for each plugin target, however many livestreams the event has. */
-  function toTargets({ event, kind, institutionId }: Accepted): WorkGroup[] {
-    return enabledTargets(event, kind, targets).map(({ type, plugin }) => ({
+  function toTargets({ event, kind, institutionId, livestreamIds }: Accepted): WorkGroup[] {
+    const enabled = enabledTargets(event, kind, targets)
+    if (enabled.length === 0) return []
+    const element = elementOf(event, kind, distances(livestreamIds))
+    return enabled.map(({ type, plugin }) => ({
       scope: queueOf(type),
       // The messages for all livestreams have the same payload.
       content: { nth: 0 },
-      items: [{ queue: queueOf(type), details: { plugin, institutionId } }],
+      items: [{ queue: queueOf(type), details: { plugin, institutionId }, element }],
     }))
   }
 }

@@ -31,10 +31,12 @@ export interface QueueTotals {
  */
 const behindMs = 60_000
 
-/** What each node tells the others: the states of its queues, and how many items it has dropped. */
+/** What each node tells the others: the states of its queues, and how many items it has dropped or passed over. */
 interface QueuesHere {
   states: [queue: string, state: QueueRunState][]
   dropped: [queue: string, items: number][]
+  /** Nodes of an older release do not tell it. */
+  stale?: [queue: string, items: number][]
   drivers: DriverHere[]
 }
 
@@ -48,7 +50,7 @@ interface DriverHere {
 /** Lists all queues as operators see them, empty ones too, and adds them up. */
 export function createQueueList(parts: {
   calls: Calls
-  queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped'>
+  queues: Pick<WorkQueues, 'names' | 'lengthOf' | 'dropped' | 'stale'>
   runner: { states(): QueuesHere['states']; stateOf(name: string): QueueRunState }
   plugins: {
     queues: readonly { name: string; target: PluginTarget }[]
@@ -65,21 +67,28 @@ export function createQueueList(parts: {
     plugins.states().map(([queue, state]): DriverHere => ({ queue, isOwn: isOwn(queue), state }))
   calls.serve(
     'queues',
-    (): QueuesHere => ({ states: runner.states(), dropped: queues.dropped(), drivers: driversHere() }),
+    (): QueuesHere => ({
+      states: runner.states(),
+      dropped: queues.dropped(),
+      stale: queues.stale(),
+      drivers: driversHere(),
+    }),
   )
 
   return {
     async list() {
       const others = (await calls.askOthers('queues', null)).map(([, theirs]) => theirs as QueuesHere)
       const elsewhere = new Map(others.flatMap(({ states }) => states))
-      const dropped = new Map<string, number>()
-      for (const [name, count] of [queues.dropped(), ...others.map((theirs) => theirs.dropped)].flat()) {
-        dropped.set(name, (dropped.get(name) ?? 0) + count)
-      }
+      const dropped = added([queues.dropped(), ...others.map((theirs) => theirs.dropped)])
+      const stale = added([queues.stale(), ...others.map((theirs) => theirs.stale ?? [])])
       const drivers = [driversHere(), ...others.map((theirs) => theirs.drivers)].flat()
       return inTurns(targets(), ([name, target]) => {
         const { state, ...standing } = elsewhere.get(name) ?? runner.stateOf(name)
-        const length = { ...queues.lengthOf(name), dropped: dropped.get(name) ?? 0 }
+        const length = {
+          ...queues.lengthOf(name),
+          dropped: dropped.get(name) ?? 0,
+          stale: stale.get(name) ?? 0,
+        }
         const { contact = null, disabledAt = null, pausedAt = null } = subscriptions.find(name) ?? {}
         const driver = driverOf(drivers, name)
         const isDown = driver?.state === 'down'
@@ -145,6 +154,13 @@ export function createQueueList(parts: {
     if (isBeginning) return 'beginning' as const
     return target === null ? ('no target' as const) : undefined
   }
+}
+
+/** Adds up what the nodes have counted of each queue. */
+function added(ofNodes: readonly QueuesHere['dropped'][]): ReadonlyMap<string, number> {
+  const sums = new Map<string, number>()
+  for (const [name, count] of ofNodes.flat()) sums.set(name, (sums.get(name) ?? 0) + count)
+  return sums
 }
 
 /** The driver of a queue as the node has it that works the queue off. `ends` of all nodes. Null: it is part of the hub. */

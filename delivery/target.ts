@@ -1,7 +1,8 @@
 import type { WorkItem } from './queue/work-item.ts'
+import type { Worth } from './worth/worth.ts'
 
-/** The receiver of the items of a queue. */
-export interface Target {
+/** The receiver of the items of a queue, and for how long and when it wants them. */
+export interface Target extends Worth {
   /** Queues with the same endpoint share its limit of deliveries that run at once. */
   endpoint: string
   /** The institution or plugin target of the queue. Owners share the limits on deliveries. */

@@ -28,6 +28,7 @@ export const standing = {
 export const trouble = {
   aside: Type.Integer({ description: 'items that were refused too often, and are tried out of order' }),
   dropped: integer,
+  stale: Type.Integer({ description: 'items that were passed over: not worth delivering any more' }),
   failures: integer,
   nextTry: instantOrNull,
   lastReason: stringOrNull,
@@ -50,6 +51,12 @@ export const attempt = Type.Object({
   status: Type.Union([integer, Type.Null()], { description: 'null: no answer, or one without a status' }),
   duration: Type.Number({ description: 'milliseconds' }),
   reason: Type.Union([string, Type.Null()], { description: 'null: the target acknowledged the message' }),
+  stale: Type.Optional(
+    Type.Object(
+      { livestreamId: stringOrNull, count: integer, first: instant, last: instant },
+      { description: 'no attempt: these events were passed over, not worth delivering any more' },
+    ),
+  ),
 })
 
 const deadLetter = Type.Object({
@@ -63,6 +70,9 @@ const deadLetter = Type.Object({
   acceptedAt: Type.Optional(Type.Number({ description: 'milliseconds since the epoch' })),
   asideUntil: Type.Optional(Type.Number({ description: 'milliseconds since the epoch' })),
   begun: Type.Optional(Type.Number({ description: 'milliseconds since the epoch' })),
+  element: Type.Optional(
+    Type.Unknown({ description: 'what tells when the event is over: its kind, time and livestreams' }),
+  ),
   details: recordOf(Type.Unknown()),
   attempts: Type.Array(attempt),
 })
@@ -91,6 +101,7 @@ export const queueOperations = {
         'aside',
         'deadLetters',
         'dropped',
+        'stale',
         'oldest',
         'nextTry',
         'lastReason',

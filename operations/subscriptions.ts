@@ -26,6 +26,9 @@ const shown = Type.Object({
   ...listed,
   ...trouble,
   from: instantOrNull,
+  maxAge: Type.Union([integer, string, Type.Null()], {
+    description: 'for how long an event is worth delivering: seconds, or `element`; null: always',
+  }),
   createdBy: string,
   serviceAccount: string,
   ackDeadlineSeconds: integer,
@@ -97,18 +100,20 @@ export const subscriptionOperations = {
       const { subscriptions, attempts: attemptsOf } = node.deliveries
       const names = subscriptions.list().map(({ name }) => name)
       const subscription = existing(node, uniqueByPrefix('subscription', args.name, names))
-      const { name, from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
+      const { name, from = null, maxAge = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
       const { pausedAt, pausedBy, disabledAt } = subscription
       const [queue, attempts] = await Promise.all([queueOf(node, name), attemptsOf(name)])
-      const { aside, dropped, failures, nextTry, lastReason } = queue
+      const { aside, dropped, stale, failures, nextTry, lastReason } = queue
       return {
         ...toListed(node, subscription, queue),
         from,
+        maxAge,
         createdBy,
         serviceAccount,
         ackDeadlineSeconds,
         aside,
         dropped,
+        stale,
         since: subscriptions.standing(subscription).since,
         failures,
         nextTry,

@@ -1,6 +1,7 @@
 import { createPrivateKey, createPublicKey } from 'node:crypto'
 import {
   anything,
+  eitherOf,
   type Form,
   fields,
   flag,
@@ -75,13 +76,16 @@ const principal: Form = (value) => {
     ? object({ institutions: list(text), classes: list(text) })(value)
     : object({ filters: list(text) }, { temporaryOf: text })(value)
 }
-const attempt = object({
-  messageId: text,
-  time: instant,
-  status: orNull(number),
-  duration: number,
-  reason: orNull(text),
-})
+const attempt = object(
+  {
+    messageId: text,
+    time: instant,
+    status: orNull(number),
+    duration: number,
+    reason: orNull(text),
+  },
+  { stale: object({ livestreamId: orNull(text), count: integer(1), first: instant, last: instant }) },
+)
 const item = {
   sequence: integer(0),
   messageId: text,
@@ -92,7 +96,12 @@ const item = {
   attempts: list(attempt),
 }
 const outgoing = headed(object({ topic: text, queue: queueRule, retain: flag, session: number }))
-const timesOfItem = { acceptedAt: moment, asideUntil: moment, begun: moment }
+const maxAge = eitherOf(integer(1), oneOf('element'))
+const element = object(
+  { event: text, time: number, livestreams: object({}) },
+  { item: text, until: number, forMs: number },
+)
+const timesOfItem = { acceptedAt: moment, asideUntil: moment, begun: moment, element }
 const indexed = json(
   object(
     { qos: oneOf(0, 1, 2), bytes: number, at: moment },
@@ -216,6 +225,7 @@ export const storeKeys = {
           retryPolicy: orNull(text),
           createdBy: text,
           from: instant,
+          maxAge,
           isBeginning: flag,
           disabledAt: instant,
           pausedAt: instant,

@@ -42,6 +42,13 @@ export function orNull(form: Form): Form {
   }
 }
 
+export function eitherOf(...forms: readonly Form[]): Form {
+  return (value) => {
+    const expected = forms.map((form) => form(value))
+    return expected.includes(undefined) ? undefined : expected.join(' or ')
+  }
+}
+
 export function list(form: Form): Form {
   return (value) => {
     if (!Array.isArray(value)) return 'a list'

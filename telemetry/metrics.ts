@@ -224,6 +224,13 @@ export const metricTable = {
     isInStatus: true,
     does: 'HTTPS requests answered; `none` for an unknown route, and for broken requests: malformed (400), too slow (408), header too large (431), refused WebSocket upgrades',
   },
+  deliveriesStale: {
+    type: 'counter',
+    name: 'hub_deliveries_stale_total',
+    help: 'Deliveries that were passed over as not worth it any more',
+    isInStatus: true,
+    does: 'items that were passed over because they were older than the [`maxAge`](webhooks.md#what-is-worth-delivering) of their webhook or plugin target',
+  },
   workDropped: {
     type: 'counter',
     name: 'hub_work_dropped_total',

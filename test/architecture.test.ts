@@ -51,6 +51,7 @@ const folders: Record<string, string[]> = {
   'delivery/runner': ['store', 'telemetry', 'listener', 'delivery'],
   'delivery/queue': ['store', 'telemetry', 'journal', 'delivery'],
   'delivery/webhook': ['event', 'store', 'telemetry', 'config', 'listener', 'delivery'],
+  'delivery/worth': ['event', 'journal', 'delivery'],
   'delivery/plugins': ['event', 'store', 'telemetry', 'delivery'],
   'bridge-https': belowBridge,
   'bridge-https/routes': [...belowBridge, 'bridge-https'],

@@ -103,7 +103,7 @@ test('columns of the queues', async (t) => {
   for (const heading of headings.split(/ {2,}/).filter(Boolean)) {
     t.ok(operators.includes(`\`${heading}\``), heading)
   }
-  t.equal(headings.split(/ {2,}/).length, 12)
+  t.equal(headings.split(/ {2,}/).length, 13)
 })
 
 test('links', async (t) => {

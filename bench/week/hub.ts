@@ -92,6 +92,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     slots,
     attempts: createAttempts(store),
     targetOf: push.targetOf,
+    isStale: () => false,
     noted: standings.noted,
     onGone: async () => false,
     random: Math.random,

@@ -180,6 +180,8 @@ export const subscribe = {
 
 export const subscribeFrom = { ...subscribe, from: '2026-01-31T10:00:00Z' }
 
+export const subscribeWorth = { ...subscribe, maxAge: 'element' }
+
 export const deleted = { valid: true, trace: null }
 
 export const replay = { subscription: subscriptionName }

@@ -1,5 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
+import { maxAge } from '../../event/max-age.ts'
 import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
@@ -140,9 +141,10 @@ export const SubscribeBody = Type.Object(
         'an earlier instant: the webhook begins with the events that were accepted from then on, as far as the hub still has them. Without it, with what is accepted from now on',
       ),
     ),
+    maxAge: Type.Optional(maxAge),
   },
   {
-    examples: [examples.subscribe, examples.subscribeFrom],
+    examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth],
   },
 )
 
@@ -160,6 +162,7 @@ export const Subscription = Type.Object(
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
     from: Type.Optional(instant('When the events that it began with were accepted, as asked for')),
+    maxAge: Type.Optional(maxAge),
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',
@@ -235,6 +238,20 @@ export const Delivery = Type.Object(
     reason: Type.Union([Type.String(), Type.Null()], {
       description: 'Why it was not acknowledged; null: it was',
     }),
+    stale: Type.Optional(
+      Type.Object(
+        {
+          livestreamId: Type.Union([Type.String(), Type.Null()]),
+          count: Type.Integer(),
+          first: instant('When the first of them was accepted'),
+          last: instant('When the last of them was accepted'),
+        },
+        {
+          description:
+            'No try: these events of a livestream were passed over, because they were not worth it any more (`maxAge`)',
+        },
+      ),
+    ),
   },
   { $id: 'Delivery', title: 'Delivery', examples: [examples.delivery] },
 )

@@ -50,7 +50,7 @@ export function subscriptionRoutes(parts: {
       },
       async handle(call, { institutionId, userId }) {
         const { body, at } = call
-        const { url, contact, topic, from } = body as SubscribeBody
+        const { url, contact, topic, from, maxAge } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
           return refuse(400, [
@@ -70,6 +70,7 @@ export function subscriptionRoutes(parts: {
             institutionId,
             createdBy: userId,
             ...(begins !== undefined && { from: new Date(begins).toISOString() }),
+            ...(maxAge !== undefined && { maxAge }),
           })
           if (!created) return refuse(400, [httpsError('subscription.limit', limits)])
           return { status: 201, body: shown(created) }
@@ -155,6 +156,7 @@ function fieldsOf(
     contact,
     institutionId: subscription.institutionId,
     ...(subscription.from !== undefined && { from: subscription.from }),
+    ...(subscription.maxAge !== undefined && { maxAge: subscription.maxAge }),
     ...subscriptions.standing(subscription),
   }
 }

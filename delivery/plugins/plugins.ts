@@ -20,6 +20,7 @@ export function createPlugins(parts: {
   log: Log
 }) {
   const { targets, driverOf, deadlineMs = attemptMs, log } = parts
+  const targetByQueue = new Map(targets.map((target) => [queueOf(target.type), target]))
   const drivers = new Map(
     targets.map((target) => [queueOf(target.type), driverOf(target, log.child({ plugin: target.type }))]),
   )
@@ -36,11 +37,13 @@ export function createPlugins(parts: {
     /** Undefined: the target is no longer configured, or its driver does not run. The items wait. */
     targetOf(queue: string): Target | undefined {
       const driver = drivers.get(queue)
+      const { maxAge } = targetByQueue.get(queue) ?? {}
       if (!driver || (stateOf(driver)?.state ?? 'running') !== 'running') return undefined
       return {
         endpoint: queue,
         owner: queue,
         isOwnDriver: stateOf(driver) !== undefined,
+        ...(maxAge !== undefined && { maxAge }),
         deliver: (item, payload, signal) =>
           attempt(driver, toPluginItem(queue, item, payload), item, signal, deadlineMs),
       }

@@ -1,11 +1,14 @@
 import { isRecord } from '../../event/json.ts'
 import type { EventKind, HubEvent } from '../../event/kind.ts'
+import type { MaxAge } from '../../event/max-age.ts'
 
 /** A plugin target, as the operator configures it. Further fields belong to its driver. */
 export interface PluginTarget {
   type: string
   autoEnable?: boolean
   url?: string
+  /** For how long an event is worth delivering. Absent: always. */
+  maxAge?: MaxAge
   /** File of the driver. Without a driver, the hub posts the items to `url`. */
   driver?: string
   [field: string]: unknown

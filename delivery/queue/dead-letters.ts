@@ -63,7 +63,7 @@ export function createDeadLetters(parts: {
     tries: number,
   ): Promise<void> {
     const waiting = itemsIn(inMemory.get(name), new Set(payloads.keys())).sort(bySequence)
-    const letters = waiting.map(({ position: _named, ...item }) => ({ ...item, ...why }))
+    const letters = waiting.map(({ position: _named, seen: _here, ...item }) => ({ ...item, ...why }))
     try {
       await store.commit([
         ...waiting.map((item) => removal(workPrefix, name, item, stillThere)),

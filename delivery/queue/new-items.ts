@@ -1,4 +1,5 @@
 import type { Sequences } from '../../store/nodes/sequences.ts'
+import type { Element } from '../worth/element.ts'
 import type { Details, PlannedWork, WorkGroup, WorkItem } from './work-item.ts'
 import { itemChange, namingChange } from './work-records.ts'
 
@@ -13,7 +14,10 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
       messageId: string,
       shown: (queue: string, item: WorkItem) => void,
     ): PlannedWork {
-      const added = items.map(({ queue, details }) => ({ queue, item: newItem(messageId, details) }))
+      const added = items.map(({ queue, details, element }) => ({
+        queue,
+        item: newItem(messageId, details, element),
+      }))
       return {
         changes: added.map(({ queue, item }) =>
           'nth' in content
@@ -28,8 +32,18 @@ export function createNewItems(sequences: Pick<Sequences, 'next'>, clock: () => 
     },
   }
 
-  function newItem(messageId: string, details: Details): WorkItem {
-    const [sequence, enqueuedAt] = [sequences.next(), clock()]
-    return { position: 0, sequence, messageId, details, enqueuedAt, tries: 0, refusals: 0, attempts: [] }
+  function newItem(messageId: string, details: Details, element?: Element): WorkItem {
+    return {
+      position: 0,
+      sequence: sequences.next(),
+      messageId,
+      details,
+      ...(element && { element }),
+      seen: performance.now(),
+      enqueuedAt: clock(),
+      tries: 0,
+      refusals: 0,
+      attempts: [],
+    }
   }
 }

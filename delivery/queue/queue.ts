@@ -9,6 +9,7 @@ export interface Queue {
   /** Dead letters, in the order in which the hub gave them up. */
   dead: DeadLetter[]
   dropped: number
+  stale: number
   /** Highest sequences so far: `before` for items older than the queue, `since` for all others. */
   highest: { before: number; since: number }
 }
@@ -46,10 +47,12 @@ export interface QueueLength {
   oldest: string | null
   /** Items and dead letters that the limits made this node drop since its start. */
   dropped: number
+  /** Items that this node has passed over since its start: they were not worth delivering any more. */
+  stale: number
 }
 
 export function emptyQueue(): Queue {
-  return { inOrder: [], aside: [], dead: [], dropped: 0, highest: { before: 0, since: 0 } }
+  return { inOrder: [], aside: [], dead: [], dropped: 0, stale: 0, highest: { before: 0, since: 0 } }
 }
 
 export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
@@ -204,7 +207,7 @@ export function replaceIn({ inOrder, aside }: Queue, changed: WorkItem): void {
   }
 }
 
-export function lengthOf({ inOrder, aside, dead, dropped }: Queue): QueueLength {
+export function lengthOf({ inOrder, aside, dead, dropped, stale }: Queue): QueueLength {
   const oldest = smallest([...inOrder.slice(0, 1), ...aside].map(({ enqueuedAt }) => enqueuedAt))
   return {
     pending: inOrder.length + aside.length,
@@ -212,6 +215,7 @@ export function lengthOf({ inOrder, aside, dead, dropped }: Queue): QueueLength 
     deadLetters: dead.length,
     oldest: oldest === undefined ? null : new Date(oldest).toISOString(),
     dropped,
+    stale,
   }
 }
 

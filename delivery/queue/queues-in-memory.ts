@@ -77,7 +77,7 @@ export async function loadQueues(
   }
 
   function forgetEmpty(name: string, queue: Queue): void {
-    if (isEmpty(queue) && queue.dropped === 0) queues.delete(name)
+    if (isEmpty(queue) && queue.dropped + queue.stale === 0) queues.delete(name)
   }
 
   /** Applies the commits of other nodes, in the order of these commits. */

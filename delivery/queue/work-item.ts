@@ -1,5 +1,6 @@
 import type { Entry } from '../../journal/entry.ts'
 import type { Change } from '../../store/store.ts'
+import type { Element } from '../worth/element.ts'
 
 /** One message that the hub still has to deliver to one webhook or plugin target. */
 export interface WorkItem {
@@ -14,6 +15,10 @@ export interface WorkItem {
   messageId: string
   /** Data that the hub delivers besides the payload: for a webhook, the attributes of the push. */
   details: Details
+  /** What tells when the event is over. Absent: nobody asks. */
+  element?: Element
+  /** When this node first saw the item, milliseconds of `performance.now()`. Not stored. */
+  seen: number
   /** When the hub put the item into the queue, milliseconds since the epoch. */
   enqueuedAt: number
   /** When the hub accepted the event, milliseconds since the epoch. Set only if the item was made later. */
@@ -36,7 +41,7 @@ export interface WorkItem {
 }
 
 /** Makes an item with the next sequence. */
-export type NewItem = (messageId: string, details: Details) => WorkItem
+export type NewItem = (messageId: string, details: Details, element?: Element) => WorkItem
 
 /** Reads the payload of an item. Undefined: the payload is no longer stored. */
 export type ReadPayload = (queue: string, item: WorkItem) => Promise<Buffer | undefined>
@@ -55,10 +60,22 @@ export interface Attempt {
   duration: number
   /** Why the attempt failed. Null: the target acknowledged the message. */
   reason: string | null
+  /** It was no attempt: these events were passed over, because they were not worth delivering any more. */
+  stale?: Stretch
+}
+
+/** Events of a livestream that were passed over, with no acknowledged delivery in between. */
+export interface Stretch {
+  /** Null: the hub does not know. */
+  livestreamId: string | null
+  count: number
+  /** When the hub accepted the first and the last of them, ISO 8601. */
+  first: string
+  last: string
 }
 
 /** An item that the hub gave up. Stored with its payload, for a replay. */
-export interface DeadLetter extends Omit<WorkItem, 'position'> {
+export interface DeadLetter extends Omit<WorkItem, 'position' | 'seen'> {
   /** When the hub gave the item up, ISO 8601. */
   givenUpAt: string
   reason: string
@@ -95,7 +112,7 @@ export interface WorkGroup {
    */
   content: { nth: number } | { payload: Buffer }
   /** At least one item. */
-  items: readonly { queue: string; details: Details }[]
+  items: readonly { queue: string; details: Details; element?: Element }[]
 }
 
 /** The changes that store new items. `show` then puts them into memory. `first`: the first position of the commit. */

@@ -9,6 +9,7 @@ import { createBeginning } from './beginning.ts'
 import { createDeadLetters } from './dead-letters.ts'
 import type { WorkLimits } from './limits.ts'
 import { createNewItems } from './new-items.ts'
+import { createPassedOver } from './passed-over.ts'
 import { holds, isEmpty, lengthOf, type QueueLength, sequencesOf, type Waiting, waitingIn } from './queue.ts'
 import { createQueueLocks, type HeldQueue } from './queue-locks.ts'
 import { loadQueues, type QueuesInMemory } from './queues-in-memory.ts'
@@ -33,7 +34,7 @@ export async function createWorkQueues(parts: {
   /** Clock for the age of items. A clock that jumps ahead would turn all items into dead letters. */
   steadyClock: () => number
   limits: WorkLimits
-  metrics: Pick<Metrics, 'workDropped'>
+  metrics: Pick<Metrics, 'workDropped' | 'deliveriesStale'>
 }) {
   const { store, journal, nodes, isOwn, clock, steadyClock, limits, metrics } = parts
   const { perQueue } = limits
@@ -81,6 +82,15 @@ export async function createWorkQueues(parts: {
     postpone: locked(attempted.postpone),
     setAside: locked(attempted.setAside),
 
+    /** All items that wait in a queue. */
+    items: (name: string): readonly WorkItem[] => {
+      const { inOrder, aside } = inMemory.get(name)
+      return [...inOrder, ...aside]
+    },
+
+    /** Removes items that are not worth delivering any more. */
+    passOver: locked(createPassedOver({ store, inMemory, metrics })),
+
     // Items become dead letters, and dead letters become items again.
     giveUp: locked(deadLetters.giveUp),
     giveUpAll: locked(deadLetters.giveUpAll),
@@ -101,6 +111,10 @@ export async function createWorkQueues(parts: {
     /** How many items and dead letters this node has dropped from each queue. */
     dropped: (): [queue: string, items: number][] =>
       [...inMemory.queues].flatMap(([name, { dropped }]) => (dropped > 0 ? [[name, dropped]] : [])),
+
+    /** How many items this node has passed over in each queue, because they were not worth delivering any more. */
+    stale: (): [queue: string, items: number][] =>
+      [...inMemory.queues].flatMap(([name, { stale }]) => (stale > 0 ? [[name, stale]] : [])),
 
     deadLetters: (name: string): readonly DeadLetter[] => inMemory.get(name).dead,
 

@@ -18,7 +18,11 @@ type Prefix = typeof workPrefix | typeof deadPrefix
  *
  * The value is a text, because a text is cheaper than a buffer. A commit may store hundreds of items.
  */
-export function namingChange(queue: string, { position: _later, ...item }: WorkItem, nth: number): Change {
+export function namingChange(
+  queue: string,
+  { position: _later, seen: _here, ...item }: WorkItem,
+  nth: number,
+): Change {
   return {
     put: keyIn(workPrefix, queue, item),
     value: `${JSON.stringify(item)}\n`,
@@ -32,7 +36,7 @@ type StillThere = typeof stillThere
 
 /** The change that stores an item. `payload` is needed if the position of the item is 0. */
 export function itemChange(queue: string, item: WorkItem, payload?: Buffer, condition?: StillThere): Change {
-  const { position, ...rest } = item
+  const { position, seen: _here, ...rest } = item
   return { put: keyIn(workPrefix, queue, item), value: encodeWork(position, rest, payload), ...condition }
 }
 
@@ -75,7 +79,7 @@ export async function readWork(store: Store) {
 
 export function decodeItem(value: Buffer): WorkItem {
   const position = Number(value.toString('latin1', 0, digits))
-  return { position, ...decodeLetter<Omit<WorkItem, 'position'>>(value) }
+  return { position, seen: performance.now(), ...decodeLetter<Omit<WorkItem, 'position' | 'seen'>>(value) }
 }
 
 export function decodeLetter<Letter = DeadLetter>(value: Buffer): Letter {

@@ -6,6 +6,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'
 import type { Leases } from './leases.ts'
+import type { IsStale } from './passing-over.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
 export interface Attempted extends Next {
@@ -18,6 +19,7 @@ export function createAttempt(parts: {
   queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp' | 'noteAttempt' | 'forgetAttempt'>
   leases: Pick<Leases, 'holds'>
   targetOf: TargetOf
+  isStale: IsStale
   /** Maximum number of attempts that may be under way at once. */
   slots: Slots
   clock: () => number
@@ -28,7 +30,7 @@ export function createAttempt(parts: {
   /** Aborts the attempts that are under way. */
   cutting: AbortSignal
 }) {
-  const { queues, leases, targetOf, clock, log, metrics, cutting } = parts
+  const { queues, leases, targetOf, isStale, clock, log, metrics, cutting } = parts
   const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
 
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
@@ -41,6 +43,7 @@ export function createAttempt(parts: {
       const where = targetOf(name)
       if (where === undefined || where === 'gone' || isClosed(where)) return undefined
       const { item } = now
+      if (isStale(item, where)) return undefined
       const { messageId } = item
       const triedAside = item.asideUntil !== undefined
       Object.assign(run, { current: item, triedAside, retryAsked: false })

@@ -22,6 +22,8 @@ export interface QueueRun {
   failures: number
   /** When the pause of the queue ends, milliseconds since the epoch. */
   notBefore: number
+  /** How long the pause was to be, milliseconds. */
+  pauseMs: number
   lastReason: string | null
   /** The endpoint refused the head too often: try the item behind the head. */
   probing: boolean
@@ -47,6 +49,8 @@ export interface Next {
 const maxRefusals = 5
 /** Longest pause, milliseconds: no `Retry-After` can stop a queue for days. */
 export const maxPauseMs = 3_600_000
+/** A clock that is set back by less than this ends no pause, milliseconds. */
+const setBackMs = 1_000
 
 export function createQueueRun(): QueueRun {
   return {
@@ -55,6 +59,7 @@ export function createQueueRun(): QueueRun {
     retryAsked: false,
     failures: 0,
     notBefore: 0,
+    pauseMs: 0,
     lastReason: null,
     probing: false,
     probeOnArrival: false,
@@ -80,8 +85,8 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
 export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
   const { head, second, due, aside } = waiting
   if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
-  // `notBefore` is further ahead than the longest pause, so the clock was set back. End the pause.
-  if (run.notBefore > now + maxPauseMs) run.notBefore = 0
+  // `notBefore` is further ahead than the pause was long, so the clock was set back. End the pause.
+  if (run.notBefore > now + run.pauseMs + setBackMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }
   if (due && !(head && run.triedAside)) return { item: due }
   const isProbing = run.probing && head !== undefined && head.refusals >= maxRefusals

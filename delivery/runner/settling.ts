@@ -3,10 +3,13 @@ import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Attempts } from '../attempts.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import type { Outcome } from '../target.ts'
+import type { Outcome, Target } from '../target.ts'
 import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
+
+/** Longest pause of a queue whose events are not worth delivering for long, milliseconds (deliveries.md, "Worth"). */
+const maxPauseOfWorthMs = 15_000
 
 /** Returns a function that stores an outcome. Where needed, that function pauses the queue or sets an item aside. */
 export function createSettling(parts: {
@@ -26,7 +29,7 @@ export function createSettling(parts: {
 }) {
   const { queues, attempts, noted, onGone, clock, random, log, stopping } = parts
 
-  return async (name: string, run: QueueRun, attempted: Attempted): Promise<void> => {
+  return async (name: string, run: QueueRun, attempted: Attempted, target: Target): Promise<void> => {
     const { item, refusedHead, outcome, attempt } = attempted
     const isAside = item.asideUntil !== undefined
     const refused = outcome.result === 'refused'
@@ -47,7 +50,7 @@ export function createSettling(parts: {
       return
     }
     const hasSecond = queues.waiting(name).second !== undefined
-    if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome)
+    if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome, target)
   }
 
   /** Sets a refused head aside: the endpoint acknowledged the next message. */
@@ -57,11 +60,17 @@ export function createSettling(parts: {
     await untilStored(() => queues.setAside(name, head, clock() + backOff(refusals, random)))
   }
 
-  function pause(name: string, run: QueueRun, { status, reason, retryAfterMs = 0 }: Outcome): void {
+  function pause(
+    name: string,
+    run: QueueRun,
+    { status, reason, retryAfterMs = 0 }: Outcome,
+    { maxAge }: Target,
+  ): void {
     run.failures++
     const { failures } = run
-    const ms = Math.max(backOff(failures, random), Math.min(retryAfterMs, maxPauseMs))
-    run.notBefore = run.retryAsked ? 0 : clock() + ms
+    const longest = maxAge === undefined ? maxPauseMs : maxPauseOfWorthMs
+    const ms = Math.min(longest, Math.max(backOff(failures, random), retryAfterMs))
+    Object.assign(run, { notBefore: run.retryAsked ? 0 : clock() + ms, pauseMs: ms })
     const line = { queue: name, status, reason, failures, retryInMs: Math.round(ms) }
     // Later failures in a row tell operators nothing new.
     if (failures === 1) log.warn(line, 'delivery failed')

@@ -3,6 +3,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed } from '../target.ts'
 import { createAttempt } from './attempt.ts'
 import type { Leases } from './leases.ts'
+import { createPassingOver, type IsStale } from './passing-over.ts'
 import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
@@ -11,12 +12,18 @@ import { createSettling } from './settling.ts'
  * next try, milliseconds since the epoch. Undefined: no such time is set.
  */
 export function createWorkOff(
-  parts: { queues: WorkQueues; leases: Leases; attempts: Attempts } & Parameters<typeof createAttempt>[0] &
+  parts: {
+    queues: WorkQueues
+    leases: Leases
+    attempts: Attempts
+    isStale: IsStale
+  } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],
 ) {
   const { queues, leases, attempts, targetOf, clock, log, stopping } = parts
   const attempt = createAttempt(parts)
   const settle = createSettling(parts)
+  const passOver = createPassingOver(parts)
 
   return async (name: string, run: QueueRun): Promise<number | undefined> => {
     for (;;) {
@@ -40,8 +47,9 @@ export function createWorkOff(
       if (target === undefined) return undefined
       if (target !== 'gone' && !isClosed(target)) {
         try {
+          if (await passOver(name, target, next)) continue
           const attempted = await attempt(name, run, next, target)
-          if (attempted) await settle(name, run, attempted)
+          if (attempted) await settle(name, run, attempted, target)
         } finally {
           delete run.current
         }

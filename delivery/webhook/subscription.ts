@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { timeOfEventId } from '../../event/format.ts'
 import { eventKinds } from '../../event/kind.ts'
+import type { MaxAge } from '../../event/max-age.ts'
 
 /** A webhook that gets the events of one livestream (service.md §2.8). */
 export interface PushSubscription {
@@ -18,6 +19,8 @@ export interface PushSubscription {
   createdAt: string
   /** Id of the user who created the subscription. */
   createdBy: string
+  /** For how long an event is worth delivering. Absent: always. */
+  maxAge?: MaxAge
   /** The webhook begins with the events accepted since this time, ISO 8601. */
   from?: string
   /** Set until the queue holds the events since `from`. The hub sends nothing meanwhile. */
@@ -35,7 +38,7 @@ export interface PushSubscription {
 /** The subscription that a user asks for. */
 export type SubscriptionRequest = Pick<
   PushSubscription,
-  'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from'
+  'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge'
 >
 
 /** Webhooks get track events only (design.md §7). */

@@ -296,6 +296,7 @@ const queue: ShownQueue = {
   aside: 0,
   deadLetters: 0,
   oldest: null,
+  stale: 0,
   dropped: 0,
   failures: 0,
   nextTry: null,

@@ -107,8 +107,10 @@ export async function openQueues(
       ...queues.lengthOf(name),
       dropped: 0, // The hub counts anew after a restart.
       letters: queues.deadLetters(name),
-      // Of the items that were set aside, `waiting` has only the next one.
-      ...queues.waiting(name),
+      // Of the items that were set aside, `waiting` has only the next one. When they were seen is in no store.
+      ...Object.fromEntries(
+        Object.entries(queues.waiting(name)).map(([place, item]) => [place, { ...item, seen: 0 }]),
+      ),
     }),
 
     /** Acknowledges all items of a queue. Returns their message ids, or `wrong payload` where the payload differs. */

@@ -13,8 +13,9 @@ function listOf(state: QueueRunState['state'], oldest: string | null, resting: o
     calls: { serve: () => {}, askOthers: async () => [] } as never,
     queues: {
       names: () => ['slow'].values(),
-      lengthOf: () => ({ pending, aside: 0, deadLetters: 0, oldest, dropped: 0 }),
+      lengthOf: () => ({ pending, aside: 0, deadLetters: 0, oldest, dropped: 0, stale: 0 }),
       dropped: () => [],
+      stale: () => [],
     } as never,
     runner: {
       states: () => [],

@@ -102,6 +102,7 @@ export const samples: readonly Sample[] = [
       createdAt: time,
       createdBy: 'u',
       from: time,
+      maxAge: 'element',
       disabledAt: time,
       pausedAt: time,
       pausedBy: 'o',
@@ -236,7 +237,13 @@ export const samples: readonly Sample[] = [
   {
     key: 'work/plugins.x/0000000000000005',
     before: '0000000000000001',
-    json: { ...item, acceptedAt: 1, asideUntil: 1, begun: 1 },
+    json: {
+      ...item,
+      acceptedAt: 1,
+      asideUntil: 1,
+      begun: 1,
+      element: { event: 'e', time: 1, livestreams: {}, item: 'i', until: 1, forMs: 1 },
+    },
     behind: '\n',
   },
   {
@@ -247,7 +254,10 @@ export const samples: readonly Sample[] = [
   },
   { key: 'work-seen/12345678/abc', before: '1 id' },
   { key: 'work-seen/12345678/abc/as stored', before: '00000000000000011 id' },
-  { key: 'attempt/plugins.x/0000000000000001', json: attempt },
+  {
+    key: 'attempt/plugins.x/0000000000000001',
+    json: { ...attempt, stale: { livestreamId: 'l', count: 1, first: time, last: time } },
+  },
   { key: 'push-standing/x', json: { state: 'retrying', since: time, reason: 'r', gone: { at: 1, ms: 1 } } },
   { key: 'feed/checked/x', json: { source: 'x' } },
   { key: 'audit/2026', json: { at: time, who: 'w', action: 'a', target: 't', detail: null } },

@@ -14,6 +14,7 @@ const item: WorkItem = {
   messageId: 'm1',
   position: 1,
   enqueuedAt: 0,
+  seen: 0,
   tries: 2,
   refusals: 0,
   attempts: [],

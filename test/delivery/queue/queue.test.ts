@@ -8,6 +8,7 @@ const item = (sequence: number): WorkItem => ({
   details: {},
   position: sequence,
   enqueuedAt: sequence,
+  seen: 0,
   tries: 0,
   refusals: 0,
   attempts: [],

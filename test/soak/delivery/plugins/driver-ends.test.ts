@@ -20,6 +20,7 @@ const item = {
   details: { plugin: { type: 'x' }, institutionId: 'i' },
   position: 1,
   enqueuedAt: 1,
+  seen: 0,
   tries: 2,
   refusals: 0,
   attempts: [],

@@ -121,7 +121,7 @@ t.test('an item whose attempt never ends is to blame, so that it can step aside'
     await isReady(nth + 1)
     const found = targetOf('plugins.x')
     if (typeof found !== 'object' || !('deliver' in found)) throw new Error('no target')
-    const times = { position: 1, sequence: 1, enqueuedAt: 1, tries: 0, refusals: 0, attempts: [] }
+    const times = { position: 1, sequence: 1, enqueuedAt: 1, seen: 0, tries: 0, refusals: 0, attempts: [] }
     const work = { ...times, messageId: 'm', details: { institutionId: 'i' } }
     const payload = Buffer.from(JSON.stringify(event))
     const outcome = await found.deliver(work, payload, new AbortController().signal)

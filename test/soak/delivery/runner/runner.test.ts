@@ -7,6 +7,7 @@ import type { WorkItem } from '../../../../delivery/queue/work-item.ts'
 import { createLeases } from '../../../../delivery/runner/leases.ts'
 import { createRunner } from '../../../../delivery/runner/runner.ts'
 import type { Outcome } from '../../../../delivery/target.ts'
+import type { Worth } from '../../../../delivery/worth/worth.ts'
 import { createCalls } from '../../../../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../../../../store/nodes/nodes.ts'
 import type { Change } from '../../../../store/store.ts'
@@ -30,6 +31,7 @@ async function startRunner(
   prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
   nodes: Nodes = createOnlyNode('test'),
   ownerOf = (queue: string) => queue,
+  worth: Worth = {},
 ) {
   const one = await openQueues({ now: Date.now() })
   await prepare(one)
@@ -39,6 +41,8 @@ async function startRunner(
   const removed = new Set<string>()
   const silent = new Set<string>()
   const closed = new Set<string>()
+  /** Ids of events that are not worth delivering any more. */
+  const stale = new Set<string>()
   const attempts = createAttempts(memory.store)
   const calls = createCalls({ store: memory.store, nodes })
   const log = pino({ level: 'silent' })
@@ -50,6 +54,7 @@ async function startRunner(
     attempts,
     log,
     metrics: createMetrics(),
+    isStale: ({ messageId }) => stale.has(messageId),
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'
       if (closed.has(queue)) return { closed: 'retired' }
@@ -57,6 +62,7 @@ async function startRunner(
       return {
         endpoint: queue,
         owner: ownerOf(queue),
+        ...worth,
         async deliver(item, _body, signal) {
           delivered.push(item.messageId)
           events.emit('delivered')
@@ -84,6 +90,7 @@ async function startRunner(
     removed,
     silent,
     closed,
+    stale,
     setBack(ms: number): void {
       behind = ms
     },
@@ -461,4 +468,35 @@ t.test('the queues of two nodes that go in the same moment go on here', async (t
   }
   await one.tried(names.length)
   t.equal(one.delivered.length, names.length)
+})
+
+t.test('many items that are not worth it any more go in few commits, and no payload is read', async (t) => {
+  let isAway = true
+  const ids = Array.from({ length: 900 }, (_, index) => String(index))
+  const one = await startRunner(
+    t,
+    () => (isAway ? answers.failed : answers.ok),
+    undefined,
+    undefined,
+    undefined,
+    { maxAge: 60 },
+  )
+  for (const id of ids) await one.append(id, 'a')
+  await one.rest()
+  isAway = false
+  for (const id of ids.slice(0, -2)) one.stale.add(id)
+  const before = one.delivered.length
+  let commits = 0
+  one.memory.judge(() => {
+    commits++
+    return 'stored'
+  })
+  one.runner.retryNow('a')
+  await one.tried(before + 2)
+  await one.rest()
+  t.same(one.delivered.slice(before), ids.slice(-2))
+  t.match(one.queues.lengthOf('a'), { pending: 0, stale: 898 })
+  t.ok(commits < 10, `${commits} commits`)
+  const lines = (await one.attempts.list('a')).filter(({ stale }) => stale)
+  t.match(lines, [{ stale: { livestreamId: null, count: 898 } }], 'one line')
 })

@@ -1,0 +1,113 @@
+import { eventKinds } from '../../event/kind.ts'
+import { radioTopic } from '../../event/topic.ts'
+import { readObject } from '../../journal/history/event-row.ts'
+import type { Journal } from '../../journal/journal.ts'
+import type { RetainedMessages } from '../../journal/retained.ts'
+import { maxDelayMs } from './delay.ts'
+import type { Element } from './element.ts'
+import { ageOf, isLater, type KnownEvent, type KnownEvents, type Moment } from './worth.ts'
+
+/** Of a topic at most so many events are kept. */
+const mostOfTopic = 100
+
+/** The kinds whose events are over when others come. */
+const kinds = eventKinds.filter(({ class: name }) => name === 'track')
+const suffixes = kinds.map(({ suffix }) => `/${suffix}`)
+
+/** Keeps in memory which events of the livestreams are the newest, to judge whether others are over. */
+export function createKnownEvents(parts: {
+  journal: Pick<Journal, 'onEach'>
+  retained: Pick<RetainedMessages, 'topics' | 'stored'>
+  moment: () => Moment
+}) {
+  const { journal, retained, moment } = parts
+  const byTopic = new Map<string, KnownEvent[]>()
+  for (const kind of kinds) {
+    for (const topic of retained.topics(radioTopic('+', kind))) {
+      const value = retained.stored(topic)
+      if (value) note(topic, lazily({ ...value, seen: moment().elapsed }))
+    }
+  }
+  journal.onEach(({ topic, retained: value, payload, position, at, isRepetition }) => {
+    if (value === undefined || isRepetition || !isJudged(topic)) return
+    note(topic, lazily({ time: value.time, payload, position, at, seen: moment().elapsed }))
+  })
+
+  const known: KnownEvents = {
+    newest: (topic) => byTopic.get(topic) ?? [],
+    retained(topic) {
+      const value = retained.stored(topic)
+      return value && lazily({ ...value, seen: 0 })
+    },
+  }
+  return {
+    ...known,
+
+    /** Notes the event of an item that waits: after a start, these are the events that count. */
+    noteItem(item: {
+      messageId: string
+      position: number
+      enqueuedAt: number
+      seen: number
+      element?: Element
+    }) {
+      const { messageId: id, enqueuedAt: at, seen, element } = item
+      const kind = kinds.find(({ name }) => name === element?.event)
+      if (!element || !kind || item.position === 0) return
+      const { time, item: of, livestreams } = element
+      for (const [livestreamId, distance] of Object.entries(livestreams)) {
+        const position = item.position + distance
+        note(radioTopic(livestreamId, kind), { id, position, time, item: of, at, seen })
+      }
+    },
+  }
+
+  function note(topic: string, event: KnownEvent): void {
+    const before = byTopic.get(topic)
+    if (before?.some(({ position }) => position === event.position)) return
+    byTopic.set(topic, thinned(stillNeeded([...(before ?? []), event], moment())))
+  }
+}
+
+/** The events of which one can still be the newest. One that has begun, and for every delay, ends all before it. */
+function stillNeeded(events: KnownEvent[], moment: Moment): KnownEvent[] {
+  let settled: KnownEvent | undefined
+  for (const event of events) {
+    const isSettled = event.time <= moment.now && ageOf(event, moment) >= maxDelayMs
+    if (isSettled && !(settled && isLater(settled, event))) settled = event
+  }
+  return events.filter((event) => !settled || event === settled || isLater(event, settled))
+}
+
+/** Leaves out every other event of many: an event that is missing here lets another be worth it for longer. */
+function thinned(events: KnownEvent[]): KnownEvent[] {
+  if (events.length <= mostOfTopic) return events
+  return events.filter((_, index) => index === events.length - 1 || index % 2 === 0)
+}
+
+function isJudged(topic: string): boolean {
+  return suffixes.some((suffix) => topic.endsWith(suffix))
+}
+
+/** An event whose payload is read at the first question for its id. Most are never asked. */
+function lazily({ payload, ...event }: Omit<KnownEvent, 'id' | 'item'> & { payload: Buffer }): KnownEvent {
+  let read: { id: string; item: string | undefined } | undefined
+  const about = () => {
+    const { id, playlistItemId } = readObject(payload)
+    return { id: String(id), item: typeof playlistItemId === 'string' ? playlistItemId : undefined }
+  }
+  return {
+    position: event.position,
+    time: event.time,
+    at: event.at,
+    seen: event.seen,
+    get id() {
+      read ??= about()
+      return read.id
+    },
+    get item() {
+      read ??= about()
+      return read.item
+    },
+  }
+}

@@ -1,0 +1,304 @@
+import t from 'tap'
+import type { Element } from '../../../delivery/worth/element.ts'
+import { isStale, type KnownEvent, type Worth } from '../../../delivery/worth/worth.ts'
+
+/** Times are seconds from here on. */
+const origin = Date.parse('2026-03-01T12:00:00Z')
+const at = (seconds: number) => origin + seconds * 1000
+const [playing, next, control, data] = ['track.playing', 'track.next', 'control', 'data'].map(
+  (kind) => `de.org.hub.v1.radio.${kind}`,
+) as [string, string, string, string]
+const topics = {
+  'L playing': 'radio/L/track/playing',
+  'L next': 'radio/L/track/next',
+  'M playing': 'radio/M/track/playing',
+}
+
+/** An event that the node knows: `start` and `accepted` are in seconds. */
+interface Known {
+  id?: string
+  position: number
+  start: number
+  accepted?: number
+  item?: string
+}
+
+interface Case {
+  worth: Worth
+  /** The item that is judged. By default it is a playing at position 5 that starts, and was accepted, at 0. */
+  item?: Omit<Partial<Element>, 'time' | 'until' | 'livestreams'> & {
+    start?: number
+    accepted?: number
+    until?: number
+    of?: Element['livestreams'] | null
+    asked?: true
+    id?: string
+  }
+  /** The events that the node knows, by topic; with a star, the retained one. */
+  known?: Partial<Record<keyof typeof topics, readonly Known[]>>
+  retained?: Partial<Record<keyof typeof topics, Known>>
+  /** Seconds, by the clock of the node. */
+  now: number
+  /** Seconds for which this node has known everything, if that is longer than by the clock. */
+  seenFor?: number
+  is: 'stale' | 'worth it'
+}
+
+const element: Worth = { maxAge: 'element' }
+
+const cases: Record<string, Case> = {
+  'without maxAge': { worth: {}, now: 1e6, is: 'worth it' },
+  'as old as maxAge': { worth: { maxAge: 60 }, now: 60, is: 'worth it' },
+  'older than maxAge': { worth: { maxAge: 60 }, now: 60.001, is: 'stale' },
+  'seconds count from acceptance, not from the start': {
+    worth: { maxAge: 60 },
+    item: { start: -3600 },
+    now: 60,
+    is: 'worth it',
+  },
+  'the delay is no part of the age': { worth: { maxAge: 60, delayMs: 30_000 }, now: 90, is: 'worth it' },
+  'older than maxAge and delay': { worth: { maxAge: 60, delayMs: 30_000 }, now: 91, is: 'stale' },
+  'the clock was set back, and the node has known it for long': {
+    worth: { maxAge: 60 },
+    now: -3600,
+    seenFor: 61,
+    is: 'stale',
+  },
+  'an old item that somebody asked for': {
+    worth: { maxAge: 60 },
+    item: { asked: true },
+    now: 1e6,
+    is: 'worth it',
+  },
+  'nothing else is known': { worth: element, now: 1e6, is: 'worth it' },
+  'an item without its element': { worth: element, item: { of: null }, now: 1e6, is: 'worth it' },
+  'a later start has begun': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 240 }] },
+    now: 240,
+    is: 'stale',
+  },
+  'a later start has not begun': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 240, accepted: 200 }] },
+    now: 239,
+    is: 'worth it',
+  },
+  'a later start has begun by the time that has passed, though the clock was set back': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 240, accepted: 200 }] },
+    now: -3600,
+    seenFor: 40,
+    is: 'stale',
+  },
+  'the same start, accepted later': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 0 }] },
+    now: 1,
+    is: 'stale',
+  },
+  'the same start, accepted earlier': {
+    worth: element,
+    known: { 'L playing': [{ position: 4, start: 0 }] },
+    now: 1,
+    is: 'worth it',
+  },
+  itself: { worth: element, known: { 'L playing': [{ position: 5, start: 0 }] }, now: 1, is: 'worth it' },
+  'its own repetition': {
+    worth: element,
+    known: { 'L playing': [{ id: 'judged', position: 9, start: 0 }] },
+    now: 1,
+    is: 'worth it',
+  },
+  'an older event that comes late': {
+    worth: element,
+    item: { start: -240 },
+    known: { 'L playing': [{ position: 4, start: 0 }] },
+    now: 1,
+    is: 'stale',
+  },
+  'what is retained, though another is later': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 240 }] },
+    retained: { 'L playing': { position: 5, start: 0 } },
+    now: 1e6,
+    is: 'worth it',
+  },
+  'what is retained by its repetition': {
+    worth: element,
+    known: { 'L playing': [{ position: 6, start: 240 }] },
+    retained: { 'L playing': { id: 'judged', position: 9, start: 0 } },
+    now: 1e6,
+    is: 'worth it',
+  },
+  'a live show, long after its length': {
+    worth: element,
+    known: { 'L playing': [{ position: 5, start: 0 }] },
+    now: 1e5,
+    is: 'worth it',
+  },
+  'another livestream goes on': {
+    worth: element,
+    known: { 'M playing': [{ position: 6, start: 240 }] },
+    now: 300,
+    is: 'worth it',
+  },
+  'over on one of its livestreams': {
+    worth: element,
+    item: { of: { L: 0, M: 1 } },
+    known: { 'L playing': [{ position: 8, start: 240 }] },
+    now: 300,
+    is: 'worth it',
+  },
+  'over on all of its livestreams': {
+    worth: element,
+    item: { of: { L: 0, M: 1 } },
+    known: { 'L playing': [{ position: 8, start: 240 }], 'M playing': [{ position: 9, start: 200 }] },
+    now: 300,
+    is: 'stale',
+  },
+  'its message for the second livestream is a place further': {
+    worth: element,
+    item: { of: { M: 1 } },
+    known: { 'M playing': [{ position: 6, start: 0 }] },
+    now: 1,
+    is: 'worth it',
+  },
+  'the later one was accepted less than the delay ago': {
+    worth: { ...element, delayMs: 60_000 },
+    known: { 'L playing': [{ position: 6, start: 240 }] },
+    now: 299,
+    is: 'worth it',
+  },
+  'the later one was accepted the delay ago': {
+    worth: { ...element, delayMs: 60_000 },
+    known: { 'L playing': [{ position: 6, start: 240 }] },
+    now: 300,
+    is: 'stale',
+  },
+  'a next that is still to come': {
+    worth: element,
+    item: { event: next, start: 240, item: 'n' },
+    known: { 'L playing': [{ position: 4, start: 0, item: 'p' }] },
+    now: 10,
+    is: 'worth it',
+  },
+  'a next that plays': {
+    worth: element,
+    item: { event: next, start: 240, item: 'n' },
+    known: {
+      'L playing': [
+        { position: 4, start: 0 },
+        { position: 6, start: 200, item: 'n' },
+      ],
+    },
+    now: 200,
+    is: 'stale',
+  },
+  'a next whose item played before another': {
+    worth: element,
+    item: { event: next, start: 240, item: 'jingle' },
+    known: {
+      'L playing': [
+        { position: 3, start: -200, item: 'jingle' },
+        { position: 4, start: 0, item: 'p' },
+      ],
+    },
+    now: 10,
+    is: 'worth it',
+  },
+  'a next that was passed over': {
+    worth: element,
+    item: { event: next, start: 240, item: 'n' },
+    known: { 'L playing': [{ position: 6, start: 240, item: 'other' }] },
+    now: 240,
+    is: 'stale',
+  },
+  'a next that another next has replaced': {
+    worth: element,
+    item: { event: next, start: 240, item: 'n' },
+    known: { 'L next': [{ position: 6, start: 260, accepted: 20 }] },
+    now: 260,
+    is: 'stale',
+  },
+  'a control state before its end': {
+    worth: element,
+    item: { event: control, until: 60 },
+    now: 59,
+    is: 'worth it',
+  },
+  'a control state at its end': { worth: element, item: { event: control, until: 60 }, now: 60, is: 'stale' },
+  'a control state for those who hear it later': {
+    worth: { ...element, delayMs: 30_000 },
+    item: { event: control, until: 60 },
+    now: 89,
+    is: 'worth it',
+  },
+  'data within its cycle': { worth: element, item: { event: data, forMs: 30_000 }, now: 29, is: 'worth it' },
+  'data after its cycle': { worth: element, item: { event: data, forMs: 30_000 }, now: 30, is: 'stale' },
+}
+
+for (const [name, { worth, item = {}, known = {}, retained = {}, now, seenFor = 0, is }] of Object.entries(
+  cases,
+)) {
+  t.test(`${name}: ${is}`, async (t) => {
+    const {
+      event = playing,
+      start = 0,
+      accepted = 0,
+      until,
+      of = { L: 0 },
+      asked,
+      item: itemId,
+      forMs,
+    } = item
+    const seen = -seenFor * 1000
+    const knownAs = ({
+      id = 'other',
+      position,
+      start: from,
+      accepted: since = from,
+      item: ofItem,
+    }: Known): KnownEvent => ({
+      id,
+      position,
+      time: at(from),
+      at: at(since),
+      item: ofItem,
+      seen,
+    })
+    const nameOf = (topic: string) =>
+      (Object.keys(topics) as (keyof typeof topics)[]).find((key) => topics[key] === topic)
+    const judged = {
+      messageId: 'judged',
+      position: 5,
+      enqueuedAt: at(accepted),
+      seen,
+      ...(asked && { acceptedAt: at(accepted) }),
+      ...(of && {
+        element: {
+          event,
+          time: at(start),
+          livestreams: of,
+          ...(itemId !== undefined && { item: itemId }),
+          ...(until !== undefined && { until: at(until) }),
+          ...(forMs !== undefined && { forMs }),
+        },
+      }),
+    }
+    const stale = isStale(
+      judged,
+      worth,
+      { now: at(now), elapsed: 0 },
+      {
+        newest: (topic) =>
+          (known[nameOf(topic) ?? 'L playing'] ?? []).filter(() => nameOf(topic)).map(knownAs),
+        retained: (topic) => {
+          const value = nameOf(topic) && retained[nameOf(topic) ?? 'L playing']
+          return value && knownAs(value)
+        },
+      },
+    )
+    t.equal(stale ? 'stale' : 'worth it', is)
+  })
+}
