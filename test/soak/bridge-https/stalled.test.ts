@@ -5,10 +5,10 @@ import { get } from 'node:https'
 import { buffer } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import t, { type Test } from 'tap'
-import type { Route } from '../../bridge-https/routes/route.ts'
-import { openClient } from './api.ts'
-import { secured } from './raw.ts'
-import { startRoutes } from './start-routes.ts'
+import type { Route } from '../../../bridge-https/routes/route.ts'
+import { openClient } from '../../bridge-https/api.ts'
+import { secured } from '../../bridge-https/raw.ts'
+import { startRoutes } from '../../bridge-https/start-routes.ts'
 
 const textBytes = 8 * 1024 * 1024
 const shared = Buffer.alloc(textBytes, 'x')

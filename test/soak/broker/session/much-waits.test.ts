@@ -1,10 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
-import type { Message } from '../../../event/message.ts'
-import type { Store } from '../../../store/store.ts'
-import { collectGarbage } from '../../collect-garbage.ts'
-import { openBroker, peer, publishes, subscriber } from '../../conformance/peers.ts'
-import { rawClient } from '../../raw-client.ts'
+import type { Message } from '../../../../event/message.ts'
+import type { Store } from '../../../../store/store.ts'
 import {
   acknowledgeAll,
   leave,
@@ -15,7 +12,10 @@ import {
   returning,
   title,
   withoutProgress,
-} from './crashing-hub.ts'
+} from '../../../broker/session/crashing-hub.ts'
+import { collectGarbage } from '../../../collect-garbage.ts'
+import { openBroker, peer, publishes, subscriber } from '../../../conformance/peers.ts'
+import { rawClient } from '../../../raw-client.ts'
 
 /* What a session gets when many messages wait for it, or large ones. */
 
