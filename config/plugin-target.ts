@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import type { Static } from 'typebox'
-import { maxAge } from '../event/max-age.ts'
+import { delay, maxAge } from '../event/delivery-fields.ts'
 import { Type } from '../event/type.ts'
 import { flag, formatted, httpsUrl, text } from './value-schemas.ts'
 
@@ -14,6 +14,7 @@ export const pluginTarget = Type.Object(
     url: Type.Optional(httpsUrl()),
     driver: Type.Optional(text()),
     maxAge: Type.Optional(maxAge),
+    delay: Type.Optional(delay),
   },
   { additionalProperties: true, description: 'an object with type and url' },
 )

@@ -24,6 +24,7 @@ import { createRunner } from './runner/runner.ts'
 import { watchStuckQueues } from './runner/stuck-queues.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { createSubscriptionQueues } from './subscription-queues.ts'
+import type { TargetOf } from './target.ts'
 import { createTestMessages } from './test-messages.ts'
 import { createBeginnings } from './webhook/beginnings.ts'
 import { createContacts, type TellContact } from './webhook/contacts.ts'
@@ -33,7 +34,7 @@ import type { Sockets } from './webhook/sockets.ts'
 import { createStandings } from './webhook/standing.ts'
 import { createPushSubscriptions } from './webhook/subscriptions.ts'
 import { createKnownEvents } from './worth/known-events.ts'
-import { isStale } from './worth/worth.ts'
+import { isStale, waitOf } from './worth/worth.ts'
 
 export type Deliveries = Awaited<ReturnType<typeof createDeliveries>>
 
@@ -118,8 +119,9 @@ export async function createDeliveries(parts: DeliveriesParts) {
     clock,
     log,
     metrics,
-    targetOf: (queue) => plugins.targetOf(queue) ?? push.targetOf(queue),
+    targetOf,
     isStale: (item, target) => isStale(item, target, moment(), knownEvents),
+    waitOf: (item, target) => waitOf(item, target, moment()),
     noted: (queue, outcome, isAside) => (isWebhook(queue) ? standings.noted(queue, outcome, isAside) : []),
     random: Math.random,
   })
@@ -190,7 +192,17 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** Queues an item that came to `POST /pubsub`. False: there is no target for the item. */
     work: createPushedWork({ store, repetitions, queues, plugins }),
 
-    ...createQueueList({ calls, queues, isOwn, runner, subscriptions, plugins, push, clock }),
+    ...createQueueList({
+      calls,
+      queues,
+      isOwn,
+      runner,
+      subscriptions,
+      plugins,
+      push,
+      delayOf,
+      clock,
+    }),
 
     deadLetters: queues.deadLetters,
 
@@ -219,6 +231,15 @@ export async function createDeliveries(parts: DeliveriesParts) {
 
     /** Resolves when the deliveries under way have ended. */
     close: (): Promise<void> => stop(),
+  }
+
+  function delayOf(queue: string): number {
+    const target = targetOf(queue)
+    return typeof target === 'object' && 'delayMs' in target ? (target.delayMs ?? 0) : 0
+  }
+
+  function targetOf(queue: string): ReturnType<TargetOf> {
+    return plugins.targetOf(queue) ?? push.targetOf(queue)
   }
 
   function stop(): Promise<void> {

@@ -14,7 +14,7 @@ export type ShownQueue = Awaited<ReturnType<ReturnType<typeof createQueueList>['
 export interface QueueTotals {
   pending: number
   /**
-   * When the oldest waiting item was put into its queue, milliseconds since the epoch. Counts only queues from which
+   * When the oldest waiting item was put into its queue, or had its time, milliseconds since the epoch. Counts only queues from which
    * the hub sends at present, and `beginning` queues. Undefined: no item waits in these queues.
    */
   oldest: number | undefined
@@ -60,9 +60,11 @@ export function createQueueList(parts: {
   isOwn: (queue: string) => boolean
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
   push: Pick<Push, 'whyClosed'>
+  /** How long after their acceptance the items of a queue are delivered, milliseconds. */
+  delayOf: (queue: string) => number
   clock: () => number
 }) {
-  const { calls, queues, runner, plugins, isOwn, subscriptions, push, clock } = parts
+  const { calls, queues, runner, plugins, isOwn, subscriptions, push, delayOf, clock } = parts
   const driversHere = () =>
     plugins.states().map(([queue, state]): DriverHere => ({ queue, isOwn: isOwn(queue), state }))
   calls.serve(
@@ -99,7 +101,11 @@ export function createQueueList(parts: {
           contact,
           state:
             restingState(name, target) ??
-            (isDown ? ('driver down' as const) : isBehind(state, length) ? ('behind' as const) : state),
+            (isDown
+              ? ('driver down' as const)
+              : isBehind(state, length.oldest, delayOf(name))
+                ? ('behind' as const)
+                : state),
         }
         return { ...shown, ...length, ...standing, lastReason, driver, disabledAt, pausedAt }
       })
@@ -115,8 +121,9 @@ export function createQueueList(parts: {
         // A `beginning` queue counts: operators must notice if the beginning takes too long.
         const isSending = [undefined, 'beginning'].includes(restingState(name, target))
         if (oldest === null || !isSending) continue
-        totals.oldest = Math.min(totals.oldest ?? Infinity, Date.parse(oldest))
-        if (isOld(oldest)) totals.behind++
+        const delayMs = delayOf(name)
+        totals.oldest = Math.min(totals.oldest ?? clock(), Date.parse(oldest) + delayMs)
+        if (isOld(oldest, delayMs)) totals.behind++
       }
       for (const { disabledAt } of subscriptions.list()) if (disabledAt !== undefined) totals.disabled++
       return totals
@@ -124,12 +131,12 @@ export function createQueueList(parts: {
   }
 
   /** A queue that is `retrying` says more than that it is behind. */
-  function isBehind(state: QueueRunState['state'], { oldest }: { oldest: string | null }): boolean {
-    return state !== 'retrying' && oldest !== null && isOld(oldest)
+  function isBehind(state: QueueRunState['state'], oldest: string | null, delayMs: number): boolean {
+    return state !== 'retrying' && oldest !== null && isOld(oldest, delayMs)
   }
 
-  function isOld(oldest: string): boolean {
-    return clock() - Date.parse(oldest) > behindMs
+  function isOld(oldest: string, delayMs: number): boolean {
+    return clock() - Date.parse(oldest) > behindMs + delayMs
   }
 
   /** All queues, each with its target. Null: the target is gone. */

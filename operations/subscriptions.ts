@@ -29,6 +29,7 @@ const shown = Type.Object({
   maxAge: Type.Union([integer, string, Type.Null()], {
     description: 'for how long an event is worth delivering: seconds, or `element`; null: always',
   }),
+  delay: Type.Integer({ description: 'milliseconds after its acceptance that an event is delivered' }),
   createdBy: string,
   serviceAccount: string,
   ackDeadlineSeconds: integer,
@@ -100,7 +101,15 @@ export const subscriptionOperations = {
       const { subscriptions, attempts: attemptsOf } = node.deliveries
       const names = subscriptions.list().map(({ name }) => name)
       const subscription = existing(node, uniqueByPrefix('subscription', args.name, names))
-      const { name, from = null, maxAge = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
+      const {
+        name,
+        from = null,
+        maxAge = null,
+        delay = 0,
+        createdBy,
+        serviceAccount,
+        ackDeadlineSeconds,
+      } = subscription
       const { pausedAt, pausedBy, disabledAt } = subscription
       const [queue, attempts] = await Promise.all([queueOf(node, name), attemptsOf(name)])
       const { aside, dropped, stale, failures, nextTry, lastReason } = queue
@@ -108,6 +117,7 @@ export const subscriptionOperations = {
         ...toListed(node, subscription, queue),
         from,
         maxAge,
+        delay,
         createdBy,
         serviceAccount,
         ackDeadlineSeconds,

@@ -226,6 +226,7 @@ export const storeKeys = {
           createdBy: text,
           from: instant,
           maxAge,
+          delay: integer(0),
           isBeginning: flag,
           disabledAt: instant,
           pausedAt: instant,

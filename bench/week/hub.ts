@@ -93,6 +93,7 @@ export async function openHub(of: { env: Record<string, string>; clock: () => nu
     attempts: createAttempts(store),
     targetOf: push.targetOf,
     isStale: () => false,
+    waitOf: () => 0,
     noted: standings.noted,
     onGone: async () => false,
     random: Math.random,

@@ -180,7 +180,7 @@ export const subscribe = {
 
 export const subscribeFrom = { ...subscribe, from: '2026-01-31T10:00:00Z' }
 
-export const subscribeWorth = { ...subscribe, maxAge: 'element' }
+export const subscribeWorth = { ...subscribe, maxAge: 'element', delay: 20_000 }
 
 export const deleted = { valid: true, trace: null }
 

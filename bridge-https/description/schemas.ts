@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
-import { maxAge } from '../../event/max-age.ts'
+import { delay, maxAge } from '../../event/delivery-fields.ts'
 import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
@@ -142,6 +142,7 @@ export const SubscribeBody = Type.Object(
       ),
     ),
     maxAge: Type.Optional(maxAge),
+    delay: Type.Optional(delay),
   },
   {
     examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth],
@@ -163,6 +164,7 @@ export const Subscription = Type.Object(
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
     from: Type.Optional(instant('When the events that it began with were accepted, as asked for')),
     maxAge: Type.Optional(maxAge),
+    delay: Type.Optional(delay),
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',

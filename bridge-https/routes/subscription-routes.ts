@@ -50,7 +50,7 @@ export function subscriptionRoutes(parts: {
       },
       async handle(call, { institutionId, userId }) {
         const { body, at } = call
-        const { url, contact, topic, from, maxAge } = body as SubscribeBody
+        const { url, contact, topic, from, maxAge, delay = 0 } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
           return refuse(400, [
@@ -71,6 +71,7 @@ export function subscriptionRoutes(parts: {
             createdBy: userId,
             ...(begins !== undefined && { from: new Date(begins).toISOString() }),
             ...(maxAge !== undefined && { maxAge }),
+            ...(delay > 0 && { delay }),
           })
           if (!created) return refuse(400, [httpsError('subscription.limit', limits)])
           return { status: 201, body: shown(created) }
@@ -157,6 +158,7 @@ function fieldsOf(
     institutionId: subscription.institutionId,
     ...(subscription.from !== undefined && { from: subscription.from }),
     ...(subscription.maxAge !== undefined && { maxAge: subscription.maxAge }),
+    ...(subscription.delay !== undefined && { delay: subscription.delay }),
     ...subscriptions.standing(subscription),
   }
 }

@@ -37,13 +37,14 @@ export function createPlugins(parts: {
     /** Undefined: the target is no longer configured, or its driver does not run. The items wait. */
     targetOf(queue: string): Target | undefined {
       const driver = drivers.get(queue)
-      const { maxAge } = targetByQueue.get(queue) ?? {}
+      const { maxAge, delay } = targetByQueue.get(queue) ?? {}
       if (!driver || (stateOf(driver)?.state ?? 'running') !== 'running') return undefined
       return {
         endpoint: queue,
         owner: queue,
         isOwnDriver: stateOf(driver) !== undefined,
         ...(maxAge !== undefined && { maxAge }),
+        ...(delay !== undefined && { delayMs: delay }),
         deliver: (item, payload, signal) =>
           attempt(driver, toPluginItem(queue, item, payload), item, signal, deadlineMs),
       }

@@ -1,6 +1,6 @@
+import type { MaxAge } from '../../event/delivery-fields.ts'
 import { isRecord } from '../../event/json.ts'
 import type { EventKind, HubEvent } from '../../event/kind.ts'
-import type { MaxAge } from '../../event/max-age.ts'
 
 /** A plugin target, as the operator configures it. Further fields belong to its driver. */
 export interface PluginTarget {
@@ -9,6 +9,8 @@ export interface PluginTarget {
   url?: string
   /** For how long an event is worth delivering. Absent: always. */
   maxAge?: MaxAge
+  /** An event is delivered this long after its acceptance, milliseconds. Absent: at once. */
+  delay?: number
   /** File of the driver. Without a driver, the hub posts the items to `url`. */
   driver?: string
   [field: string]: unknown

@@ -6,7 +6,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'
 import type { Leases } from './leases.ts'
-import type { IsStale } from './passing-over.ts'
+import type { IsStale, WaitOf } from './passing-over.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
 export interface Attempted extends Next {
@@ -20,6 +20,7 @@ export function createAttempt(parts: {
   leases: Pick<Leases, 'holds'>
   targetOf: TargetOf
   isStale: IsStale
+  waitOf: WaitOf
   /** Maximum number of attempts that may be under way at once. */
   slots: Slots
   clock: () => number
@@ -30,7 +31,7 @@ export function createAttempt(parts: {
   /** Aborts the attempts that are under way. */
   cutting: AbortSignal
 }) {
-  const { queues, leases, targetOf, isStale, clock, log, metrics, cutting } = parts
+  const { queues, leases, targetOf, isStale, waitOf, clock, log, metrics, cutting } = parts
   const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
 
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
@@ -38,10 +39,10 @@ export function createAttempt(parts: {
     try {
       // Lease, item and target may have changed during the wait: check them again.
       if (!leases.holds(name)) return undefined
-      const now = nextItem(run, queues.waiting(name), clock())
-      if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const where = targetOf(name)
       if (where === undefined || where === 'gone' || isClosed(where)) return undefined
+      const now = nextItem(run, queues.waiting(name), clock(), (item) => waitOf(item, where))
+      if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const { item } = now
       if (isStale(item, where)) return undefined
       const { messageId } = item

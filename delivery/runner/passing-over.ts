@@ -8,6 +8,9 @@ import type { Next } from './queue-run.ts'
 /** Whether an item is not worth delivering any more. */
 export type IsStale = (item: WorkItem, target: Target) => boolean
 
+/** Milliseconds until the time at which a target wants an item. */
+export type WaitOf = (item: WorkItem, target: Target) => number
+
 /**
  * Returns a function that removes all items of a queue which are not worth delivering any more, if the item of the next
  * attempt is one of them. Many are removed together, so that those of an outage of hours cost few commits. True: items

@@ -81,10 +81,21 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
   }
 }
 
-/** The item to try now. Otherwise `at` says when to look again, milliseconds since the epoch. */
-export function nextItem(run: QueueRun, waiting: Waiting, now: number): Next | { at?: number } {
-  const { head, second, due, aside } = waiting
-  if (!head && !due) return aside?.asideUntil === undefined ? {} : { at: aside.asideUntil }
+/** The item to try now. `waitOf`: milliseconds until the time of an item. Otherwise `at` says when to look again, milliseconds since the epoch. */
+export function nextItem(
+  run: QueueRun,
+  waiting: Waiting,
+  now: number,
+  waitOf: (item: WorkItem) => number = () => 0,
+): Next | { at?: number } {
+  const { second, due, aside } = waiting
+  const wait = waiting.head ? waitOf(waiting.head) : 0
+  // The head has not come to its time: what follows it waits too, but nothing that was tried before.
+  const head = wait > 0 ? undefined : waiting.head
+  if (!head && !due) {
+    const times = [aside?.asideUntil, waiting.head && now + wait].filter((time) => time !== undefined)
+    return times.length > 0 ? { at: Math.min(...times) } : {}
+  }
   // `notBefore` is further ahead than the pause was long, so the clock was set back. End the pause.
   if (run.notBefore > now + run.pauseMs + setBackMs) run.notBefore = 0
   if (run.notBefore > now) return { at: run.notBefore }

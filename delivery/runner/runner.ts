@@ -18,7 +18,7 @@ const stopMs = 5_000
  * longer each time.
  */
 export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
-  const { queues, leases, targetOf, clock, log } = parts
+  const { queues, leases, targetOf, waitOf, clock, log } = parts
   const runs = new Map<string, QueueRun>()
   const running = createRunningWork()
   const stopping = new AbortController()
@@ -64,7 +64,10 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
         return (
           target !== undefined &&
           target !== 'gone' &&
-          'item' in nextItem(runs.get(name) ?? createQueueRun(), queues.waiting(name), clock())
+          'item' in
+            nextItem(runs.get(name) ?? createQueueRun(), queues.waiting(name), clock(), (item) =>
+              isClosed(target) ? 0 : waitOf(item, target),
+            )
         )
       }),
 

@@ -3,7 +3,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed } from '../target.ts'
 import { createAttempt } from './attempt.ts'
 import type { Leases } from './leases.ts'
-import { createPassingOver, type IsStale } from './passing-over.ts'
+import { createPassingOver, type IsStale, type WaitOf } from './passing-over.ts'
 import { nextItem, type QueueRun, recover } from './queue-run.ts'
 import { createSettling } from './settling.ts'
 
@@ -17,10 +17,11 @@ export function createWorkOff(
     leases: Leases
     attempts: Attempts
     isStale: IsStale
+    waitOf: WaitOf
   } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],
 ) {
-  const { queues, leases, attempts, targetOf, clock, log, stopping } = parts
+  const { queues, leases, attempts, targetOf, waitOf, clock, log, stopping } = parts
   const attempt = createAttempt(parts)
   const settle = createSettling(parts)
   const passOver = createPassingOver(parts)
@@ -31,15 +32,16 @@ export function createWorkOff(
         await leases.release(name)
         return undefined
       }
-      if (isClosed(targetOf(name))) {
+      const before = targetOf(name)
+      if (isClosed(before)) {
         await giveUpAll(name, run)
         return undefined
       }
-      if (targetOf(name) === 'gone') {
+      if (before === 'gone') {
         await remove(name)
         return undefined
       }
-      const next = nextItem(run, queues.waiting(name), clock())
+      const next = nextItem(run, queues.waiting(name), clock(), (item) => (before ? waitOf(item, before) : 0))
       if (stopping.aborted) return undefined
       if (!('item' in next)) return next.at
       if (!(await leases.take(name))) return undefined

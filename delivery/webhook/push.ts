@@ -66,12 +66,13 @@ export function createPush(parts: {
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
     const closed = whyClosed()
     if (closed !== undefined) return { closed }
-    const { disabledAt, pausedAt, isBeginning, maxAge } = subscription
+    const { disabledAt, pausedAt, isBeginning, maxAge, delay } = subscription
     if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
     return {
       endpoint: new URL(subscription.url).origin,
       owner: subscription.institutionId,
       ...(maxAge !== undefined && { maxAge }),
+      ...(delay !== undefined && { delayMs: delay }),
       deliver: (item, payload, signal) => deliver(subscription, item, payload, signal),
     }
   }

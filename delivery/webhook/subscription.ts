@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
+import type { MaxAge } from '../../event/delivery-fields.ts'
 import { timeOfEventId } from '../../event/format.ts'
 import { eventKinds } from '../../event/kind.ts'
-import type { MaxAge } from '../../event/max-age.ts'
 
 /** A webhook that gets the events of one livestream (service.md §2.8). */
 export interface PushSubscription {
@@ -21,6 +21,8 @@ export interface PushSubscription {
   createdBy: string
   /** For how long an event is worth delivering. Absent: always. */
   maxAge?: MaxAge
+  /** An event is delivered this long after its acceptance, milliseconds. Absent: at once. */
+  delay?: number
   /** The webhook begins with the events accepted since this time, ISO 8601. */
   from?: string
   /** Set until the queue holds the events since `from`. The hub sends nothing meanwhile. */
@@ -38,7 +40,7 @@ export interface PushSubscription {
 /** The subscription that a user asks for. */
 export type SubscriptionRequest = Pick<
   PushSubscription,
-  'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge'
+  'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge' | 'delay'
 >
 
 /** Webhooks get track events only (design.md §7). */

@@ -1,9 +1,9 @@
+import { maxDelayMs } from '../../event/delivery-fields.ts'
 import { eventKinds } from '../../event/kind.ts'
 import { radioTopic } from '../../event/topic.ts'
 import { readObject } from '../../journal/history/event-row.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
-import { maxDelayMs } from './delay.ts'
 import type { Element } from './element.ts'
 import { ageOf, isLater, type KnownEvent, type KnownEvents, type Moment } from './worth.ts'
 

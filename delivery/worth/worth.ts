@@ -1,5 +1,5 @@
+import type { MaxAge } from '../../event/delivery-fields.ts'
 import { bareName, type EventKind, eventKinds, kindByName } from '../../event/kind.ts'
-import type { MaxAge } from '../../event/max-age.ts'
 import { radioTopic } from '../../event/topic.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 
@@ -111,6 +111,19 @@ function isSame(
   // An event keeps its time, and reading an id costs more.
   if (one === undefined || one.time !== other.time) return false
   return one.position === other.position || one.id === other.id
+}
+
+/**
+ * How long an item has still to wait for its time, milliseconds. It never waits for longer than the delay after this
+ * node first saw it, whatever clocks say (deliveries.md, "When"). What a person asked for does not wait.
+ */
+export function waitOf(
+  item: Pick<Judged, 'enqueuedAt' | 'acceptedAt' | 'seen'>,
+  { delayMs = 0 }: Worth,
+  moment: Moment,
+): number {
+  if (delayMs === 0 || item.acceptedAt !== undefined) return 0
+  return Math.max(0, delayMs - ageOf({ at: item.enqueuedAt, seen: item.seen }, moment))
 }
 
 /** How long ago something was accepted, milliseconds: at least for as long as this node has known it. */

@@ -6,7 +6,7 @@ const now = Date.parse('2026-03-01T12:00:00Z')
 const ago = (seconds: number) => new Date(now - seconds * 1000).toISOString()
 
 /** A list with one webhook, in this state. */
-function listOf(state: QueueRunState['state'], oldest: string | null, resting: object = {}) {
+function listOf(state: QueueRunState['state'], oldest: string | null, resting: object = {}, delayMs = 0) {
   const subscription = { name: 'slow', url: 'https://slow.example/', contact: 'a@b.example', ...resting }
   const pending = oldest === null ? 0 : 248
   return createQueueList({
@@ -25,6 +25,7 @@ function listOf(state: QueueRunState['state'], oldest: string | null, resting: o
     isOwn: () => true,
     subscriptions: { list: () => [subscription], find: () => subscription } as never,
     push: { whyClosed: () => undefined },
+    delayOf: () => delayMs,
     clock: () => now,
   })
 }
@@ -41,6 +42,13 @@ t.test('a queue whose oldest item has waited for over a minute is behind', async
     t.match(await list.list(), [{ state: shown }], `${state}, ${oldest}`)
     t.equal(list.totals().behind, behind, `${state}, ${oldest}`)
   }
+})
+
+t.test('a queue whose events wait for their time is not behind', async (t) => {
+  const waiting = listOf('idle', ago(100), {}, 60_000)
+  t.match(await waiting.list(), [{ state: 'idle' }])
+  t.match(waiting.totals(), { behind: 0, oldest: Date.parse(ago(40)) })
+  t.match(await listOf('idle', ago(121), {}, 60_000).list(), [{ state: 'behind' }])
 })
 
 t.test('a queue from which nothing is sent is not behind', async (t) => {

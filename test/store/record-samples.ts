@@ -103,6 +103,7 @@ export const samples: readonly Sample[] = [
       createdBy: 'u',
       from: time,
       maxAge: 'element',
+      delay: 1,
       disabledAt: time,
       pausedAt: time,
       pausedBy: 'o',

@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { Element } from '../../../delivery/worth/element.ts'
-import { isStale, type KnownEvent, type Worth } from '../../../delivery/worth/worth.ts'
+import { isStale, type KnownEvent, type Worth, waitOf } from '../../../delivery/worth/worth.ts'
 
 /** Times are seconds from here on. */
 const origin = Date.parse('2026-03-01T12:00:00Z')
@@ -302,3 +302,23 @@ for (const [name, { worth, item = {}, known = {}, retained = {}, now, seenFor = 
     t.equal(stale ? 'stale' : 'worth it', is)
   })
 }
+
+t.test(
+  'an item waits for its time, and never for longer than the delay after this node saw it',
+  async (t) => {
+    const delayed: Worth = { delayMs: 60_000 }
+    for (const [name, worth, item, now, elapsed, wait] of [
+      ['without a delay', {}, {}, 0, 0, 0],
+      ['at once', delayed, {}, 0, 0, 60_000],
+      ['later', delayed, {}, 59, 59, 1_000],
+      ['in time', delayed, {}, 60, 60, 0],
+      ['seen late, as after a start', delayed, { seen: 50_000 }, 50, 50, 10_000],
+      ['the clock was set back', delayed, {}, -3_600, 20, 40_000],
+      ['accepted by a clock that is ahead', delayed, { enqueuedAt: at(7_200) }, 20, 20, 40_000],
+      ['asked for', delayed, { acceptedAt: at(0) }, 0, 0, 0],
+    ] as const) {
+      const judged = { enqueuedAt: at(0), seen: 0, ...item }
+      t.equal(waitOf(judged, worth, { now: at(now), elapsed: elapsed * 1000 }), wait, name)
+    }
+  },
+)

@@ -68,6 +68,8 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
             ['Oldest', queue.oldest && <When at={queue.oldest} />],
             ['Dead letters', count(deadLetters)],
             ['Dropped', queue.dropped > 0 && amount(queue.dropped, 'message')],
+            ['Passed over', queue.stale > 0 && amount(queue.stale, 'message')],
+            ['Worth delivering', worthText(shown.value.value)],
             ['Failures in a row', queue.failures > 0 && count(queue.failures)],
             ['Next try', queue.nextTry && <When at={queue.nextTry} />],
             ['Last reason', queue.lastReason],
@@ -110,6 +112,14 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
       </section>
     </>
   )
+}
+
+/** For how long an event is worth delivering, and when it is delivered. Undefined: as usual. */
+function worthText(shown: Result<'subscriptions.show'> | undefined): string | undefined {
+  const { maxAge = null, delay = 0 } = shown ?? {}
+  const worth = maxAge === null ? '' : maxAge === 'element' ? 'until it is over' : `for ${maxAge} s`
+  const late = delay > 0 ? `${delay / 1000} s after it was accepted` : ''
+  return [worth, late].filter((text) => text !== '').join(', ') || undefined
 }
 
 function Buttons(props: {

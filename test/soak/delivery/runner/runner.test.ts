@@ -7,7 +7,7 @@ import type { WorkItem } from '../../../../delivery/queue/work-item.ts'
 import { createLeases } from '../../../../delivery/runner/leases.ts'
 import { createRunner } from '../../../../delivery/runner/runner.ts'
 import type { Outcome } from '../../../../delivery/target.ts'
-import type { Worth } from '../../../../delivery/worth/worth.ts'
+import { type Worth, waitOf } from '../../../../delivery/worth/worth.ts'
 import { createCalls } from '../../../../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../../../../store/nodes/nodes.ts'
 import type { Change } from '../../../../store/store.ts'
@@ -55,6 +55,7 @@ async function startRunner(
     log,
     metrics: createMetrics(),
     isStale: ({ messageId }) => stale.has(messageId),
+    waitOf: (item, target) => waitOf(item, target, { now: one.time.now, elapsed: performance.now() }),
     targetOf(queue) {
       if (removed.has(queue)) return 'gone'
       if (closed.has(queue)) return { closed: 'retired' }
@@ -499,4 +500,35 @@ t.test('many items that are not worth it any more go in few commits, and no payl
   t.ok(commits < 10, `${commits} commits`)
   const lines = (await one.attempts.list('a')).filter(({ stale }) => stale)
   t.match(lines, [{ stale: { livestreamId: null, count: 898 } }], 'one line')
+})
+
+t.test('a delayed item waits for its time, the order stays, and a replay does not wait', async (t) => {
+  const delayMs = 700
+  const at: number[] = []
+  const one = await startRunner(
+    t,
+    () => {
+      at.push(performance.now())
+      return answers.ok
+    },
+    undefined,
+    undefined,
+    undefined,
+    { delayMs },
+  )
+  const begin = performance.now()
+  await one.append('1', 'a')
+  const first = performance.now()
+  await one.append('2', 'a')
+  t.same(one.runner.stuckQueues(), [], 'it does not stand still')
+  await one.tried(2)
+  t.same(one.delivered, ['1', '2'])
+  t.ok((at[0] ?? 0) - begin >= delayMs && (at[1] ?? 0) - first >= delayMs)
+  await one.rest()
+  await one.append('3', 'b')
+  await one.queues.giveUp('b', [one.head('b')], 'for the test')
+  const replayed = performance.now()
+  await one.queues.replay('b')
+  await one.tried(3)
+  t.ok((at[2] ?? 0) - replayed < delayMs)
 })
