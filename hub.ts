@@ -15,7 +15,7 @@ import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
 import { createTraffic } from './bridge-https/lifecycle/traffic.ts'
 import { createContactMail } from './bridge-https/users/contact-mail.ts'
 import { createFirstOperator } from './bridge-https/users/first-operator.ts'
-import { createLogIn } from './bridge-https/users/log-in.ts'
+import { createUserLogIn } from './bridge-https/users/log-in.ts'
 import { createPasswords, type Passwords } from './bridge-https/users/passwords.ts'
 import { createResetMail, resetUrl } from './bridge-https/users/reset-mail.ts'
 import { createBroker } from './broker/broker.ts'
@@ -461,7 +461,7 @@ async function listen(
       maxPacket: config.maxPacket,
       maxConnectPacket: config.maxConnectPacket,
       feed: feed.current,
-      logIn: createLogIn({ store, ...accounts, failures: config.loginFailures }),
+      logIn: createUserLogIn({ store, ...accounts, failures: config.loginFailures }),
       resetMail: createResetMail({
         server: mailServer(config, parts.cas),
         log,

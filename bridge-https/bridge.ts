@@ -33,7 +33,7 @@ import { type StreamParts, streamRoutes } from './routes/stream-routes.ts'
 import { subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
 import type { FirstOperator } from './users/first-operator.ts'
-import type { LogIn } from './users/log-in.ts'
+import type { UserLogIn } from './users/log-in.ts'
 import { createReaders } from './users/readers.ts'
 import type { ResetMail } from './users/reset-mail.ts'
 import type { Tokens } from './users/tokens.ts'
@@ -80,7 +80,7 @@ export async function startBridge(
       topics: Topics
       feed: () => Feed | undefined
       users: Users
-      logIn: LogIn
+      logIn: UserLogIn
       tokens: Tokens
       keys: SigningKeys
       resetMail: ResetMail | undefined

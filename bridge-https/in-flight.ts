@@ -6,7 +6,7 @@ const maxWaitingBytes = 4 * 1024 * 1024
  * order. The first one always goes on.
  */
 export function createInFlight(mostBytes: number) {
-  const askers = new Map<string, Asker>()
+  const askers = new Map<string, AskerInFlight>()
 
   return {
     /**
@@ -30,7 +30,7 @@ export function createInFlight(mostBytes: number) {
     },
   }
 
-  function letThrough(own: Asker): void {
+  function letThrough(own: AskerInFlight): void {
     for (let [first] = own.waiting; first; [first] = own.waiting) {
       if (own.underWay > 0 && own.underWay + first.bytes > mostBytes) return
       own.waiting.shift()
@@ -41,7 +41,7 @@ export function createInFlight(mostBytes: number) {
   }
 }
 
-interface Asker {
+interface AskerInFlight {
   /** Bytes of the requests that have gone on and are not done. */
   underWay: number
   waiting: { bytes: number; resolve: () => void }[]

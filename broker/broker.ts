@@ -23,7 +23,7 @@ import { createImportedSessions } from './imported-sessions.ts'
 import { createIncoming } from './incoming-qos2.ts'
 import type { Access } from './login/access.ts'
 import { createClaims } from './login/claim.ts'
-import { createLogIn } from './login/log-in.ts'
+import { createMqttLogIn } from './login/log-in.ts'
 import { createServing } from './login/serving.ts'
 import { createTakeOver } from './login/take-over.ts'
 import { createWills } from './login/wills.ts'
@@ -103,7 +103,13 @@ export async function createBroker(parts: BrokerParts) {
   const wills = await createWills({ store, nodes, accept, rate, isValid, running, clock, log, metrics })
   let isClosing = false
   const shared = { wills, isClosing: () => isClosing, log, metrics }
-  const logIn = createLogIn({ ...shared, access, failures: parts.loginLimit, claims, turns: fanout.turns })
+  const logIn = createMqttLogIn({
+    ...shared,
+    access,
+    failures: parts.loginLimit,
+    claims,
+    turns: fanout.turns,
+  })
   const { serve } = createServing({ ...shared, logIn, sessions, reading, running })
   const unfinished = createUnfinished(limits.publishRate)
   const eventsOf = createClientEvents({

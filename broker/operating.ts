@@ -20,7 +20,7 @@ import type { Sessions } from './session/sessions.ts'
 import { addCounts, countSubscribers, type SubscriberCounts } from './subscriber-counts.ts'
 
 /** True: done. False: there is no such client or session. `error`: why this node does not know the outcome. */
-type Outcome = boolean | { error: string }
+type Operated = boolean | { error: string }
 
 interface Parts {
   store: Store
@@ -152,19 +152,19 @@ function createEnding({
   calls.serve('drop-session', (clientId) => sessions.drop(String(clientId)))
 
   return {
-    async disconnect(clientId: string): Promise<Outcome> {
+    async disconnect(clientId: string): Promise<Operated> {
       const node = known.nodeOf(clientId)
       return node === undefined ? disconnectHere(clientId) : askNode(node, 'disconnect', clientId)
     },
 
     /** Forgets a session and closes its connection. */
-    async dropSession(clientId: string): Promise<Outcome> {
+    async dropSession(clientId: string): Promise<Operated> {
       const node = known.nodeOf(clientId)
       return node === undefined ? sessions.drop(clientId) : askNode(node, 'drop-session', clientId)
     },
   }
 
-  async function askNode(node: string, name: string, clientId: string): Promise<Outcome> {
+  async function askNode(node: string, name: string, clientId: string): Promise<Operated> {
     const answer = await calls.ask(node, name, clientId)
     if (answer === undefined) return { error: `the node ${nodes.nameOf(node)} did not answer: try again` }
     return answer === true

@@ -98,7 +98,7 @@ function describe(error: Error): string {
   return oneLine(error.message)
 }
 
-type Answer = Awaited<ReturnType<typeof call>>
+type CallResult = Awaited<ReturnType<typeof call>>
 
 async function openDoor({ socketPath, url, caPath }: GlobalOptions) {
   if (url !== undefined) {
@@ -123,10 +123,10 @@ async function callAndTell(
   door: Awaited<ReturnType<typeof openDoor>>,
   args: Record<string, unknown>,
   json: boolean,
-): Promise<Answer> {
+): Promise<CallResult> {
   if (door.isRemote) return door.call(operation, args)
   const printer = createPrinter(process.stderr)
-  let answer: Answer | undefined
+  let answer: CallResult | undefined
   const print = (line: unknown) => {
     const { result, error, progress: far } = Object(line)
     if (error !== undefined) answer = { error }
@@ -170,7 +170,7 @@ function asTyped(name: string, value: unknown): string[] {
 }
 
 /** Prints an answer, and returns the exit code. */
-function show(command: CommandOf<OperationName>, input: Input, answer: Answer, json: boolean): number {
+function show(command: CommandOf<OperationName>, input: Input, answer: CallResult, json: boolean): number {
   if ('error' in answer) {
     fail(withAdvice(answer.error, command), json)
     return 1
@@ -194,7 +194,7 @@ function withAdvice(error: CallFailure, { operation }: Pick<Command, 'operation'
 }
 
 /** Prints an answer on one line, also a failure, and returns the exit code. */
-function showLine(command: CommandOf<OperationName>, answer: Answer): number {
+function showLine(command: CommandOf<OperationName>, answer: CallResult): number {
   if ('error' in answer) console.log(toLine(answer))
   else {
     const { result } = answer

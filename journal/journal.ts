@@ -1,7 +1,7 @@
 import type { Message } from '../event/message.ts'
 import type { Store } from '../store/store.ts'
 import { appendChanges, type Entry, journalPrefix, positionIn, readEntry, storedBytes } from './entry.ts'
-import { createReading, withPayloadOf } from './reading.ts'
+import { createJournalReading, withPayloadOf } from './reading.ts'
 import { createReferenceCounts } from './reference-counts.ts'
 
 export type Journal = Awaited<ReturnType<typeof openJournal>>
@@ -85,7 +85,7 @@ export async function openJournal(store: Store) {
     },
 
     /** Reads messages by their positions, and index entries by stream and topic. */
-    ...createReading(store, { get: recent.get, keep: keepAgain }),
+    ...createJournalReading(store, { get: recent.get, keep: keepAgain }),
 
     /** References of queue items to their messages, which wait for a webhook or plugin target. */
     neededByQueues: createReferenceCounts(),

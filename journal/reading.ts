@@ -24,7 +24,7 @@ interface Recent {
 }
 
 /** Reads the journal, from memory where it can. */
-export function createReading(store: Store, recent: Recent) {
+export function createJournalReading(store: Store, recent: Recent) {
   return {
     /** The message at a position. Undefined: the journal no longer has it. */
     get,

@@ -1,9 +1,9 @@
 import { errorCodes } from '../client/errors.ts'
 import { pushRefusals } from '../client/verify-push.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** The codes of errors of the client libraries. */
-export function clientErrorsPage(): Page {
+export function clientErrorsPage(): ReferencePage {
   const codes = Object.entries(errorCodes).map(([name, sentence]) => [code(name), sentence])
   const refusals = Object.entries(pushRefusals).map(([name, { status, meaning }]) => {
     return [code(name), String(status), meaning]

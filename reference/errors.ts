@@ -2,10 +2,10 @@ import { errorTable, schemaErrorTable } from '../event/error.ts'
 import { warningTable } from '../event/warnings.ts'
 import { differences } from '../validator/dialect.ts'
 import { feedRefusals } from '../validator/feed/refusals.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** What the hub refuses or warns of, and what to do. */
-export function errorsPage(): Page {
+export function errorsPage(): ReferencePage {
   return {
     name: 'errors',
     title: 'Errors and warnings',

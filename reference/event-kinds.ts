@@ -1,9 +1,9 @@
 import { type EventKind, eventClasses, eventKinds } from '../event/kind.ts'
 import { checkTopic, feedbackTopic, inboxTopic, radioTopic } from '../event/topic.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** What publishers send and subscribers get: topics, kinds of events, classes. */
-export function eventKindsPage(): Page {
+export function eventKindsPage(): ReferencePage {
   const classes = eventClasses.map((cls) => eventKinds.filter((kind) => kind.class === cls))
   return {
     name: 'event-kinds',

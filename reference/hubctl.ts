@@ -2,10 +2,10 @@ import type { Command, CommandOption, LocalCommand } from '../cli/command.ts'
 import { commands } from '../cli/commands.ts'
 import { localCommands, programOptions } from '../cli/typed/program.ts'
 import { operations } from '../operations/operations.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** All commands of `hubctl`, in the order of its help. */
-export function hubctlPage(): Page {
+export function hubctlPage(): ReferencePage {
   return {
     name: 'hubctl',
     title: 'hubctl',

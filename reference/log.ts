@@ -1,8 +1,8 @@
 import { messages, type Row } from '../telemetry/messages.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** What the log says. */
-export function logPage(): Page {
+export function logPage(): ReferencePage {
   const rows = Object.entries<Row>(messages).map(([message, { level, also, fields = [], means }]) => {
     return [code(message), also ? `${level}, ${also}` : level, code(...fields), means]
   })

@@ -1,9 +1,9 @@
 import type { Metric } from '../telemetry/make-metric.ts'
 import { metricTable } from '../telemetry/metrics.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** All metrics of a node. */
-export function metricsPage(): Page {
+export function metricsPage(): ReferencePage {
   const rows = Object.values<Metric>(metricTable).map(
     ({ type, name, labels = {}, buckets, does, act = '' }) => {
       const measured = buckets ? `${does}. Buckets: ${buckets.join(', ')}` : does

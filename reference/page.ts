@@ -1,5 +1,5 @@
 /** A page of `docs/reference/`. In Markdown of `about` and `text`, links lead from `docs/`: `operators.md#metrics`. */
-export interface Page {
+export interface ReferencePage {
   /** The name of the file, without `.md`. */
   name: string
   title: string
@@ -9,7 +9,7 @@ export interface Page {
 }
 
 /** The content of the file. Links to files lead from `docs/reference/` then; those of one page and URLs stay. */
-export function markdownOf({ title, about, text }: Page): string {
+export function markdownOf({ title, about, text }: ReferencePage): string {
   const body = `${about}\n\n${text}`.replace(/\]\((?!#|[a-z]+:)/g, '](../')
   return `<!-- Written by \`npm run docs\`: change the table in the code, not this page. -->\n\n# ${title}\n\n${body.trimEnd()}\n`
 }

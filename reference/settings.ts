@@ -1,8 +1,8 @@
 import { groups, isFileOnly, type Setting, settings, variableName } from '../config/settings.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** All settings of a node, by group. */
-export function settingsPage(): Page {
+export function settingsPage(): ReferencePage {
   const rows = Object.entries<Setting>(settings)
   const sections = Object.entries(groups).map(([group, title]) => {
     const own = rows.filter(([, setting]) => setting.group === group).map(rowOf)

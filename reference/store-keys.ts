@@ -1,8 +1,8 @@
 import { type Family, families } from '../store/keys.ts'
-import { code, type Page, table } from './page.ts'
+import { code, type ReferencePage, table } from './page.ts'
 
 /** What a store holds. */
-export function storeKeysPage(): Page {
+export function storeKeysPage(): ReferencePage {
   const rows = [...families.values()].map(({ path, holds, owner, isOfNodes, isReadAtStart }: Family) => {
     const yesOrNo = [!isOfNodes, isReadAtStart].map((is) => (is ? 'yes' : 'no'))
     return [code(path), holds, ...yesOrNo, code(owner)]

@@ -8,7 +8,7 @@ import { eventKindsPage } from './event-kinds.ts'
 import { hubctlPage } from './hubctl.ts'
 import { logPage } from './log.ts'
 import { metricsPage } from './metrics.ts'
-import { markdownOf, type Page } from './page.ts'
+import { markdownOf, type ReferencePage } from './page.ts'
 import { settingsPage } from './settings.ts'
 import { storeKeysPage } from './store-keys.ts'
 
@@ -18,7 +18,7 @@ import { storeKeysPage } from './store-keys.ts'
  * `npm run check` runs it so.
  */
 
-const pages: readonly Page[] = [
+const pages: readonly ReferencePage[] = [
   eventKindsPage(),
   settingsPage(),
   hubctlPage(),
@@ -29,7 +29,7 @@ const pages: readonly Page[] = [
   storeKeysPage(),
 ]
 
-const index: Page = {
+const index: ReferencePage = {
   name: 'README',
   title: 'Reference',
   about: 'Every name that the hub knows, by kind. The guides are in [the documentation](README.md).',

@@ -1,7 +1,7 @@
 import pino, { type Logger } from 'pino'
 import { prettyFactory } from 'pino-pretty'
 import { createLogOutput } from './log-output.ts'
-import type { FieldsOf, Level, Message, MessageAt, Plain } from './messages.ts'
+import type { FieldsOf, Level, LogMessage, MessageAt, Plain } from './messages.ts'
 import { legibleJson, visibleJson } from './visible.ts'
 
 /** The log of a node. It takes the messages of the table in `messages.ts`, each at its level and with its fields. */
@@ -12,7 +12,7 @@ export type Log = { readonly [L in Level]: Write<MessageAt<L>> } & {
   isLevelEnabled(level: Level): boolean
 }
 
-interface Write<M extends Message> {
+interface Write<M extends LogMessage> {
   <One extends M>(fields: FieldsOf<One>, message: One): void
   (message: Plain<M>): void
 }

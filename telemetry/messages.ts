@@ -612,26 +612,28 @@ export const messages = {
 } as const satisfies Record<string, Row>
 
 /** The text of a message. */
-export type Message = keyof typeof messages
+export type LogMessage = keyof typeof messages
 
 /** The messages that have this level. */
 export type MessageAt<L extends Level> = {
-  [M in Message]: L extends LevelsOf<(typeof messages)[M]> ? M : never
-}[Message]
+  [M in LogMessage]: L extends LevelsOf<(typeof messages)[M]> ? M : never
+}[LogMessage]
 
 type LevelsOf<R extends Row> = R['level'] | (R extends { also: infer Also } ? Also : never)
 
 /** The fields of a message. */
-export type FieldsOf<M extends Message> = {
+export type FieldsOf<M extends LogMessage> = {
   [F in NamesOf<M> as F extends `${string}?` ? never : F]: unknown
 } & { [F in NamesOf<M> as F extends `${infer Name}?` ? Name : never]?: unknown }
 
-type NamesOf<M extends Message> = (typeof messages)[M] extends { fields: readonly (infer F extends string)[] }
+type NamesOf<M extends LogMessage> = (typeof messages)[M] extends {
+  fields: readonly (infer F extends string)[]
+}
   ? F
   : never
 
 /** The text of a message without fields. Where the row has `…`, the line has something else each time. */
-export type Plain<M extends Message> = M extends unknown
+export type Plain<M extends LogMessage> = M extends unknown
   ? [NamesOf<M>] extends [never]
     ? Filled<M>
     : never

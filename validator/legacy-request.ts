@@ -25,7 +25,7 @@ export interface Judgeable extends Readable {
 }
 
 /** An event that is refused as a whole. */
-export interface Refused {
+export interface RequestRefused {
   refused: 'invalid' | 'unavailable'
   errors: ErrorItem[]
   /** The readable part of the payload. */
@@ -39,7 +39,7 @@ export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,
   { feed, former, topics }: { feed: FeedInUse; former: Livestreams; topics: Topics },
-): Refused | Judgeable {
+): RequestRefused | Judgeable {
   const shape = readEvent(payload, eventName, now)
   const livestreams = 0
   if ('errors' in shape) return { refused: 'invalid', ...shape, livestreams }

@@ -8,7 +8,7 @@ import type { EventOutcome, Metrics } from '../telemetry/metrics.ts'
 import type { Arrival, Charge } from './decide.ts'
 import type { FeedInUse, Livestreams } from './feed/feed.ts'
 import { answer, answerDry, describeAnswer, type LegacyResult, topicsToMake } from './legacy-answer.ts'
-import { type Judgeable, judgeRequest, type LegacyRequest, type Refused } from './legacy-request.ts'
+import { type Judgeable, judgeRequest, type LegacyRequest, type RequestRefused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
 import type { Settlement, WorkPlanner } from './settlement.ts'
@@ -23,7 +23,7 @@ type LegacyDecided = {
   now: number
   /** When the request reached each of its stages. */
   way: Way
-} & (Refused | Judgeable)
+} & (RequestRefused | Judgeable)
 
 interface LegacyParts {
   feed: FeedInUse
@@ -111,7 +111,14 @@ export function createLegacy(parts: LegacyParts) {
   }
 
   /** Stores the report of a refused event. If the store fails, the publisher still gets the answer. */
-  async function keepReport({ request, arrival, way, refused, errors, value }: LegacyDecided & Refused) {
+  async function keepReport({
+    request,
+    arrival,
+    way,
+    refused,
+    errors,
+    value,
+  }: LegacyDecided & RequestRefused) {
     const outcome = refused === 'invalid' ? 'invalid' : 'blocked'
     const report = describeAnswer(request, arrival, outcome, value, { errors })
     const { institutionId, payload, eventName } = request

@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
 import { licensesOf } from './licenses.ts'
-import { type Page, pages } from './pages.ts'
+import { pages, type WebPage } from './pages.ts'
 
 const sources = fileURLToPath(new URL('.', import.meta.url))
 
@@ -52,7 +52,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
   })
   await mkdir(directory, { recursive: true })
   const outputs = outputsOf(metafile)
-  for (const [name, page] of Object.entries<Page>(pages)) {
+  for (const [name, page] of Object.entries<WebPage>(pages)) {
     await writeFile(join(directory, `${name}.html`), documentOf(page, outputs))
   }
   await writeFile(join(directory, 'licenses.txt'), await licensesOf(metafile, from))
@@ -98,7 +98,7 @@ function outputsOf({ outputs }: Metafile): Output[] {
   }))
 }
 
-function documentOf({ title, entry }: Page, outputs: readonly Output[]): string {
+function documentOf({ title, entry }: WebPage, outputs: readonly Output[]): string {
   const script = outputs.find((output) => output.entry === entry)
   const icon = outputs.find((output) => output.entry === 'page/icon.svg')
   if (!script || !icon) throw new Error(`nothing was made of ${entry}`)

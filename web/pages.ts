@@ -1,5 +1,5 @@
 /** A page for people: one document, one script, one style sheet. */
-export interface Page {
+export interface WebPage {
   /** Its title until its script sets a better one. */
   title: string
   /** The file in which its script begins. */
@@ -10,4 +10,4 @@ export interface Page {
 export const pages = {
   'on-air': { title: 'On air', entry: 'on-air/main.tsx' },
   console: { title: 'Console', entry: 'console/main.tsx' },
-} satisfies Record<string, Page>
+} satisfies Record<string, WebPage>

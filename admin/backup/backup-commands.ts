@@ -7,7 +7,7 @@ import type { Dumpable, Store } from '../../store/store.ts'
 import { type Audit, syncDirectory } from '../audit.ts'
 import { exported } from './exporting.ts'
 import { isImporting, lastImport } from './import-mark.ts'
-import { type Outcome, waitingName } from './importing.ts'
+import { type ImportOutcome, waitingName } from './importing.ts'
 import { contentOf } from './stored-content.ts'
 
 /** Name of the file that `hubctl import` puts into the data directory for the command `import`. */
@@ -25,7 +25,7 @@ export function createBackupCommands(parts: {
   /** Id of this start of the node. Each start has a new id. */
   run: string
   /** Outcome of the import at this start. Undefined: no export waited. */
-  imported: Outcome | undefined
+  imported: ImportOutcome | undefined
   /** Closes the node and starts it again. Undefined: this process does not restart its node. */
   restart: ((reason: 'import') => void) | undefined
 }): Commands {

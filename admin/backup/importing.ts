@@ -26,7 +26,7 @@ const portionSize = { changes: 2_000, bytes: 1024 * 1024 }
 const linesEvery = 100_000
 
 /** The outcome of the import of an export that waited. */
-export type Outcome = { done: About } | { refused: string }
+export type ImportOutcome = { done: About } | { refused: string }
 
 /**
  * Imports the export that waits in the data directory, before anything else reads the store. A crash cannot leave half
@@ -37,7 +37,7 @@ export async function importWaiting(
   store: Store & Dumpable,
   dataDir: string,
   log: Log,
-): Promise<Outcome | undefined> {
+): Promise<ImportOutcome | undefined> {
   const path = join(dataDir, waitingName)
   const isThere = await access(path).then(
     () => true,

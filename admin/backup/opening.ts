@@ -5,7 +5,7 @@ import { openStore } from '../../store/open.ts'
 import type { Log } from '../../telemetry/log.ts'
 import { checkSocketPath, socketPathIn } from '../socket.ts'
 import { isImporting } from './import-mark.ts'
-import { importWaiting, type Outcome } from './importing.ts'
+import { type ImportOutcome, importWaiting } from './importing.ts'
 import { warnOfLeftBehind } from './left-behind.ts'
 
 /**
@@ -24,7 +24,7 @@ export async function openStoreAtStart(
   // Makes sure first that no other node runs in this data directory. Otherwise, on Redis, `join` would remove the
   // membership of that node.
   await checkSocketPath(socketPathIn(config.dataDir))
-  let imported: Outcome | undefined
+  let imported: ImportOutcome | undefined
   const opened = await openStore(config, name, log, {
     onGap: of.onGap,
     redisCa: of.redisCa,

@@ -4,13 +4,13 @@ import type { Store } from '../../store/store.ts'
 import type { Track } from './track.ts'
 
 /** A user of the HTTPS API, and how an operator can reach this user. */
-export interface Asker {
+export interface LastAsker {
   userId: string
   email: string
   institutionId: string
 }
 
-export interface LastRequest extends Asker {
+export interface LastRequest extends LastAsker {
   track: Track
   route: string
   /** ISO 8601 */
@@ -30,7 +30,7 @@ export async function createLastRequests(parts: {
   const lastSeen = await createLastSeen<LastRequest>({ ...parts, family: storeKeys.lastRequest, since })
 
   return {
-    note(track: Track, route: string, { userId, email, institutionId }: Asker): void {
+    note(track: Track, route: string, { userId, email, institutionId }: LastAsker): void {
       const lastAt = new Date(clock()).toISOString()
       lastSeen.note(`${track} ${userId}`, { track, route, userId, email, institutionId, lastAt })
     },

@@ -2,7 +2,7 @@ import { createCollection } from '../../store/collection.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { type NumberedNode, ownKey } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
-import { type Asker, createLastRequests } from './last-requests.ts'
+import { createLastRequests, type LastAsker } from './last-requests.ts'
 import { isTrack, type Track } from './track.ts'
 
 export type Traffic = Awaited<ReturnType<typeof createTraffic>>
@@ -52,7 +52,7 @@ export async function createTraffic(parts: {
 
   return {
     /** `asker`: the user, if it is known. */
-    count(track: Track, route: string, asker?: Asker): void {
+    count(track: Track, route: string, asker?: LastAsker): void {
       if (asker) lastRequests.note(track, route, asker)
       const counter = { track, route, day: dayOf(clock()) }
       const key = ownKey(keyOf(counter), nodes)

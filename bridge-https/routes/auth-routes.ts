@@ -7,7 +7,7 @@ import {
   TraceAnswer,
   UseResetBody,
 } from '../description/schemas.ts'
-import type { LogIn, LogInResult } from '../users/log-in.ts'
+import type { LogInResult, UserLogIn } from '../users/log-in.ts'
 import { TooBusy } from '../users/passwords.ts'
 import type { ResetMail } from '../users/reset-mail.ts'
 import type { Tokens } from '../users/tokens.ts'
@@ -16,7 +16,7 @@ import type { Route } from './route.ts'
 
 export interface AuthParts {
   users: Users
-  logIn: LogIn
+  logIn: UserLogIn
   tokens: Tokens
   resetMail: ResetMail | undefined
   /** Called with the outcome of every log-in. */

@@ -2,7 +2,7 @@ import { createFairQueue } from '../../listener/fair-queue.ts'
 import type { Familiarity } from './familiar.ts'
 
 /** A client that waits for a password to be hashed. */
-export interface Asker {
+export interface HashingAsker {
   /** Address of the client. */
   from: string
   familiarity: Familiarity
@@ -30,7 +30,7 @@ export function createHashingQueue(placesPerRank: number) {
 
   return {
     /** Queues a client. False: the queue is full, and the client is not queued. */
-    add({ from, familiarity }: Asker, waiting: Waiting): boolean {
+    add({ from, familiarity }: HashingAsker, waiting: Waiting): boolean {
       const queue = queueOf(familiarity)
       if (queue.size() >= placesPerRank) {
         const busiest = queue.busiest() ?? from

@@ -3,10 +3,10 @@ import { type Origin, originOf } from '../../listener/origin.ts'
 import type { Store } from '../../store/store.ts'
 import type { Familiar } from './familiar.ts'
 import { createLimiter, type Limiter } from './limiter.ts'
-import type { Asker } from './passwords.ts'
+import type { HashingAsker } from './passwords.ts'
 import type { KnownUser, Users } from './users.ts'
 
-export type LogIn = ReturnType<typeof createLogIn>
+export type UserLogIn = ReturnType<typeof createUserLogIn>
 
 export type LogInResult =
   | { user: KnownUser }
@@ -31,7 +31,7 @@ type Count = readonly [limiter: Limiter, key: string]
  * over HTTPS are counted by address and network". Accounts that do not exist are throttled too: a client must see no
  * difference.
  */
-export function createLogIn(parts: {
+export function createUserLogIn(parts: {
   /** For limits that all nodes count together. Absent: there are no other nodes. */
   store?: Store
   users: Pick<Users, 'authenticate' | 'setPassword'>
@@ -107,7 +107,7 @@ export function createLogIn(parts: {
     return familiar?.knows(account, origin) ?? false
   }
 
-  function askerOf(origin: Origin): Asker {
+  function askerOf(origin: Origin): HashingAsker {
     return { from: origin.address, familiarity: familiar?.of(origin) ?? 'strange' }
   }
 

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, scrypt, timingSafeEqual } from 'node:crypto'
-import { type Asker, createHashingQueue } from './hashing-queue.ts'
+import { createHashingQueue, type HashingAsker } from './hashing-queue.ts'
 
-export type { Asker }
+export type { HashingAsker }
 export type Passwords = ReturnType<typeof createPasswords>
 
 /** Shortest and longest password a user may choose, characters. */
@@ -14,7 +14,7 @@ const concurrency = 1
 /** Maximum number of clients that wait in each rank (`hashing-queue.ts`). More could not be answered in time. */
 const defaultMaxWaiting = 30
 /** The asker if the caller names none: ranked with the best known clients. */
-const inHouse: Asker = { from: '', familiarity: 'address' }
+const inHouse: HashingAsker = { from: '', familiarity: 'address' }
 
 /** Thrown when too many passwords wait already. */
 export class TooBusy extends Error {
@@ -54,7 +54,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
     },
   }
 
-  async function inQueue<T>(asker: Asker, task: () => Promise<T>): Promise<T> {
+  async function inQueue<T>(asker: HashingAsker, task: () => Promise<T>): Promise<T> {
     if (running >= concurrency) await placeFor(asker)
     else running++
     try {
@@ -66,7 +66,7 @@ export function createPasswords({ maxWaiting = defaultMaxWaiting, work = default
     }
   }
 
-  function placeFor(asker: Asker): Promise<void> {
+  function placeFor(asker: HashingAsker): Promise<void> {
     return new Promise((resolve, reject) => {
       const sendAway = () => reject(new TooBusy('too many passwords wait to be checked'))
       if (!queue.add(asker, { start: resolve, sendAway })) sendAway()

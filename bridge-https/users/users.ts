@@ -1,7 +1,7 @@
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
-import type { Asker, Passwords } from './passwords.ts'
+import type { HashingAsker, Passwords } from './passwords.ts'
 import {
   hasEnded,
   type KnownUser,
@@ -88,7 +88,7 @@ export async function createUsers(parts: {
       }),
 
     /** Uses up a token and sets the password. Undefined: the token is not valid. */
-    async setPassword(token: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
+    async setPassword(token: string, password: string, asker?: HashingAsker): Promise<KnownUser | undefined> {
       const hash = digest(token)
       // An early look saves the slow hashing. The lookup under the lock decides: a token works once.
       if (!byReset(users.values(), hash, clock())) return undefined
@@ -104,7 +104,11 @@ export async function createUsers(parts: {
     },
 
     /** The user behind e-mail address and password. An unknown address costs as much time as a wrong password. */
-    async authenticate(email: string, password: string, asker?: Asker): Promise<KnownUser | undefined> {
+    async authenticate(
+      email: string,
+      password: string,
+      asker?: HashingAsker,
+    ): Promise<KnownUser | undefined> {
       const stored = byEmail(email)
       const fits = await passwords.verify(password, stored?.passwordHash, asker)
       // Refuse a user that was removed, or whose generation changed, during the check.

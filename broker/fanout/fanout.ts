@@ -11,7 +11,7 @@ import { createAcknowledging } from './acknowledging.ts'
 import { createBridges } from './bridges.ts'
 import { createCatchingUp } from './catching-up.ts'
 import { createDistribution } from './distribution.ts'
-import { createReading } from './reading.ts'
+import { createSessionReading } from './reading.ts'
 import { createSending } from './sending.ts'
 
 export type FanOut = Awaited<ReturnType<typeof openFanOut>>
@@ -49,7 +49,7 @@ export async function openFanOut(
     metrics,
   })
   const { acknowledge } = createAcknowledging({ outgoing, sending, catchingUp, inFlightWindow })
-  const reading = createReading({ head: journal.head(), sending, catchingUp, bounds, metrics })
+  const reading = createSessionReading({ head: journal.head(), sending, catchingUp, bounds, metrics })
   const bridges = createBridges({ retained, mayReceive, sent: () => distribution.sent('others') })
   const distribution = createDistribution({
     store,

@@ -9,13 +9,13 @@ import type { Recipient } from '../session/subscriptions.ts'
 import type { CatchingUp } from './catching-up.ts'
 import type { Sending } from './sending.ts'
 
-export type Reading = ReturnType<typeof createReading>
+export type Reading = ReturnType<typeof createSessionReading>
 
 /**
  * Brings the messages of the journal to connected persistent sessions. A session that keeps up gets messages from
  * memory, any other reads the journal.
  */
-export function createReading(parts: {
+export function createSessionReading(parts: {
   /** The end of the journal. */
   head: number
   sending: Sending

@@ -13,7 +13,7 @@ import type { Access } from './access.ts'
 import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
 import { createWillRoom, type Wills } from './wills.ts'
 
-export type LogIn = ReturnType<typeof createLogIn>
+export type MqttLogIn = ReturnType<typeof createMqttLogIn>
 
 /** The user name and password of a CONNECT. */
 export interface Credentials {
@@ -22,7 +22,7 @@ export interface Credentials {
 }
 
 /** The client is not let in. */
-export class Refused extends Error {
+export class LogInRefused extends Error {
   /** The return code of the CONNACK. Undefined: the client gets none, because it is gone, or the node is going. */
   readonly returnCode: number | undefined
 
@@ -33,7 +33,7 @@ export class Refused extends Error {
 }
 
 /** Decides about log-ins. Rejects with `Refused`, or if the store fails. */
-export function createLogIn(parts: {
+export function createMqttLogIn(parts: {
   access: Access
   failures: LoginLimit
   claims: Claims
@@ -82,7 +82,7 @@ export function createLogIn(parts: {
     const { connection } = client
     const { clean = true } = connection.request ?? {}
     if (!clean) await turns.enter('logIn', originOf(connection.remoteAddress).address)
-    if (connection.destroyed || isClosing()) throw new Refused(undefined)
+    if (connection.destroyed || isClosing()) throw new LogInRefused(undefined)
     if (!claims.admits(clientId, principal)) {
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)
     }
@@ -94,7 +94,7 @@ export function createLogIn(parts: {
       throw refusal(client, 'too-many-wills', connackCode.serverUnavailable, username)
     }
     const session = await claims.claim({ clientId, clean, principal, connection }).catch((error) => {
-      if (error instanceof ClientGone) throw new Refused(undefined)
+      if (error instanceof ClientGone) throw new LogInRefused(undefined)
       if (error instanceof TooManySessions) throw tooManySessions(client, principal)
       if (!(error instanceof ForeignSession)) throw error
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)
@@ -125,12 +125,12 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
   return { refusal, tooManySessions }
 
   /** Warns rarely: a client with a new client id at each start must not fill the log. */
-  function tooManySessions({ connection }: Client, { username }: Principal): Refused {
+  function tooManySessions({ connection }: Client, { username }: Principal): LogInRefused {
     metrics.connectionsRefused.inc({ reason: 'too-many-sessions' })
     const { remoteAddress, request } = connection
     const sessions = claims.persistentOf(username)
     warnOfTooMany(username, { clientId: request?.clientId, username, remoteAddress, sessions })
-    return new Refused(connackCode.serverUnavailable)
+    return new LogInRefused(connackCode.serverUnavailable)
   }
 
   /** Warns rarely: somebody who guesses passwords must not fill the log. */
@@ -139,13 +139,13 @@ function createRefusals({ claims, log, metrics }: { claims: Claims; log: Log; me
     reason: RefusedReason,
     returnCode: number,
     username: string | undefined,
-  ): Refused {
+  ): LogInRefused {
     metrics.connectionsRefused.inc({ reason })
     const { remoteAddress, request } = client.connection
     const tried = { clientId: shortened(request?.clientId), username: shortened(username) }
     const subject = `${reason} ${originOf(remoteAddress).address}`
     warn(subject, { ...tried, remoteAddress, reason })
-    return new Refused(returnCode)
+    return new LogInRefused(returnCode)
   }
 }
 

@@ -8,18 +8,18 @@ import { connackCode } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { Session } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { type Credentials, type LogIn, Refused } from './log-in.ts'
+import { type Credentials, LogInRefused, type MqttLogIn } from './log-in.ts'
 import type { Wills } from './wills.ts'
 
 /**
  * Sends the CONNACK, and resolves with whether the client has got it and is still here. Without a return code, closes
  * the connection: many clients try again by themselves only if they got no CONNACK.
  */
-export type Answer = (returnCode: number | undefined) => Promise<boolean>
+export type SendConnack = (returnCode: number | undefined) => Promise<boolean>
 
 /** Serves clients, each from its CONNECT to the end of its connection. */
 export function createServing(parts: {
-  logIn: LogIn
+  logIn: MqttLogIn
   sessions: Sessions
   wills: Wills
   reading: Reading
@@ -35,7 +35,7 @@ export function createServing(parts: {
 
   return {
     /** Serves a client that has sent its CONNECT. `client.served` tells when that has ended. */
-    serve(client: Client, clientId: string, credentials: Credentials, answer: Answer): void {
+    serve(client: Client, clientId: string, credentials: Credentials, answer: SendConnack): void {
       client.served = serve(client, clientId, enter(client, clientId, credentials, answer))
     },
   }
@@ -56,7 +56,7 @@ export function createServing(parts: {
     client: Client,
     clientId: string,
     credentials: Credentials,
-    answer: Answer,
+    answer: SendConnack,
   ): Promise<boolean> {
     const { connection } = client
     const { username } = credentials
@@ -73,7 +73,7 @@ export function createServing(parts: {
       })
       return true
     } catch (error) {
-      if (error instanceof Refused) void answer(error.returnCode)
+      if (error instanceof LogInRefused) void answer(error.returnCode)
       else {
         metrics.storeFailures.inc()
         log.error({ err: error, clientId }, 'log-in not stored')
@@ -87,7 +87,7 @@ export function createServing(parts: {
   async function begin(client: Client, logInNow: () => Promise<Session>): Promise<Session> {
     try {
       const session = await logInNow()
-      if (client.connection.destroyed || isClosing()) throw new Refused(undefined)
+      if (client.connection.destroyed || isClosing()) throw new LogInRefused(undefined)
       return session
     } catch (error) {
       await leave(client, 'without CONNACK')

@@ -9,7 +9,7 @@ interface Session {
   expires: string
 }
 
-type Outcome = { session: Session } | { refused: HttpResponse } | { error: CallFailure }
+type SessionResult = { session: Session } | { refused: HttpResponse } | { error: CallFailure }
 
 const path = '/auth/session'
 const cookieName = '__Host-Http-hub-session'
@@ -22,12 +22,12 @@ export async function beginSession(
   hub: Hub,
   body: { email: string; password: string },
   former: string | undefined,
-): Promise<Outcome> {
+): Promise<SessionResult> {
   return outcomeOf(await send(hub, ['POST', path], { body, headers: headersOf(former) }))
 }
 
 /** Exchanges the refresh token for new tokens. */
-export async function renewSession(hub: Hub, refreshToken: string): Promise<Outcome> {
+export async function renewSession(hub: Hub, refreshToken: string): Promise<SessionResult> {
   return outcomeOf(await send(hub, ['PUT', path], { headers: headersOf(refreshToken) }))
 }
 
@@ -42,7 +42,7 @@ function headersOf(refreshToken: string | undefined): Record<string, string> {
   return { 'x-hub-page': 'hubctl', ...cookie }
 }
 
-function outcomeOf(response: HttpResponse | { error: CallFailure }): Outcome {
+function outcomeOf(response: HttpResponse | { error: CallFailure }): SessionResult {
   if ('error' in response) return response
   const { status, body, cookie: refreshToken } = response
   const { token, expires } = Object(body)

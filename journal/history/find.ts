@@ -36,7 +36,7 @@ export interface Found {
 }
 
 /** The result of a search. */
-export interface Search {
+export interface EventSearch {
   found?: Found | undefined
   /** False if a limit ended the search before all messages were checked. */
   isWhole: boolean
@@ -56,10 +56,10 @@ export function createFind({ store, journal }: Parts) {
 
   return {
     /** Finds an event by its id. Of several publications, finds the first. */
-    byId: (id: string): Promise<Search> => search(id, all, maxScanned),
+    byId: (id: string): Promise<EventSearch> => search(id, all, maxScanned),
 
     /** Finds an event of this institution by its id: first in the institution's reports, then in all messages. */
-    async ofInstitution(id: string, institutionId: string): Promise<Search> {
+    async ofInstitution(id: string, institutionId: string): Promise<EventSearch> {
       const prefix = `${everyPrefix}${encodeURIComponent(feedbackTopic(institutionId))}/`
       const most = { ...maxScanned, entries: maxReports }
       const reported = await search(id, (from, end) => reports({ store, journal }, prefix, from, end), most)
@@ -77,7 +77,7 @@ export function createFind({ store, journal }: Parts) {
     id: string,
     candidates: (from: number, end: number) => Candidates,
     most: typeof maxScanned,
-  ): Promise<Search> {
+  ): Promise<EventSearch> {
     const at = timeOfEventId(id)
     if (at === undefined) return { isWhole: true }
     let { entries, bytes } = most

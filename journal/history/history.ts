@@ -41,7 +41,7 @@ export interface Query extends RowFilter {
 type Report = Record<string, unknown>
 
 /** A page of events, the newest first. */
-export interface Page {
+export interface EventPage {
   events: EventRow[]
   /** The `before` for the next page. Null: there are no more events. */
   next: number | null
@@ -77,7 +77,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     newerThan: createNewerThan({ store, journal }),
 
     /** Returns a page of events. Even a short page can have a next page. */
-    async list(query: Query): Promise<Page> {
+    async list(query: Query): Promise<EventPage> {
       const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query
       const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
       const indexes = [...(livestream ? indexesOf(livestream.id) : []), ...owners.map(reportsOf)]

@@ -23,7 +23,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   })
   store.onOthers('answer', (change) => {
     if (!('tell' in change)) return
-    const { id, result }: Answer = JSON.parse(change.value.toString())
+    const { id, result }: CallAnswer = JSON.parse(change.value.toString())
     waiting.get(id)?.(result)
   })
 
@@ -70,7 +70,7 @@ export function createCalls({ store, nodes }: { store: Store; nodes: Nodes }) {
   async function answer({ id, name, args }: Call): Promise<void> {
     try {
       const result = await resultOf(name, args)
-      await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies Answer) }])
+      await store.commit([{ tell: 'answer', value: JSON.stringify({ id, result } satisfies CallAnswer) }])
     } catch {
       // The node that asked goes on after its timeout.
     }
@@ -85,7 +85,7 @@ interface Call {
   args: unknown
 }
 
-interface Answer {
+interface CallAnswer {
   id: string
   result: unknown
 }

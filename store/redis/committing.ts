@@ -2,7 +2,7 @@ import { createGroupCommit } from '../commit.ts'
 import { createRunningWork } from '../running-work.ts'
 import { type Change, Fenced, OutcomeUnknown } from '../store.ts'
 import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
-import type { EndCommit, Known, LogReader, Outcome } from './log.ts'
+import type { CommitOutcome, EndCommit, Known, LogReader } from './log.ts'
 import type { createSending } from './sending.ts'
 import { createSentGroups } from './sent.ts'
 import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
@@ -58,7 +58,7 @@ export function createCommitting(parts: {
       await add(changes, membership)
     },
 
-    onOwn: (number: number, outcome: Outcome): Promise<EndCommit[]> =>
+    onOwn: (number: number, outcome: CommitOutcome): Promise<EndCommit[]> =>
       sent.reached(number, outcome, sending.waitsForReplicas ? writing : undefined),
 
     onLost,

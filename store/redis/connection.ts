@@ -32,7 +32,7 @@ export function createConnection(client: RedisClient, limits: { timeoutMs: numbe
   let problem = ''
   let isReady = false
   /** Redis refuses this client, as it would at each further attempt. Undefined once there was a connection. */
-  let refused: Refused | undefined
+  let refused: RedisRefusal | undefined
   let wasReady = false
   /** What the listeners know. */
   let isUp = true
@@ -214,7 +214,7 @@ function passesByItself(error: unknown): boolean {
 }
 
 /** Redis has answered, and takes no connection of this client. `code`: what it should do instead. */
-type Refused = Error & { code: string }
+type RedisRefusal = Error & { code: string }
 
 const refusals: readonly [problem: RegExp, expected: string][] = [
   [/\b(WRONGPASS|NOAUTH)\b|invalid password/, 'takes this user and password'],
@@ -222,7 +222,7 @@ const refusals: readonly [problem: RegExp, expected: string][] = [
   [/may name a CA to trust|altnames|certificate has expired/, 'has a certificate that can be trusted'],
 ]
 
-function refusedBy(problem: string): Refused | undefined {
+function refusedBy(problem: string): RedisRefusal | undefined {
   const [, code] = refusals.find(([pattern]) => pattern.test(problem)) ?? []
   return code === undefined
     ? undefined
@@ -230,7 +230,7 @@ function refusedBy(problem: string): Refused | undefined {
 }
 
 /** Whether an error says that Redis answered, and takes no connection of this client. */
-export function isRefused(error: unknown): error is Refused {
+export function isRefused(error: unknown): error is RedisRefusal {
   return error instanceof Error && 'code' in error && refusals.some(([, code]) => code === error.code)
 }
 

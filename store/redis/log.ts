@@ -24,7 +24,7 @@ interface Range {
 }
 
 /** The outcome of a group of commits. */
-export interface Outcome {
+export interface CommitOutcome {
   /** Which conditions of the group did not hold: their indexes, from 1. */
   failed: readonly number[]
   /** The group has a log entry. */
@@ -66,7 +66,7 @@ interface Following extends Reports {
    * Called when the reader reaches a group of this node. Resolves with the commits that the reader must end, in their
    * order; none if all are settled.
    */
-  onOwn: (number: number, outcome: Outcome) => Promise<readonly EndCommit[]>
+  onOwn: (number: number, outcome: CommitOutcome) => Promise<readonly EndCommit[]>
 }
 
 /**
@@ -280,7 +280,7 @@ export async function readPosition(connection: Pick<Connection, 'send'>, keys: K
   return Buffer.isBuffer(id) ? id.toString() : start
 }
 
-interface Entry extends Outcome {
+interface Entry extends CommitOutcome {
   id: string
   previous: string
   node: string

@@ -12,7 +12,7 @@ const pageBytes = 1024 * 1024
 const logEntries = 32
 
 /** The methods that read a store. All but `get` reject if Redis has lost the log entry that `known` names. */
-export function createReading(
+export function createLogReading(
   ask: Connection['ask'],
   keys: Keys,
   known: Known,

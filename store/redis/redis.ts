@@ -5,7 +5,7 @@ import { createRedisClients, nameOf, type RedisServer } from './client.ts'
 import { createCommitting } from './committing.ts'
 import { type Connection, createConnection, type OnConnection } from './connection.ts'
 import { blockMs, followLog, type Known, type LogReader, later, readPosition } from './log.ts'
-import { createReading } from './reading.ts'
+import { createLogReading } from './reading.ts'
 import { keysOf, logMarks, start } from './script.ts'
 import { createSending } from './sending.ts'
 
@@ -72,7 +72,7 @@ export async function openRedisStore(options: RedisStoreOptions): Promise<Follow
     driver: 'redis',
     isShared: true,
 
-    ...createReading(askWhileOpen, keys, known),
+    ...createLogReading(askWhileOpen, keys, known),
 
     commit(changes) {
       return closing ? Promise.reject(closedError()) : committing.commit(changes)

@@ -1,6 +1,6 @@
 import { encodeGroup } from './changes.ts'
 import type { Connection } from './connection.ts'
-import { numbersOf, type Outcome } from './log.ts'
+import { type CommitOutcome, numbersOf } from './log.ts'
 import { type Argument, commitScript, type Keys, type Send } from './script.ts'
 import type { Membership, TimedPending } from './timed-commit.ts'
 
@@ -34,7 +34,7 @@ export function createSending(parts: {
     async send(
       number: number,
       how: { take: () => readonly TimedPending[]; read: () => string; fence: Membership | undefined },
-    ): Promise<{ id: string; outcome: Outcome }> {
+    ): Promise<{ id: string; outcome: CommitOutcome }> {
       const fenced = how.fence ? [how.fence.key, how.fence.value] : []
       let args: Argument[] | undefined
       const answer = await connection.write(async (send) => {
@@ -67,7 +67,7 @@ export function createSending(parts: {
 }
 
 /** Reads an answer of `commitLua`. */
-function readAnswer(answer: unknown): { id: string; outcome: Outcome } {
+function readAnswer(answer: unknown): { id: string; outcome: CommitOutcome } {
   const [place = '', failed, base = 0] = String(answer).split(' ')
   const isLogged = !place.startsWith('=')
   return {

@@ -1,13 +1,13 @@
 import { isConditional, keyOf, numbersTaken } from '../commit.ts'
 import { ConditionFailed } from '../store.ts'
 import { countOf } from './changes.ts'
-import type { EndCommit, LogReader, Outcome } from './log.ts'
+import type { CommitOutcome, EndCommit, LogReader } from './log.ts'
 import type { TimedPending } from './timed-commit.ts'
 
 interface SentGroup {
   commits: readonly TimedPending[]
   /** Undefined until Redis has answered. */
-  outcome?: Outcome
+  outcome?: CommitOutcome
 }
 
 /**
@@ -40,7 +40,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
     },
 
     /** Redis has answered a group, which settles when the reader has reached the entry `id`. */
-    answered(number: number, { id, outcome }: { id: string; outcome: Outcome }): void {
+    answered(number: number, { id, outcome }: { id: string; outcome: CommitOutcome }): void {
       answeredAt = performance.now()
       const sent = unsettled.get(number)
       if (sent) sent.outcome = outcome
@@ -70,7 +70,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
      */
     async reached(
       number: number,
-      outcome: Outcome,
+      outcome: CommitOutcome,
       writing: Promise<void> | undefined,
     ): Promise<EndCommit[]> {
       const sent = unsettled.get(number)
@@ -96,7 +96,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
    */
   function settleUpTo(
     last: number,
-    lastOutcome: Outcome = { failed: [], base: 0, isLogged: false },
+    lastOutcome: CommitOutcome = { failed: [], base: 0, isLogged: false },
     except?: SentGroup,
   ): void {
     answeredAt = performance.now()
@@ -115,7 +115,7 @@ export function createSentGroups(log: () => LogReader | undefined, onLost: () =>
 }
 
 /** Functions that end the commits of a group according to its outcome. */
-function endsOf(commits: readonly TimedPending[], { failed, base }: Outcome): EndCommit[] {
+function endsOf(commits: readonly TimedPending[], { failed, base }: CommitOutcome): EndCommit[] {
   let conditionsBefore = 0
   let first = base
   let from = 1

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'tap'
-import type { Page } from '../../journal/history/history.ts'
+import type { EventPage } from '../../journal/history/history.ts'
 import { addUser, openApi } from '../bridge-https/api.ts'
 import { connectPublisher } from '../clients.ts'
 import { control, institutions, playing, serviceOf, station } from '../events.ts'
@@ -132,6 +132,6 @@ onEachStore('an event over HTTPS comes again as it came first', async (t, settin
   const [first, again] = receiver.received
   t.equal(first?.body.message.attributes.institutionId, own)
   t.same({ ...again?.body.message, publishTime: '' }, { ...first?.body.message, publishTime: '' })
-  const { events } = await hub.ask<Page>('events.list', { livestream: station().id })
+  const { events } = await hub.ask<EventPage>('events.list', { livestream: station().id })
   t.match(events, [{ title: 'One', institutionId: own }])
 })

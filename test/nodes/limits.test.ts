@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import t, { type Test } from 'tap'
-import { createLogIn } from '../../bridge-https/users/log-in.ts'
+import { createUserLogIn } from '../../bridge-https/users/log-in.ts'
 import { createUsers } from '../../bridge-https/users/users.ts'
 import { createLoginLimit } from '../../listener/login-limit.ts'
 import { createPublishRate } from '../../listener/pacing.ts'
@@ -87,7 +87,7 @@ t.test('failed log-ins over HTTPS add up by address and by account', async (t) =
       clock: Date.now,
       knownInstitution: () => true,
     })
-    const logIn = createLogIn({ store, users, failures: 4 })
+    const logIn = createUserLogIn({ store, users, failures: 4 })
     const heard = ['login-address', 'login-account-network'].map((limit) => hear(store, limit, 6))
     store.start()
     return { ...logIn, isTold: () => heard.every((isTold) => isTold()) }
@@ -116,7 +116,7 @@ t.test('mails of reset links add up', async (t) => {
       clock: Date.now,
       knownInstitution: () => true,
     })
-    const logIn = createLogIn({ store, users, failures: 100 })
+    const logIn = createUserLogIn({ store, users, failures: 100 })
     const isTold = hear(store, 'reset-mail', 3)
     store.start()
     return { ...logIn, isTold }

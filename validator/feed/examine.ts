@@ -7,7 +7,7 @@ import { type Feed, type Livestream, openFeed, readLivestreams } from './feed.ts
 import { type Former, nextFormer } from './former.ts'
 import { type GuardedBy, whyGuarded } from './guards.ts'
 import { type Packed, pack, unpackAll } from './packed.ts'
-import { type FeedReason, type Refused, refuse } from './refusals.ts'
+import { type FeedProblem, type FeedReason, refuse } from './refusals.ts'
 
 /*
  * The work on a feed that takes long: it runs in a thread of its own (`thread.ts`). The functions take and return plain
@@ -58,7 +58,7 @@ export interface GoodFeed {
 }
 
 /** Reads a document, checks it, compares it, and makes everything that is needed to use it. */
-export function examine(of: Examination): { good: GoodFeed } | Refused {
+export function examine(of: Examination): { good: GoodFeed } | FeedProblem {
   const read = readDocument(of.read)
   if ('reason' in read) return read
   const { livestreams } = read
@@ -139,7 +139,7 @@ function unlessDamaged<Result>(read: () => Result): Result | Damaged {
   }
 }
 
-function readDocument({ blocks }: ReadFeed): { livestreams: Livestream[] } | Refused {
+function readDocument({ blocks }: ReadFeed): { livestreams: Livestream[] } | FeedProblem {
   const bytes = Buffer.concat(blocks)
   if (!isUtf8(bytes)) return refuse('encoding', 'not UTF-8')
   if (!isParsable(bytes)) return refuse('unfinished', `it has more than ${maxNodes} objects and lists`)

@@ -19,7 +19,7 @@ import {
 import { type Former, openFormer } from './former.ts'
 import type { Packed } from './packed.ts'
 import { isHttps, readSource } from './read-source.ts'
-import { type FeedReason, FeedRefused, feedReasons, type Refused, refuse } from './refusals.ts'
+import { type FeedProblem, type FeedReason, FeedRefused, feedReasons, refuse } from './refusals.ts'
 import { type Checked, openStoredFeeds, type UsedFeed } from './stored-feeds.ts'
 import { inWorker } from './worker.ts'
 
@@ -259,7 +259,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return { ...status(), itemsBefore }
   }
 
-  function checkedNow(refused: Refused | null): Checked {
+  function checkedNow(refused: FeedProblem | null): Checked {
     const isGood = refused === null
     const held = isGood ? 0 : (checked?.held ?? 0) + (refused.reason === 'institution' ? 1 : 0)
     const confirmed = isGood ? clock() : (confirmedAt ?? null)
@@ -267,7 +267,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   /** Reads the source. Uses the feed from now on if the feed is good and new. */
-  async function adopt(force: boolean): Promise<'taken' | 'unchanged' | Refused> {
+  async function adopt(force: boolean): Promise<'taken' | 'unchanged' | FeedProblem> {
     for (;;) {
       const [before, good] = [state.inUse, lastGood]
       // If the feed of another source is in use, this one must be compared with it, even if it has not changed.
@@ -378,13 +378,13 @@ export async function createFeedSource(options: FeedSourceOptions) {
   }
 
   /** What went wrong, without the secrets of the source. */
-  function refusalOf(error: unknown): Refused {
+  function refusalOf(error: unknown): FeedProblem {
     const clean = (text: string) => text.replaceAll(source, shown(source))
     if (error instanceof FeedRefused) return { ...error.refused, problem: clean(error.refused.problem) }
     return refuse('source', clean(reasonOf(error)))
   }
 
-  function logRefused({ reason, problem }: Refused, kept: number): void {
+  function logRefused({ reason, problem }: FeedProblem, kept: number): void {
     log.error(
       { source: shown(source), reason, problem, kept },
       kept > 0

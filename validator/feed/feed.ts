@@ -3,7 +3,7 @@ import { halfCharacter, halfCharacters, isRecord } from '../../event/json.ts'
 import { foldExternalId } from './external-id.ts'
 import type { Livestream } from './livestream.ts'
 import { openPacked, type Packed, pack } from './packed.ts'
-import { type Refused, refuse } from './refusals.ts'
+import { type FeedProblem, refuse } from './refusals.ts'
 
 export type { Livestream } from './livestream.ts'
 
@@ -45,7 +45,7 @@ export interface FeedInUse {
 export const maxLivestreams = 50_000
 
 /** Reads and indexes a feed in this thread, for programs that serve no events. */
-export function parseFeed(text: string): { feed: Feed; livestreams: Livestream[] } | Refused {
+export function parseFeed(text: string): { feed: Feed; livestreams: Livestream[] } | FeedProblem {
   const read = readLivestreams(text)
   return 'reason' in read ? read : { ...read, feed: openFeed(pack(read.livestreams)) }
 }
@@ -76,7 +76,7 @@ export function livestreamsOf<One extends Livestream>(
  * Reads a feed document. Refuses the whole feed if one item is bad. Without the item, the hub would block its
  * livestream.
  */
-export function readLivestreams(text: string): { livestreams: Livestream[] } | Refused {
+export function readLivestreams(text: string): { livestreams: Livestream[] } | FeedProblem {
   let document: unknown
   try {
     document = JSON.parse(text)
@@ -98,7 +98,7 @@ export function readLivestreams(text: string): { livestreams: Livestream[] } | R
 }
 
 /** Reads the items of a feed: each must be a proper livestream, and another one than the others. */
-function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | Refused {
+function readItems(items: readonly unknown[]): { livestreams: Livestream[] } | FeedProblem {
   const livestreams: Livestream[] = []
   const ids = new Set<string>()
   for (const [index, item] of items.entries()) {

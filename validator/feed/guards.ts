@@ -1,5 +1,5 @@
 import type { Feed } from './feed.ts'
-import { type Refused, refuse } from './refusals.ts'
+import { type FeedProblem, refuse } from './refusals.ts'
 
 /** A feed that lost more than this share of the livestreams is refused as an accident (design.md §6). */
 const shrinkGuard = 0.2
@@ -29,7 +29,7 @@ export function whyGuarded(
   next: Feed,
   { inUse, lastGood }: { inUse: Feed | undefined; lastGood: Feed | undefined },
   { canaries, connected, held }: GuardedBy,
-): Refused | undefined {
+): FeedProblem | undefined {
   if (lastGood) {
     const numbers = `from ${lastGood.size} to ${next.size} livestreams`
     if (next.size < lastGood.size * (1 - shrinkGuard)) {

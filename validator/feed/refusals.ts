@@ -36,21 +36,21 @@ export type FeedReason = keyof typeof feedRefusals
 export const feedReasons = Object.keys(feedRefusals) as FeedReason[]
 
 /** Why a feed was refused. `problem` says it of this feed, in one line. */
-export interface Refused {
+export interface FeedProblem {
   reason: FeedReason
   problem: string
 }
 
 /** Refuses a feed. Says how to take it all the same, if that is possible. */
-export function refuse(reason: FeedReason, detail: string): Refused {
+export function refuse(reason: FeedReason, detail: string): FeedProblem {
   const way = feedRefusals[reason].force ? '; feed refresh --force takes it anyway' : ''
   return { reason, problem: detail + way }
 }
 
 /** A refusal on its way through code that reads. */
 export class FeedRefused extends Error {
-  readonly refused: Refused
-  constructor(refused: Refused) {
+  readonly refused: FeedProblem
+  constructor(refused: FeedProblem) {
     super(refused.problem)
     this.refused = refused
   }

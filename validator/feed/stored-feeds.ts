@@ -6,7 +6,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { AboutFeed, Damaged, GoodFeed } from './examine.ts'
 import { type Feed, openFeed } from './feed.ts'
 import { type Packed, pack } from './packed.ts'
-import type { Refused } from './refusals.ts'
+import type { FeedProblem } from './refusals.ts'
 import { inWorker } from './worker.ts'
 
 /** A good feed that is opened. */
@@ -23,7 +23,7 @@ export interface Checked {
   by: string
   /** Milliseconds since the epoch, as `confirmedAt`. */
   at: number
-  problem: Refused | null
+  problem: FeedProblem | null
   /** How many refreshes in a row have held the feed back for a missing institution. */
   held: number
   /** When the feed in use was last found good; null without a feed. */

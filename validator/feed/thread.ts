@@ -11,7 +11,7 @@ export interface Task {
   input: unknown
 }
 
-export type Answer = { result: unknown } | { error: unknown }
+export type ThreadResult = { result: unknown } | { error: unknown }
 
 parentPort?.on('message', (task: Task) => {
   const answered = answer(task)
@@ -19,13 +19,13 @@ parentPort?.on('message', (task: Task) => {
 })
 
 /** What the store is to keep is handed over: a copy of megabytes would take the thread of events milliseconds. */
-function memoryOf(answered: Answer): ArrayBuffer[] {
+function memoryOf(answered: ThreadResult): ArrayBuffer[] {
   const good = 'result' in answered ? Object(answered.result).good : undefined
   const { feed, former }: Partial<GoodFeed['stored']> = good?.stored ?? {}
   return [feed, former].flatMap((bytes) => (bytes?.buffer instanceof ArrayBuffer ? [bytes.buffer] : []))
 }
 
-function answer({ name, input }: Task): Answer {
+function answer({ name, input }: Task): ThreadResult {
   try {
     // `inWorker` has checked the type of the input.
     const task = tasks[name] as (input: unknown) => unknown

@@ -1,6 +1,6 @@
 import { SHARE_ENV, Worker } from 'node:worker_threads'
 import { FeedRefused, refuse } from './refusals.ts'
-import type { Answer, Task, tasks } from './thread.ts'
+import type { Task, ThreadResult, tasks } from './thread.ts'
 
 type Tasks = typeof tasks
 
@@ -80,9 +80,9 @@ async function endThread(): Promise<void> {
   await ending?.terminate()
 }
 
-function answerOf(worker: Worker, task: Task): Promise<Answer> {
+function answerOf(worker: Worker, task: Task): Promise<ThreadResult> {
   let forget = () => {}
-  return new Promise<Answer>((resolve, reject) => {
+  return new Promise<ThreadResult>((resolve, reject) => {
     const failed = (error: Error) =>
       reject('code' in error && error.code === outOfMemory ? tooMuchMemory() : error)
     const ended = () => reject(new Error('the thread that reads feeds ended'))

@@ -1,5 +1,5 @@
 import type { NoLogin, ReaderLogin } from '../../client/keep-subscribed.ts'
-import { type Answer, problemOf } from '../page/ask.ts'
+import { type HubAnswer, problemOf } from '../page/ask.ts'
 import { now } from '../page/clock.ts'
 import { askAsReader, user } from '../page/session.ts'
 
@@ -27,7 +27,7 @@ export async function takeCredential(isFresh = false): Promise<ReaderLogin | NoL
   return credential
 }
 
-function whyNone(answer: Answer): string {
+function whyNone(answer: HubAnswer): string {
   const { status, retryAfter } = answer
   if (status !== 429 || retryAfter === undefined) return problemOf(answer)
   const wait = retryAfter < 60 ? `${retryAfter} s` : `${Math.ceil(retryAfter / 60)} min`

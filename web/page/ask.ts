@@ -2,7 +2,7 @@ import { setClock } from './clock.ts'
 import { isRecord } from './record.ts'
 
 /** An answer of the hub to a page. `status` 0: the hub did not answer. */
-export interface Answer {
+export interface HubAnswer {
   status: number
   /** JSON. */
   body: Record<string, unknown>
@@ -22,7 +22,7 @@ export async function ask(
     token,
     patienceMs = usualPatienceMs,
   }: { body?: unknown; token?: string | undefined; patienceMs?: number | undefined } = {},
-): Promise<Answer> {
+): Promise<HubAnswer> {
   const askedAt = Date.now()
   try {
     const response = await fetch(path, {
@@ -54,7 +54,7 @@ export async function ask(
 }
 
 /** What went wrong, in the words of the hub. Names the field of the form that is wrong. */
-export function problemOf({ status, body }: Answer): string {
+export function problemOf({ status, body }: HubAnswer): string {
   const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
   const reason = String(first?.message ?? body.message ?? `The hub answered ${status}.`)
   // Only errors of the schema are about one field, and do not name it in their message.

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals'
-import { type Answer, ask, problemOf } from './ask.ts'
+import { ask, type HubAnswer, problemOf } from './ask.ts'
 import { isRecord } from './record.ts'
 
 /** The user who is logged in. */
@@ -22,7 +22,7 @@ export const isLogInOptional = signal(false)
 
 /** The access token is only in this variable. The refresh token is in a cookie that no script can read. */
 let token: string | undefined
-let renewing: Promise<Answer> | undefined
+let renewing: Promise<HubAnswer> | undefined
 
 /** Key in `localStorage`, present while there is a log-in cookie. Without the key, a page asks for no session. */
 const mark = 'hub-logged-in'
@@ -83,7 +83,7 @@ export async function askAsUser(
   method: string,
   path: string,
   sent: { body?: unknown; patienceMs?: number } = {},
-): Promise<Answer> {
+): Promise<HubAnswer> {
   const answer = await ask(method, path, { ...sent, token })
   const isExpired = answer.status === 403 && token !== undefined && codeOf(answer) === 'authorization.invalid'
   const isMissing = answer.status === 401 && user.value !== null
@@ -96,14 +96,14 @@ export async function askAsUser(
 }
 
 /** Asks for what some nodes show to strangers. If the user lacks the permission, asks again as a stranger. */
-export async function askAsReader(method: string, path: string): Promise<Answer> {
+export async function askAsReader(method: string, path: string): Promise<HubAnswer> {
   const answer = await askAsUser(method, path)
   if (codeOf(answer) !== 'authorization.permission') return answer
   const asStranger = await ask(method, path)
   return asStranger.status === 401 ? answer : asStranger
 }
 
-function withLogInIfRefused(answer: Answer): Answer {
+function withLogInIfRefused(answer: HubAnswer): HubAnswer {
   if (answer.status === 401 || codeOf(answer) === 'authorization.invalid') {
     isLogInOptional.value = false
     mustLogIn.value = true
@@ -112,7 +112,7 @@ function withLogInIfRefused(answer: Answer): Answer {
 }
 
 /** Renews the token, once for all waiting requests. 403: the log-in has ended. */
-function renew(): Promise<Answer> {
+function renew(): Promise<HubAnswer> {
   renewing ??= ask('PUT', path).then((answer) => {
     renewing = undefined
     if (!begin(answer) && answer.status === 403) forget()
@@ -121,7 +121,7 @@ function renew(): Promise<Answer> {
   return renewing
 }
 
-function begin({ status, body }: Answer): boolean {
+function begin({ status, body }: HubAnswer): boolean {
   if (status !== 200 || typeof body.token !== 'string' || !isRecord(body.user)) return false
   const { email, institution, permissions } = body.user
   token = body.token
@@ -163,7 +163,7 @@ function setMark(value: string | undefined): void {
   }
 }
 
-function codeOf({ body }: Answer): unknown {
+function codeOf({ body }: HubAnswer): unknown {
   const [first] = Array.isArray(body.errors) ? body.errors.filter(isRecord) : []
   return first?.errorCode
 }

@@ -1,5 +1,5 @@
 import t from 'tap'
-import { type Asker, createHashingQueue } from '../../../bridge-https/users/hashing-queue.ts'
+import { createHashingQueue, type HashingAsker } from '../../../bridge-https/users/hashing-queue.ts'
 
 /** Records which clients the queue serves, and which it sends away. */
 function openQueue(places: number) {
@@ -8,7 +8,7 @@ function openQueue(places: number) {
   let served = ''
   return {
     sentAway,
-    add(name: string, familiarity: Asker['familiarity'], from = name): void {
+    add(name: string, familiarity: HashingAsker['familiarity'], from = name): void {
       const waiting = {
         start: () => {
           served = name

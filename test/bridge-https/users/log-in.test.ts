@@ -1,6 +1,6 @@
 import t, { type Test } from 'tap'
 import { createFamiliar } from '../../../bridge-https/users/familiar.ts'
-import { createLogIn } from '../../../bridge-https/users/log-in.ts'
+import { createUserLogIn } from '../../../bridge-https/users/log-in.ts'
 import type { KnownUser } from '../../../bridge-https/users/users.ts'
 import { createSharedSpace, settled } from '../../shared-store.ts'
 
@@ -8,7 +8,7 @@ import { createSharedSpace, settled } from '../../shared-store.ts'
 const users = { authenticate: async () => undefined, setPassword: async () => undefined }
 
 t.test('all addresses of one IPv6 network are one', async (t) => {
-  const { logIn, useReset, mayAskForMail } = createLogIn({ users, failures: 2 })
+  const { logIn, useReset, mayAskForMail } = createUserLogIn({ users, failures: 2 })
   const from = async (address: string) => {
     const result = await logIn(`${Math.random()}@radio.example`, 'guess', address)
     return 'refused' in result && result.refused
@@ -32,7 +32,7 @@ t.test('what strangers do to an account has no effect where its owner has logged
   const familiar = await createFamiliar({ store, clock: Date.now })
   store.start()
   const owned = { ...users, authenticate: async (_: string, password: string) => ownerFor(password) }
-  const { logIn, mayAskForMail } = createLogIn({ users: owned, familiar, failures: 2 })
+  const { logIn, mayAskForMail } = createUserLogIn({ users: owned, familiar, failures: 2 })
   await logIn('a@radio.example', 'right', '192.0.2.1')
   await settled(store)
   const from = async (address: string) => {
@@ -103,7 +103,7 @@ t.test('a new password by a token makes its place known for that account', async
 })
 
 t.test('all IPv6 networks of one /48 guess as one', async (t) => {
-  const { logIn } = createLogIn({ users, failures: 2 })
+  const { logIn } = createUserLogIn({ users, failures: 2 })
   const from = async (address: string) => {
     const result = await logIn('a@radio.example', 'guess', address)
     return 'refused' in result && result.refused
@@ -115,7 +115,7 @@ t.test('all IPv6 networks of one /48 guess as one', async (t) => {
 })
 
 t.test('one network has five times what one address has', async (t) => {
-  const { logIn } = createLogIn({ users, failures: 1 })
+  const { logIn } = createUserLogIn({ users, failures: 1 })
   const refused: unknown[] = []
   for (let host = 1; host <= 6; host++) {
     const result = await logIn(`${host}@radio.example`, 'guess', `192.0.2.${host}`)
@@ -124,7 +124,7 @@ t.test('one network has five times what one address has', async (t) => {
   t.same(refused, ['wrong', 'wrong', 'wrong', 'wrong', 'wrong', 'throttled'])
 })
 
-type LogIn = ReturnType<typeof createLogIn>
+type LogIn = ReturnType<typeof createUserLogIn>
 
 /** The log-in of a hub with these accounts, each with the password `right`. */
 async function startWith(t: Test, emails: readonly string[]) {
@@ -139,7 +139,7 @@ async function startWith(t: Test, emails: readonly string[]) {
       return emails.includes(email) ? ownerFor('right', email) : undefined
     },
   }
-  const login = createLogIn({ users: owned, familiar, failures: 2 })
+  const login = createUserLogIn({ users: owned, familiar, failures: 2 })
   return { ...login, remembered: () => settled(store) }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import type { Test } from 'tap'
 import type { Message } from '../../../event/message.ts'
 import { appendChanges, everyPrefix, journalPrefix, latestPrefix, padded } from '../../../journal/entry.ts'
-import type { Page } from '../../../journal/history/history.ts'
+import type { EventPage } from '../../../journal/history/history.ts'
 import { openEmbeddedStore } from '../../../store/embedded.ts'
 import { formatChange } from '../../../store/stored-value.ts'
 import { addUser, openApi } from '../../bridge-https/api.ts'
@@ -27,8 +27,9 @@ async function startStudio(t: Test, env: Record<string, string>, directory?: str
   return { hub, studio }
 }
 
-const list = (hub: Pick<TestHub, 'ask'>, args: Record<string, unknown>) => hub.ask<Page>('events.list', args)
-const titles = ({ events }: Page) => events.map(({ title }) => title)
+const list = (hub: Pick<TestHub, 'ask'>, args: Record<string, unknown>) =>
+  hub.ask<EventPage>('events.list', args)
+const titles = ({ events }: EventPage) => events.map(({ title }) => title)
 
 onEachStore('the events of a livestream are listed, the newest first', async (t, store) => {
   const { hub, studio } = await startStudio(t, store)

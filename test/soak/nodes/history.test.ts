@@ -1,6 +1,6 @@
 import t from 'tap'
 import type { EventRow } from '../../../journal/history/event-row.ts'
-import type { Page } from '../../../journal/history/history.ts'
+import type { EventPage } from '../../../journal/history/history.ts'
 import { connect, connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { followEvents } from '../../follow-events.ts'
@@ -37,8 +37,8 @@ onStore('redis', 'a node tells what became of events on another one', async (t, 
     t.match(await next(), { outcome: 'invalid' })
   }
   for (const query of [{ institution: own }, { livestream: livestream.id }]) {
-    const { events } = await b.ask<Page>('events.list', query)
-    t.same(await a.ask<Page>('events.list', query), { events, next: null })
+    const { events } = await b.ask<EventPage>('events.list', query)
+    t.same(await a.ask<EventPage>('events.list', query), { events, next: null })
     t.match(events.at(-1), { id, title: 'One' })
   }
   // A node counts recipients a moment after it has written to them.
@@ -82,7 +82,7 @@ t.test('nodes whose clocks differ find events by their ids', { skip: withoutRedi
   await b.knows(1)
   const studios = [await connectPublisher(t, a, publisher, own), await connectPublisher(t, b, publisher, own)]
   for (let nth = 0; nth < 30; nth++) await studios[nth % 2]?.publish(playing(livestream, { title: `${nth}` }))
-  const { events } = await a.ask<Page>('events.list', { institution: own })
+  const { events } = await a.ask<EventPage>('events.list', { institution: own })
   t.equal(events.length, 30)
   for (const { id, title } of events) t.match(await a.ask('events.show', { id }), { id, title })
 })

@@ -7,7 +7,7 @@ import type { Command } from '../commands.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { commandNamed, loses } from '../placed.ts'
 import { argumentsOf, fieldsOf, whatIsMissing } from './arguments.ts'
-import { Dialog, type Outcome, Said } from './dialog.tsx'
+import { type ActionResult, Dialog, Said } from './dialog.tsx'
 import { ArgumentFields } from './fields.tsx'
 import { CommandForm } from './form.tsx'
 import { keepAnswer } from './kept-answer.tsx'
@@ -34,7 +34,7 @@ export function CommandButton<Name extends OperationName>(props: {
   /** The text that is shown when the command is done. */
   said?: (result: Result<Name>) => string
   /** Gets the outcome of a button that disappears when the command is done. */
-  outcome?: Signal<Outcome>
+  outcome?: Signal<ActionResult>
   done?: (result: Result<Name>) => void
 }) {
   const { name, row = {} } = props
@@ -42,7 +42,7 @@ export function CommandButton<Name extends OperationName>(props: {
   useFocusOnHeading(element)
   const isBusy = useSignal(false)
   const isOpen = useSignal(false)
-  const own = useSignal<Outcome>(undefined)
+  const own = useSignal<ActionResult>(undefined)
   const outcome = props.outcome ?? own
   const command = commandNamed(name)
   if (!command) return null

@@ -2,10 +2,10 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 
 /** What the hub answered to a command, in words. */
-export type Outcome = { text: string; isProblem: boolean } | undefined
+export type ActionResult = { text: string; isProblem: boolean } | undefined
 
 /** The outcome of a command. Screen readers announce it. */
-export function Said({ answer }: { answer: Outcome }) {
+export function Said({ answer }: { answer: ActionResult }) {
   return (
     <span class={answer?.isProblem ? 'said problem' : 'said'} role={answer?.isProblem ? 'alert' : 'status'}>
       {answer?.text}

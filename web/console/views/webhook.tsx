@@ -6,7 +6,7 @@ import { instantOf } from '../../page/instant.ts'
 import { go } from '../../page/location.ts'
 import { institutionName } from '../livestream-names.ts'
 import { CommandButton } from '../parts/command.tsx'
-import { type Outcome, Said } from '../parts/dialog.tsx'
+import { type ActionResult, Said } from '../parts/dialog.tsx'
 import { CommandForm, Moment, type Typed } from '../parts/form.tsx'
 import { Badge, Contact, Facts, Head, Problem, When } from '../parts/shown.tsx'
 import { Table } from '../parts/table.tsx'
@@ -45,7 +45,7 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
   const users = useCommandAnswer('users.list')
   const attempts = useCommandAnswer('queues.attempts', { name }, everyMs)
   /** The outcome outlives its button, which a new answer of the node may remove. */
-  const outcome = useSignal<Outcome>(undefined)
+  const outcome = useSignal<ActionResult>(undefined)
   const { paused = null, disabled = null, since, createdBy } = shown.value.value ?? {}
   const maker = users.value.value?.find(({ userId }) => userId === createdBy)?.email ?? createdBy
   return (
@@ -126,7 +126,7 @@ function Buttons(props: {
   queue: ShownQueue
   subscription: ListedSubscription | undefined
   isPaused: boolean
-  outcome: Signal<Outcome>
+  outcome: Signal<ActionResult>
 }) {
   const { queue, subscription, isPaused, outcome } = props
   const { name, target, deadLetters } = queue
@@ -206,7 +206,7 @@ function ReplaySince({ name }: { name: string }) {
 function DeadLetters(props: {
   name: string
   letters: CommandAnswer<Result<'queues.dead-letters'>>
-  outcome: Signal<Outcome>
+  outcome: Signal<ActionResult>
 }) {
   const { name, letters, outcome } = props
   const rows = letters.value.value
