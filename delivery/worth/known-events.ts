@@ -9,6 +9,8 @@ import { ageOf, isLater, type KnownEvent, type KnownEvents, type Moment } from '
 
 /** Of a topic at most so many events are kept. */
 const mostOfTopic = 100
+/** A larger payload is read at once, and not kept: 100 large ones for each livestream would fill the memory. */
+const mostKeptBytes = 4_096
 
 /** The kinds whose events are over when others come. */
 const kinds = eventKinds.filter(({ class: name }) => name === 'track')
@@ -22,15 +24,17 @@ export function createKnownEvents(parts: {
 }) {
   const { journal, retained, moment } = parts
   const byTopic = new Map<string, KnownEvent[]>()
+  /** The last large payload that was read: an event comes once for each of its livestreams. */
+  let large: (Pick<KnownEvent, 'id' | 'item'> & { payload: Buffer }) | undefined
   for (const kind of kinds) {
     for (const topic of retained.topics(radioTopic('+', kind))) {
       const value = retained.stored(topic)
-      if (value) note(topic, lazily({ ...value, seen: moment().elapsed }))
+      if (value) note(topic, withoutLarge({ ...value, seen: moment().elapsed }))
     }
   }
   journal.onEach(({ topic, retained: value, payload, position, at, isRepetition }) => {
     if (value === undefined || isRepetition || !isJudged(topic)) return
-    note(topic, lazily({ time: value.time, payload, position, at, seen: moment().elapsed }))
+    note(topic, withoutLarge({ time: value.time, payload, position, at, seen: moment().elapsed }))
   })
 
   const known: KnownEvents = {
@@ -62,6 +66,13 @@ export function createKnownEvents(parts: {
     },
   }
 
+  function withoutLarge(event: Unread): KnownEvent {
+    const { position, time, at, seen, payload } = event
+    if (payload.length <= mostKeptBytes) return lazily(event)
+    if (large?.payload !== payload) large = { payload, ...aboutOf(payload) }
+    return { position, time, at, seen, id: large.id, item: large.item }
+  }
+
   function note(topic: string, event: KnownEvent): void {
     const before = byTopic.get(topic)
     if (before?.some(({ position }) => position === event.position)) return
@@ -89,25 +100,32 @@ function isJudged(topic: string): boolean {
   return suffixes.some((suffix) => topic.endsWith(suffix))
 }
 
+/** An event of which the payload says the rest. */
+type Unread = Omit<KnownEvent, 'id' | 'item'> & { payload: Buffer }
+
 /** An event whose payload is read at the first question for its id. Most are never asked. */
-function lazily({ payload, ...event }: Omit<KnownEvent, 'id' | 'item'> & { payload: Buffer }): KnownEvent {
-  let read: { id: string; item: string | undefined } | undefined
+function lazily(event: Unread): KnownEvent {
+  const { position, time, at, seen, payload } = event
+  let read: ReturnType<typeof aboutOf> | undefined
   const about = () => {
-    const { id, playlistItemId } = readObject(payload)
-    return { id: String(id), item: typeof playlistItemId === 'string' ? playlistItemId : undefined }
+    read ??= aboutOf(payload)
+    return read
   }
   return {
-    position: event.position,
-    time: event.time,
-    at: event.at,
-    seen: event.seen,
+    position,
+    time,
+    at,
+    seen,
     get id() {
-      read ??= about()
-      return read.id
+      return about().id
     },
     get item() {
-      read ??= about()
-      return read.item
+      return about().item
     },
   }
+}
+
+function aboutOf(payload: Buffer): Pick<KnownEvent, 'id' | 'item'> {
+  const { id, playlistItemId } = readObject(payload)
+  return { id: String(id), item: typeof playlistItemId === 'string' ? playlistItemId : undefined }
 }
