@@ -270,6 +270,7 @@ async function load({ config, log, options, reached, add }: Given) {
     store,
     journal: fanout.journal,
     retained: fanout.retained,
+    history: fanout.history,
     nodes,
     calls,
     repetitions,

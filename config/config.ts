@@ -175,6 +175,7 @@ const ajv = new Ajv({
   ...schemaOptions,
   allErrors: true,
   verbose: true,
+  discriminator: true,
   formats,
 })
 const rowOf = new Map(rows)

@@ -7,7 +7,9 @@ const masked = '***'
  * there is none, as for a field of a plugin target that belongs to its driver, the name says it.
  */
 export function mask(name: string, value: unknown, schema?: object): unknown {
-  const { writeOnly, properties, items }: Keywords = schema ?? { writeOnly: secretName.test(name) }
+  const { writeOnly, properties, items }: Keywords = schemaOf(value, schema) ?? {
+    writeOnly: secretName.test(name),
+  }
   if (writeOnly) return masked
   if (typeof value === 'string') return maskUrl(value)
   if (Array.isArray(value)) return value.map((item) => mask(name, item, items))
@@ -19,8 +21,22 @@ export function mask(name: string, value: unknown, schema?: object): unknown {
   return value
 }
 
+/** The schema of a value: of several, the one that its discriminator names; if there is none, all of it is a secret. */
+function schemaOf(value: unknown, schema: Keywords | undefined): Keywords | undefined {
+  const { discriminator, oneOf } = schema ?? {}
+  if (!discriminator) return schema
+  const { propertyName } = discriminator
+  const named = oneOf?.find(({ properties }) => {
+    const { const: only } = Object(properties?.[propertyName])
+    return only !== undefined && only === Object(value)[propertyName]
+  })
+  return named ?? { writeOnly: true }
+}
+
 /** The keywords of JSON Schema that matter here. */
 interface Keywords {
+  discriminator?: { propertyName: string }
+  oneOf?: Keywords[]
   writeOnly?: boolean
   properties?: Record<string, object>
   items?: object

@@ -1,4 +1,5 @@
 import { show } from './mask.ts'
+import { outputProblems } from './outputs.ts'
 import { type RedisConfig, redisProblems } from './redis.ts'
 
 /** The settings that depend on each other. */
@@ -15,6 +16,7 @@ interface Settings {
   tlsKey?: string
   smtp?: { user?: string; password?: string }
   plugins?: unknown
+  outputs?: unknown
   proxyProtocol?: boolean
   proxyFrom?: readonly unknown[]
 }
@@ -47,7 +49,7 @@ export function crossProblems(merged: Settings): string[] {
   if (merged.proxyProtocol !== true && Number(merged.proxyFrom?.length) > 0) {
     problems.push(`proxyFrom: ${show('', merged.proxyFrom)}, expected only with HUB_PROXY_PROTOCOL=true`)
   }
-  problems.push(...pluginProblems(merged.plugins))
+  problems.push(...pluginProblems(merged.plugins), ...outputProblems(merged.outputs))
   if ((merged.smtp?.user === undefined) !== (merged.smtp?.password === undefined)) {
     problems.push('smtp: expected user and password, or neither of them')
   }

@@ -3,6 +3,7 @@ import type { Static, TSchema } from 'typebox'
 import { Type } from '../event/type.ts'
 import { isUrl } from './formats.ts'
 import { keySetMaxAge } from './key-set.ts'
+import { outputList } from './outputs.ts'
 import { pluginTarget, resolveDriver } from './plugin-target.ts'
 import { type RedisConfig, redis, resolveRedisCa } from './redis.ts'
 import { sampleFeedPath } from './sample-feed.ts'
@@ -18,7 +19,7 @@ export const groups = {
   connections: 'Connections',
   packets: 'Packets and clients',
   sessions: 'Sessions and history',
-  webhooks: 'Webhooks and plugin targets',
+  webhooks: 'Webhooks, plugin targets and outputs',
   watching: 'Pages, metrics and the log',
 }
 
@@ -368,6 +369,23 @@ export const settings = {
     complete: resolveDrivers,
     does: 'the [plugin targets](plugins.md#configuration)',
     example: [{ type: 'dts', autoEnable: true, url: 'https://dts.example/in', region: { a: 1 } }],
+  },
+  outputs: {
+    group: 'webhooks',
+    schema: outputList,
+    default: [],
+    defaultText: 'none',
+    does: 'the [outputs](outputs.md#configuration)',
+    example: [
+      {
+        name: 'web',
+        driver: 'icecast',
+        url: 'http://10.0.0.7:8000',
+        username: 'admin',
+        password: 'secret',
+        livestreams: { 'urn:org:livestream:0123456789abcdef': '/live.mp3' },
+      },
+    ],
   },
   smtp: {
     group: 'webhooks',

@@ -1,5 +1,6 @@
 import type { CurrentCa } from '../config/ca-files.ts'
 import type { Config } from '../config/settings.ts'
+import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import type { RetainedMessages } from '../journal/retained.ts'
 import type { Calls } from '../store/nodes/calls.ts'
@@ -22,6 +23,7 @@ import { createLeases } from './runner/leases.ts'
 import { createRetry, retryChange } from './runner/retry.ts'
 import { createRunner } from './runner/runner.ts'
 import { watchStuckQueues } from './runner/stuck-queues.ts'
+import { createShowing } from './showing/showing.ts'
 import { createSteadyClock } from './steady-clock.ts'
 import { createSubscriptionQueues } from './subscription-queues.ts'
 import type { TargetOf } from './target.ts'
@@ -52,7 +54,8 @@ interface DeliveriesParts {
   ca?: CurrentCa | undefined
   store: Store
   journal: Journal
-  retained: Pick<RetainedMessages, 'topics' | 'stored'>
+  retained: RetainedMessages
+  history: Pick<History, 'messages' | 'positionAt'>
   nodes: Nodes
   calls: Calls
   repetitions: Repetitions
@@ -110,9 +113,22 @@ export async function createDeliveries(parts: DeliveriesParts) {
   const plugins = createPlugins({ targets, driverOf: clients.driverOf, log })
   const contacts = createContacts({ ...nodes, subscriptions, isOwn, send: tellContact, log })
 
+  const showing = createShowing({
+    ...parts,
+    configured: config.outputs,
+    ca: parts.ca,
+    leases,
+    steadyClock,
+  })
   const runner = createRunner({
     queues,
-    leases,
+    leases: {
+      ...leases,
+      onFreed: (listener, changed) =>
+        leases.onFreed((lease) => {
+          if (!showing.isLane(lease)) listener(lease)
+        }, changed),
+    },
     attempts,
     onGone,
     slots: sockets.slots,
@@ -209,6 +225,9 @@ export async function createDeliveries(parts: DeliveriesParts) {
     /** The deliveries of an accepted event to webhooks and plugin targets. */
     ofEvent: createEventDeliveries({ subscriptions, plugins, queues, attempts: attempts.list }),
 
+    /** The outputs, each with its livestreams: open.md §5. */
+    outputs: showing,
+
     whyClosed: push.whyClosed,
     whyNotSent: push.whyNotSent,
 
@@ -224,6 +243,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
       })
       beginnings.start()
       contacts.start()
+      await showing.start()
     },
 
     /** Starts no more deliveries. */
@@ -251,7 +271,7 @@ export async function createDeliveries(parts: DeliveriesParts) {
     tests.stop()
     contacts.stop()
     stopWatching()
-    await Promise.all([beginnings.stop(), runner.stop()])
+    await Promise.all([beginnings.stop(), runner.stop(), showing.close()])
     await plugins.close()
     clients.close()
   }

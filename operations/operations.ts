@@ -6,6 +6,7 @@ import { httpsApiOperations } from './https-api.ts'
 import { importOperations } from './imports.ts'
 import { nodeOperations, rareOperations } from './node.ts'
 import type { Of, Operation } from './operation.ts'
+import { outputOperations } from './outputs.ts'
 import { queueOperations } from './queues.ts'
 import { subscriptionOperations } from './subscriptions.ts'
 import { userOperations } from './users.ts'
@@ -29,6 +30,7 @@ export const operations = {
   ...checkOperation,
   ...queueOperations,
   ...subscriptionOperations,
+  ...outputOperations,
   ...eventOperations,
   ...httpsApiOperations,
   ...importOperations,

@@ -8,12 +8,13 @@ import { eventKindsPage } from './event-kinds.ts'
 import { hubctlPage } from './hubctl.ts'
 import { logPage } from './log.ts'
 import { metricsPage } from './metrics.ts'
+import { outputsPage } from './outputs.ts'
 import { markdownOf, type ReferencePage } from './page.ts'
 import { settingsPage } from './settings.ts'
 import { storeKeysPage } from './store-keys.ts'
 
 /*
- * `npm run docs`: writes `docs/reference/`, and the types and kinds of events in the libraries of clients, from the
+ * `npm run docs`: writes `docs/reference/`, a part of `docs/outputs.md`, and the types and kinds of events in the libraries of clients, from the
  * tables of the code. With `--check` it writes nothing, names the files that differ, and ends with 1 if there are any:
  * `npm run check` runs it so.
  */
@@ -39,14 +40,21 @@ const index: ReferencePage = {
 const project = fileURLToPath(new URL('../', import.meta.url))
 const read = (path: string) => readFileSync(`${project}${path}`, 'utf8')
 const [folder, types, library] = ['docs/reference/', 'client/events.ts', 'client/python/now_playing_hub.py']
+const outputsDocs = 'docs/outputs.md'
 const wanted = new Map([
   ...[index, ...pages].map((page) => [`${folder}${page.name}.md`, markdownOf(page)] as const),
   [types, eventTypes()],
   [library, pythonLibrary(read(library))],
+  [outputsDocs, outputsPage(read(outputsDocs))],
 ])
 
 mkdirSync(`${project}${folder}`, { recursive: true })
-const paths = [...readdirSync(`${project}${folder}`).map((name) => `${folder}${name}`), types, library]
+const paths = [
+  ...readdirSync(`${project}${folder}`).map((name) => `${folder}${name}`),
+  types,
+  library,
+  outputsDocs,
+]
 const found = new Map(paths.map((path) => [path, read(path)]))
 const changed = [...wanted].filter(([path, text]) => found.get(path) !== text)
 const removed = paths.filter((path) => !wanted.has(path))

@@ -357,6 +357,17 @@ export const messages = {
     fields: ['err', 'queue'],
     means: 'disk full or broken; deliveries may be repeated',
   },
+  'an output does not take the title': {
+    level: 'warn',
+    fields: ['output', 'livestreamId', 'reason'],
+    means:
+      'three attempts in a row failed; the hub goes on trying. `hubctl outputs test` shows request and answer ([outputs](outputs.md))',
+  },
+  'outputs wait for the store': {
+    level: 'warn',
+    fields: ['err'],
+    means: 'the node could not read the journal, and tries again every second',
+  },
   'queues not tidied': { level: 'error', fields: ['err'], means: 'disk full or broken' },
   'queue stood still, and is picked up': {
     level: 'error',

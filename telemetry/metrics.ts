@@ -178,6 +178,14 @@ export const metricTable = {
     isInStatus: true,
     does: 'deliveries to webhooks and plugin targets that were `acknowledged`, `refused` (4xx except 408, 410 and 429), `failed`, `gone` (410)',
   },
+  outputAttempts: {
+    type: 'counter',
+    name: 'hub_output_attempts_total',
+    help: 'Titles sent to outputs',
+    labels: { result: ['acknowledged', 'refused', 'failed'] },
+    isInStatus: true,
+    does: 'titles sent to [outputs](outputs.md) that were `acknowledged`, `refused`, or `failed`: no answer',
+  },
   pluginDriverEnds: {
     type: 'counter',
     name: 'hub_plugin_driver_ends_total',
@@ -229,7 +237,7 @@ export const metricTable = {
     name: 'hub_deliveries_stale_total',
     help: 'Deliveries that were passed over as not worth it any more',
     isInStatus: true,
-    does: 'items that were passed over because they were older than the [`maxAge`](webhooks.md#what-is-worth-delivering) of their webhook or plugin target',
+    does: 'items that were passed over because they were older than the [`maxAge`](webhooks.md#what-is-worth-delivering) of their webhook or plugin target, and elements that were over before an [output](outputs.md) had shown them',
   },
   workDropped: {
     type: 'counter',

@@ -27,7 +27,10 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   const holders = new Map<string, string>()
   /** By queue the nodes that cannot work it off, because its driver does not start there. */
   const unable = new Map<string, Set<string>>()
-  let freed: (queue: string) => void = () => undefined
+  const listeners: ((queue: string) => void)[] = []
+  const freed = (queue: string) => {
+    for (const listener of listeners) listener(queue)
+  }
   if (nodes.isShared) {
     for await (const [key, value] of store.range(prefix)) holders.set(queueOf(key), value.toString())
   }
@@ -44,6 +47,8 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
     note({ queue, node, isAble })
     freed(queue)
   })
+
+  calls.serve('let-go-of-queue', (queue) => freed(String(queue)))
 
   return {
     isOwn,
@@ -93,7 +98,7 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
      * or leave.
      */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
-      freed = listener
+      listeners.push(listener)
       nodes.onChange(() => {
         for (const queue of unable.keys()) forgetGone(queue)
         // Nodes that have joined do not know it.
@@ -101,7 +106,6 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
           if (those.has(nodes.self)) tell({ queue, node: nodes.self, isAble: false })
         changed()
       })
-      calls.serve('let-go-of-queue', (queue) => freed(String(queue)))
     },
   }
 

@@ -2,7 +2,10 @@ import { commands } from './commands.ts'
 import { capital } from './words.ts'
 
 const named: readonly (readonly [group: string, views: Readonly<Record<string, string>>])[] = [
-  ['Watch', { '': 'Overview', trace: 'Trace', livestreams: 'Livestreams', webhooks: 'Webhooks' }],
+  [
+    'Watch',
+    { '': 'Overview', trace: 'Trace', livestreams: 'Livestreams', webhooks: 'Webhooks', outputs: 'Outputs' },
+  ],
   ['Access', { credentials: 'Credentials', users: 'Users', clients: 'Clients' }],
   [
     'Hub',

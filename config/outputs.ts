@@ -1,0 +1,77 @@
+import { type ConfiguredOutput, outputs } from '../delivery/outputs/outputs.ts'
+import { delay, maxAge } from '../event/delivery-fields.ts'
+import { Type } from '../event/type.ts'
+import { show } from './mask.ts'
+import { formatted, oneOf, text } from './value-schemas.ts'
+
+/** Most livestreams of an output. */
+const maxLivestreams = 10_000
+
+/** The schema of an output, by its driver: `oneOf` with `driver` as discriminator. */
+const output = Type.Unsafe<ConfiguredOutput>({
+  type: 'object',
+  description: `an object with name, driver (one of ${outputs.map(({ name }) => name).join(', ')}) and livestreams`,
+  required: ['driver'],
+  properties: { driver: oneOf(outputs.map(({ name }) => name)) },
+  discriminator: { propertyName: 'driver' },
+  oneOf: outputs.map(({ name, there, settings }) =>
+    Type.Object(
+      {
+        name: formatted('name', 'letters, digits, dots, dashes and underscores, at most 64'),
+        driver: Type.Unsafe<string>({ const: name, description: name }),
+        livestreams: Type.Unsafe<Record<string, string>>({
+          type: 'object',
+          minProperties: 1,
+          maxProperties: maxLivestreams,
+          propertyNames: { type: 'string', format: 'livestream', description: 'ids of livestreams as names' },
+          additionalProperties: there,
+          description: 'an object that names at least one livestream by its id',
+        }),
+        idle: Type.Optional(text()),
+        delay: Type.Optional(delay),
+        maxAge: Type.Optional(maxAge),
+        ...settings.properties,
+      },
+      { additionalProperties: false },
+    ),
+  ),
+})
+
+export const outputList = Type.Array(output, { maxItems: 200, description: 'a list of at most 200 outputs' })
+
+/** What is wrong with outputs beyond their schemas. Those that do not fit them are left out. */
+export function outputProblems(configured: unknown): string[] {
+  const list = (Array.isArray(configured) ? configured : []).map(
+    (one): Record<string, unknown> => Object(one),
+  )
+  const names = list.map(({ name }) => name)
+  return list.flatMap((settings, index) => {
+    const { name } = settings
+    const isTwice = name !== undefined && names.indexOf(name) < index
+    const twice = isTwice ? [`outputs.${index}.name: ${show('name', name)}, expected each name once`] : []
+    return [...twice, ...ownProblems(settings).map((line) => `outputs.${index}.${line}`)]
+  })
+}
+
+function ownProblems(settings: Record<string, unknown>): string[] {
+  const driver = outputs.find(({ name }) => name === settings.driver)
+  const { properties = {}, required = [] } = driver?.settings ?? {}
+  // The schema has told already of what is missing, and of what is no text.
+  const isWhole = required.every((field) => typeof settings[field] === typeOf(properties[field]))
+  const names = Object.values<unknown>(Object(settings.livestreams)).map(String)
+  const found = (isWhole && driver?.problems?.(settings, names)) || []
+  const isShared = driver?.isOneEach === true && new Set(names).size < names.length
+  return [
+    ...found.map(
+      ({ field, expected }) =>
+        `${field}: ${show(field, settings[field], properties[field])}, expected ${expected}`,
+    ),
+    ...(isShared ? ['livestreams: two with the same name there, expected each once'] : []),
+  ]
+}
+
+/** `number` also for a whole number. */
+function typeOf(schema: unknown): unknown {
+  const { type } = Object(schema)
+  return type === 'integer' ? 'number' : type
+}

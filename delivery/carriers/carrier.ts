@@ -1,0 +1,96 @@
+/** How a carrier shows an element: its characters, its length, and where artist and title stand in the text. */
+export interface Carrier {
+  /** What the docs call it. */
+  readonly name: string
+  /** The most that it carries, in words. */
+  readonly limit: string
+  /** The text of an element as the carrier shows it. */
+  write(element: Element): Written
+}
+
+/** What is to be shown. Texts as the publisher wrote them. */
+export interface Element {
+  readonly artist: string | null
+  readonly title: string
+}
+
+export interface Written {
+  readonly text: string
+  /** Where the artist stands in the text. Undefined: not at all. */
+  readonly artist?: Place
+  readonly title?: Place
+}
+
+/** In characters (Unicode code points), not bytes. */
+export interface Place {
+  readonly start: number
+  readonly length: number
+}
+
+const between = ' - '
+
+/**
+ * Writes artist and title one behind the other, and cuts what is too long.
+ * `show`: one text in the characters of the carrier. `sizeOf`: the size of a text, in the unit of `most`.
+ */
+export function writeElement(
+  { artist, title }: Element,
+  { show, sizeOf, most }: { show: (text: string) => string; sizeOf: (text: string) => number; most: number },
+): Written {
+  const texts = { artist: show(cleaned(artist ?? '')), title: show(cleaned(title)) }
+  const whole = [texts.artist, texts.title].filter((part) => part !== '').join(between)
+  const text = cutAtWord(whole, (part) => sizeOf(part) <= most)
+  const length = lengthOf(text)
+  const titleStart = texts.artist === '' ? 0 : lengthOf(texts.artist) + between.length
+  const artistPlace = placeWithin({ start: 0, length: lengthOf(texts.artist) }, length)
+  const titlePlace = placeWithin({ start: titleStart, length: lengthOf(texts.title) }, length)
+  return { text, ...(artistPlace && { artist: artistPlace }), ...(titlePlace && { title: titlePlace }) }
+}
+
+function placeWithin({ start, length }: Place, whole: number): Place | undefined {
+  const left = Math.min(length, whole - start)
+  return left > 0 ? { start, length: left } : undefined
+}
+
+/** The number of characters (Unicode code points). */
+export function lengthOf(text: string): number {
+  return [...text].length
+}
+
+/**
+ * A text without what no carrier shows: control characters, halves of surrogate pairs, marks that turn the direction of
+ * writing. Line separators and tabs become spaces, rows of spaces become one (open.md §5).
+ */
+export function cleaned(text: string): string {
+  return text
+    .replace(/[\s\u0085\u2028\u2029]+/gu, ' ')
+    .replace(
+      /[\p{Cc}\p{Cs}\p{Co}\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/gu,
+      '',
+    )
+    .normalize('NFC')
+    .replace(/ {2,}/g, ' ')
+    .trim()
+}
+
+/** A longer word is cut within, UTF-16 units. */
+const longWord = 20
+
+const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
+
+/**
+ * The beginning of a text that fits. It ends with a whole word, unless that would cost more than `longWord`. It never ends
+ * within a character as people see it, such as an emoji of several code points.
+ */
+function cutAtWord(text: string, fits: (part: string) => boolean): string {
+  if (fits(text)) return text
+  let end = 0
+  for (const { index, segment } of graphemes.segment(text)) {
+    if (!fits(text.slice(0, index + segment.length))) break
+    end = index + segment.length
+  }
+  const part = text.slice(0, end)
+  const border = text[end] === ' ' ? end : part.lastIndexOf(' ')
+  const kept = border >= 0 && end - border <= longWord ? part.slice(0, border) : part
+  return kept.replace(/[\s\-,;:/(]+$/, '')
+}

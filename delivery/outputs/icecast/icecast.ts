@@ -1,0 +1,98 @@
+import { Type } from '../../../event/type.ts'
+import { icy } from '../../carriers/icy.ts'
+import { judgeByStatus, output } from '../output.ts'
+import { basic, joined, line, secret, serverUrl } from '../setting-schemas.ts'
+
+const settings = Type.Object({
+  url: serverUrl(),
+  username: line('a user name, `admin` or `source`'),
+  password: secret(line('the password of that user')),
+})
+
+/** Icecast's own words: it answers 200 also where it did nothing. */
+const done = 'Metadata update successful'
+
+/** The title of a mount of an Icecast server, by its admin interface. */
+export const icecast = output({
+  name: 'icecast',
+  about: 'the title that listeners of a mount see, by the admin interface of Icecast 2.4 and newer',
+  there: Type.String({
+    pattern: '^/[^\\s\\p{Cc}?#]{1,200}$',
+    description: 'a mount, such as /live.mp3',
+  }),
+  settings,
+  example: {
+    settings: { url: 'http://10.0.0.7:8000', username: 'admin', password: 'secret' },
+    there: '/live.mp3',
+  },
+  isOneEach: true,
+  carrier: icy,
+
+  request(element, { url, username, password }, mount) {
+    const { text } = icy.write(element)
+    const query = `mode=updinfo&mount=${encodeURIComponent(mount)}&song=${encodeURIComponent(text)}`
+    const whole = joined(url, `/admin/metadata?${query}`)
+    return {
+      method: 'GET',
+      url: whole,
+      headers: { authorization: basic(username, password) },
+      shown: { url: whole },
+    }
+  },
+
+  judge(answer) {
+    const judged = judgeByStatus(answer)
+    if (judged.result !== 'acknowledged' || answer.text.includes(done)) return judged
+    const [, message = ''] = /<message>([^<]{0,150})</.exec(answer.text) ?? []
+    return { result: 'refused', reason: message || 'the answer is not one of Icecast' }
+  },
+
+  memory: {
+    request({ url, username, password }, mount) {
+      const whole = joined(url, `/admin/stats?mount=${encodeURIComponent(mount)}`)
+      return {
+        method: 'GET',
+        url: whole,
+        headers: { authorization: basic(username, password) },
+        shown: { url: whole },
+      }
+    },
+    isLost: ({ status, text }) => status === 200 && /<source [^>]*>/.test(text) && !/<title>[^<]/.test(text),
+  },
+
+  answers: [
+    ['200, `Metadata update successful`', 'acknowledged'],
+    ['200 with another message', 'refused: `Mountpoint will not accept URL updates` is one'],
+    [
+      '400 `Source does not exist`',
+      'refused: no source is connected to the mount. The title follows within 15 s of the source',
+    ],
+    ['401', 'refused: user or password is wrong'],
+  ],
+  surprises: [
+    [
+      'A mount of Ogg Opus answers 200 with `<return>1</return>`, and nothing changes',
+      'the message is read, and the output says `refused`; of Ogg, Vorbis has titles',
+    ],
+    [
+      '`song=` keeps the artist that was set by `artist=` before, and `artist=` with nothing in it leaves ` - ` before each title. Only a new source ends it',
+      'the hub sends `song=` alone. Let no other program set the artist of the mount',
+    ],
+    [
+      'With `charset=UTF-8` listeners of MP3 and AAC get Latin-1, and what that lacks as `&#1046;`; without it they get UTF-8, and the status page shows `Ã„`',
+      'the hub sends no `charset`. With `<charset>UTF-8</charset>` in the `<mount>` of Icecast’s configuration both are right. Ogg is right in any case',
+    ],
+    [
+      "There is no way to escape `'` in `StreamTitle='…';`. Icecast’s own status page cuts at `';`, other readers at the first `'` or `;`",
+      "`'` becomes `’`, `;` becomes `,`",
+    ],
+    [
+      'A source that connects again has no title until somebody sends one',
+      'the hub looks every 15 s (`/admin/stats`, which only `admin` may ask), and sends the title again',
+    ],
+    [
+      'A request line of more than 4 kB ends the connection without any answer',
+      'a title has at most 255 bytes',
+    ],
+  ],
+})

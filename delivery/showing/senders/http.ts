@@ -1,0 +1,110 @@
+import { type ClientRequest, request as plainRequest } from 'node:http'
+import { Agent, request as tlsRequest } from 'node:https'
+import { createSecureContext } from 'node:tls'
+import { type CurrentCa, trustBesides, withCaHint } from '../../../config/ca-files.ts'
+import { cut } from '../../../event/cut.ts'
+import { tlsSettings } from '../../../listener/tls-settings.ts'
+import { startDeadline } from '../../../store/deadline.ts'
+import type { Answer, HttpRequest } from '../../outputs/output.ts'
+
+/** So much of the body of an answer is read, bytes. */
+const mostRead = 8 * 1024
+const maxHeaderBytes = 16 * 1024
+/** Maximum number of interim answers (1xx): an endless row would keep the hub parsing. */
+const maxInterimAnswers = 10
+
+/** The client for outputs: http and https, no redirects. Each request has a connection of its own. */
+export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined; userAgent: string }) {
+  let trusted: string | undefined
+  let agent: Agent | undefined
+
+  /** Asks once. Rejects with a short reason when there is no whole answer in time. */
+  return (request: HttpRequest, deadlineMs: number, signal: AbortSignal): Promise<Answer> => {
+    const { method, url, headers, body } = request
+    // The path goes out as it is: URL would resolve segments of dots.
+    const { protocol, hostname, port } = new URL(url)
+    const path = /^https?:\/\/[^/?]+(.*)$/.exec(url)?.[1] ?? ''
+    const options = {
+      method,
+      hostname: hostname.replace(/^\[|\]$/g, ''),
+      port: port || (protocol === 'https:' ? 443 : 80),
+      path: path.startsWith('/') ? path : `/${path}`,
+      maxHeaderSize: maxHeaderBytes,
+      headers: {
+        'user-agent': userAgent,
+        ...headers,
+        ...(body !== undefined && { 'content-length': Buffer.byteLength(body) }),
+      },
+    }
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(new Error('the hub is stopping'))
+      const sent =
+        protocol === 'https:'
+          ? tlsRequest({ ...options, agent: current() })
+          : plainRequest({ ...options, agent: false })
+      const end = settleOnce(sent, signal, deadlineMs, resolve, reject)
+      sent.end(body)
+      sent.on('error', (error) => end(new Error(describe(error))))
+    })
+  }
+
+  /** Keeps no connections. Another one after the CA was replaced. */
+  function current(): Agent {
+    const now = ca?.()
+    if (agent && now === trusted) return agent
+    trusted = now
+    const secureContext =
+      now === undefined ? createSecureContext(tlsSettings) : trustBesides(now, tlsSettings)
+    // Node ignores TLS settings outside the context.
+    agent = new Agent({ keepAlive: false, secureContext })
+    return agent
+  }
+}
+
+function settleOnce(
+  sent: ClientRequest,
+  signal: AbortSignal,
+  deadlineMs: number,
+  resolve: (answer: Answer) => void,
+  reject: (error: Error) => void,
+) {
+  const endWait = startDeadline(deadlineMs, () => end(new Error(`no answer within ${deadlineMs / 1000} s`)))
+  const abort = () => end(new Error('the hub is stopping'))
+  signal.addEventListener('abort', abort, { once: true })
+  let interim = 0
+  sent.on('information', () => {
+    if (++interim > maxInterimAnswers) end(new Error(`sent more than ${maxInterimAnswers} interim answers`))
+  })
+  sent.on('response', (answer) => {
+    const chunks: Buffer[] = []
+    let size = 0
+    const whole = () => end({ status: answer.statusCode ?? 0, text: Buffer.concat(chunks).toString() })
+    answer.on('data', (chunk: Buffer) => {
+      chunks.push(chunk)
+      size += chunk.length
+      if (size >= mostRead) whole()
+    })
+    answer.on('end', whole)
+    answer.on('error', (error) => end(new Error(describe(error))))
+  })
+  sent.on('close', () => end(new Error('the connection was closed')))
+  return end
+
+  function end(outcome: Answer | Error): void {
+    endWait()
+    signal.removeEventListener('abort', abort)
+    if (outcome instanceof Error) reject(outcome)
+    else resolve(outcome)
+    sent.destroy()
+  }
+}
+
+/** The reason in an OpenSSL error: `…:error:CODE:LIBRARY:FUNCTION:REASON:FILE:LINE`. */
+const openSslError = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/
+
+function describe(error: Error): string {
+  const [, tlsReason] = openSslError.exec(error.message) ?? []
+  if (tlsReason !== undefined) return `TLS: ${tlsReason}`
+  const code = 'code' in error && typeof error.code === 'string' ? `${error.code}: ` : ''
+  return cut(withCaHint(`${code}${error.message}`, 'push'), 200)
+}

@@ -1,0 +1,45 @@
+import { connect } from 'node:net'
+import { startDeadline } from '../../../store/deadline.ts'
+import type { Lines } from '../../outputs/output.ts'
+
+/** The other side has this time to close, milliseconds. Encoders often keep the connection. */
+const closeMs = 1_000
+
+/**
+ * Sends bytes over a connection of their own. Rejects when there is no connection, or it breaks before all bytes are
+ * out. What the other side sends is dropped.
+ */
+export function sendLines(
+  { host, port, bytes }: Lines,
+  deadlineMs: number,
+  signal: AbortSignal,
+): Promise<void> {
+  return new Promise((resolve, reject) => {
+    if (signal.aborted) return reject(new Error('the hub is stopping'))
+    const socket = connect({ host, port })
+    const endWait = startDeadline(deadlineMs, () => end(new Error(`not taken within ${deadlineMs / 1000} s`)))
+    const abort = () => end(new Error('the hub is stopping'))
+    signal.addEventListener('abort', abort, { once: true })
+    let closing: NodeJS.Timeout | undefined
+    let isOut = false
+    socket.on('error', (error) => end(error))
+    socket.on('data', () => {
+      // A flood must not be read on while the hub waits for the end.
+      if (isOut) end()
+    })
+    socket.on('close', () => end(isOut ? undefined : new Error('the connection was closed')))
+    socket.end(bytes, () => {
+      isOut = true
+      closing = setTimeout(() => end(), closeMs)
+    })
+
+    function end(error?: Error): void {
+      endWait()
+      clearTimeout(closing)
+      signal.removeEventListener('abort', abort)
+      if (error) reject(error)
+      else resolve()
+      socket.destroy()
+    }
+  })
+}

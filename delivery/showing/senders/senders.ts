@@ -1,0 +1,73 @@
+import type { CurrentCa } from '../../../config/ca-files.ts'
+import { reasonOf } from '../../../telemetry/reason.ts'
+import {
+  type Answer,
+  type HttpRequest,
+  type Judgement,
+  judgeByStatus,
+  type Output,
+  type Request,
+} from '../../outputs/output.ts'
+import { replaceFile } from './file.ts'
+import { createHttpSender } from './http.ts'
+import { sendLines } from './lines.ts'
+
+export type Senders = ReturnType<typeof createSenders>
+
+/** One attempt, as operators see it. */
+export interface Attempt extends Judgement {
+  /** What was sent, without secrets. */
+  request: string
+  /** What came back. Null: nothing that can be read. */
+  answer: string | null
+  status: number | null
+}
+
+/** Longest time of one attempt, milliseconds. */
+const attemptMs = 20_000
+/** So much of an answer is shown, characters. */
+const shownAnswer = 500
+
+/** Sends what outputs want sent. */
+export function createSenders(parts: {
+  ca: CurrentCa | undefined
+  version: string
+  deadlineMs?: number | undefined
+}) {
+  const { ca, version, deadlineMs = attemptMs } = parts
+  const ask = createHttpSender({ ca, userAgent: `now-playing-hub/${version}` })
+
+  return {
+    /** Makes one attempt. Never rejects, and ends at the deadline, or when `signal` aborts. */
+    async send(request: Request, judge: Output['judge'], signal: AbortSignal): Promise<Attempt> {
+      const shown = shownRequest(request)
+      try {
+        if ('url' in request) {
+          const answer = await ask(request, deadlineMs, signal)
+          const { status, text } = answer
+          const judged = judge?.(answer) ?? judgeByStatus(answer)
+          return { ...judged, request: shown, status, answer: text.slice(0, shownAnswer) }
+        }
+        if ('file' in request) await replaceFile(request)
+        else await sendLines(request, deadlineMs, signal)
+        return { result: 'acknowledged', reason: null, request: shown, status: null, answer: null }
+      } catch (error) {
+        return { result: 'failed', reason: reasonOf(error), request: shown, status: null, answer: null }
+      }
+    },
+
+    /** Asks without effect. Undefined: there was no answer. */
+    look(request: HttpRequest, signal: AbortSignal): Promise<Answer | undefined> {
+      return ask(request, deadlineMs, signal).catch(() => undefined)
+    },
+  }
+}
+
+function shownRequest(request: Request): string {
+  if ('url' in request) {
+    const { method, shown } = request
+    return [`${method} ${shown.url}`, ...(shown.body === undefined ? [] : ['', shown.body])].join('\n')
+  }
+  if ('file' in request) return `${request.file}\n\n${request.content}`
+  return `${request.host}:${request.port}\n\n${request.text}`
+}

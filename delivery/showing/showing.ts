@@ -1,0 +1,229 @@
+import { randomInt } from 'node:crypto'
+import { setMaxListeners } from 'node:events'
+import type { CurrentCa } from '../../config/ca-files.ts'
+import { eventKinds } from '../../event/kind.ts'
+import type { Journal } from '../../journal/journal.ts'
+import { isHistory } from '../../journal/keeping.ts'
+import { type Following, follow } from '../../on-air/follow.ts'
+import { createParts } from '../../on-air/parts.ts'
+import type { Calls } from '../../store/nodes/calls.ts'
+import type { Log } from '../../telemetry/log.ts'
+import type { Metrics } from '../../telemetry/metrics.ts'
+import type { Shown } from '../outputs/output.ts'
+import { type ConfiguredOutput, outputs } from '../outputs/outputs.ts'
+import type { Leases } from '../runner/leases.ts'
+import { createLane, type Lane, type LaneState } from './lane.ts'
+import { type Attempt, createSenders } from './senders/senders.ts'
+import { createSlots } from './slots.ts'
+import { wantedOf } from './wanted.ts'
+
+/** A livestream of an output, as operators see it. */
+export interface ShownLane extends LaneState {
+  name: string
+  driver: string
+  livestreamId: string
+  /** What the other side calls the livestream. */
+  there: string
+}
+
+/** An output has at most so many attempts under way. One that hangs holds back itself. */
+const mostAtOnce = 64
+/** This many failures in a row are logged once. */
+const loggedFailures = 3
+
+type Followed = Parameters<typeof createParts>[0] & { journal: Journal }
+
+/**
+ * Brings outputs to what livestreams show (open.md §5): docs/decisions, "Outputs follow the state". Each livestream of an
+ * output is a lane of its own.
+ */
+export function createShowing(
+  parts: Followed & {
+    configured: readonly ConfiguredOutput[]
+    history: { positionAt(time: number): Promise<number> }
+    retained: { onSilentChange(listener: (topic: string) => void): void }
+    leases: Pick<Leases, 'isOwn' | 'take' | 'release' | 'onFreed'>
+    calls: Calls
+    ca: CurrentCa | undefined
+    version: string
+    deadlineMs?: number
+    clock: () => number
+    steadyClock: () => number
+    log: Log
+    metrics: Metrics
+  },
+) {
+  const { configured, journal, history, retained, leases, calls, clock, steadyClock } = parts
+  const { log, metrics } = parts
+  const senders = createSenders(parts)
+  const stopping = new AbortController()
+  // Every attempt listens to it. With its usual limit of listeners, Node would warn of a leak.
+  setMaxListeners(0, stopping.signal)
+  const states = createParts(parts)
+  const lanes = new Map<string, { lane: Lane; settings: ConfiguredOutput; livestreamId: string }>()
+  const following: Following[] = []
+  const all = configured.map((settings) => ({ settings, followed: openOutput(settings) }))
+  calls.serve('outputs', here)
+
+  return {
+    async start(): Promise<void> {
+      for (const { settings, followed } of all) following.push(await followed(settings.delay ?? 0))
+      retained.onSilentChange((topic) => {
+        for (const { lane, livestreamId } of lanes.values())
+          if (topic.split('/')[1] === livestreamId) lane.wake()
+      })
+      leases.onFreed((key) => lanes.get(key)?.lane.wake(), wakeAll)
+      wakeAll()
+    },
+
+    /** Whether a lease is that of a lane. */
+    isLane: (lease: string): boolean => lanes.has(lease),
+
+    /** All lanes. Of a lane, what the node says that delivers it. */
+    async list(): Promise<ShownLane[]> {
+      const others = (await calls.askOthers('outputs', null)).map(([, theirs]) => theirs as Here)
+      const own = new Map([...others, here()].flatMap(({ lanes }) => lanes))
+      return [...lanes].map(([name, { lane, settings, livestreamId }]) => ({
+        name: settings.name,
+        driver: settings.driver,
+        livestreamId,
+        there: settings.livestreams[livestreamId] ?? '',
+        ...(own.get(name) ?? lane.state()),
+      }))
+    },
+
+    /** The delivery log of a lane on this node, newest first. Undefined: there is no such lane. */
+    log: (name: string, livestreamId: string) => lanes.get(laneOf(name, livestreamId))?.lane.log(),
+
+    /**
+     * Sends a made-up title. What plays comes back 10 s later. Undefined: there is no such lane. `elsewhere`: another node
+     * delivers it.
+     */
+    async test(name: string, livestreamId: string): Promise<Attempt | 'elsewhere' | undefined> {
+      const key = laneOf(name, livestreamId)
+      const found = lanes.get(key)
+      if (!found) return undefined
+      if (!(await mayDeliver(key))) return 'elsewhere'
+      return found.lane.test(madeUp(livestreamId, clock()))
+    },
+
+    /** Starts no more attempts, and cuts those under way short. */
+    async close(): Promise<void> {
+      stopping.abort()
+      for (const one of following) one.end()
+      for (const { lane } of lanes.values()) lane.end()
+      await Promise.all([...lanes.values()].map(({ lane }) => lane.ended()))
+      for (const key of lanes.keys()) await leases.release(key).catch(() => undefined)
+    },
+  }
+
+  /** Makes the lanes of an output. The returned function begins to follow the journal. */
+  function openOutput(settings: ConfiguredOutput) {
+    const { name, livestreams, delay = 0 } = settings
+    const output = outputs.find((one) => one.name === settings.driver)
+    if (!output) throw new Error(`there is no driver ${settings.driver}`)
+    const slots = createSlots(mostAtOnce)
+    const ofLivestream = new Map<string, Lane>()
+    let reached = (): number => journal.head()
+    for (const [livestreamId, there] of Object.entries(livestreams)) {
+      const key = laneOf(name, livestreamId)
+      const about = { output: name, livestreamId }
+      const lane = createLane({
+        output,
+        settings,
+        there,
+        wanted: async () => {
+          const now = clock() - delay
+          const moment = { position: delay === 0 ? journal.head() : reached(), now }
+          const shown = wantedOf(
+            await states.of(livestreamId, moment),
+            settings,
+            livestreamId,
+            now,
+            (at) => steadyClock() - delay - at,
+          )
+          const ahead = states.ahead(livestreamId, moment).map(({ time }) => time)
+          return { ...shown, until: Math.min(shown.until, ...ahead) + delay }
+        },
+        mayDeliver: () => mayDeliver(key),
+        senders,
+        slots,
+        signal: stopping.signal,
+        clock,
+        random: () => randomInt(1_000) / 1_000,
+        passedOver: (count) => metrics.deliveriesStale.inc(count),
+        noted({ result, reason }, failures) {
+          metrics.outputAttempts.inc({ result })
+          if (failures === loggedFailures) log.warn({ ...about, reason }, 'an output does not take the title')
+        },
+      })
+      ofLivestream.set(livestreamId, lane)
+      lanes.set(key, { lane, settings, livestreamId })
+    }
+
+    return async (delayMs: number): Promise<Following> => {
+      const from = delayMs === 0 ? journal.head() : (await history.positionAt(clock() - delayMs)) - 1
+      const followed = follow({
+        journal,
+        clock,
+        delayMs,
+        from,
+        deliver: (entry) => {
+          const lane = isHistory(entry) ? ofLivestream.get(entry.stream ?? '') : undefined
+          if (!lane) return undefined
+          const hasBegun = (entry.retained?.time ?? 0) <= clock() - delayMs
+          if (hasBegun && nowSuffixes.some((suffix) => entry.topic.endsWith(suffix))) lane.began()
+          else lane.wake()
+          return undefined
+        },
+        missed: () => {
+          for (const lane of ofLivestream.values()) lane.wake()
+        },
+        failed: (err) => log.warn({ err }, 'outputs wait for the store'),
+      })
+      reached = followed.position
+      return followed
+    }
+  }
+
+  function here(): Here {
+    const own = [...lanes].filter(([key]) => leases.isOwn(key))
+    return { lanes: own.map(([key, { lane }]) => [key, lane.state()]) }
+  }
+
+  /** Whether this node delivers a lane. A node that no longer does lets the next one. */
+  async function mayDeliver(key: string): Promise<boolean> {
+    const { isOwn, take, release } = leases
+    if (isOwn(key)) return take(key)
+    await release(key)
+    return false
+  }
+
+  function wakeAll(): void {
+    for (const { lane } of lanes.values()) lane.wake()
+  }
+}
+
+/** What each node tells the others. */
+interface Here {
+  lanes: [key: string, state: LaneState][]
+}
+
+const nowSuffixes = eventKinds.filter(({ isNow }) => isNow).map(({ suffix }) => `/${suffix}`)
+
+/** The name of the lane of an output: also that of its lease. */
+function laneOf(name: string, livestreamId: string): string {
+  return `output:${name}:${livestreamId}`
+}
+
+/** An element of a test. It has characters at which carriers stumble. */
+function madeUp(livestreamId: string, now: number): Omit<Shown, 'toggle'> {
+  return {
+    livestreamId,
+    artist: 'Now-Playing Hub',
+    title: `Test ${new Date(now).toISOString().slice(11, 19)} äöü Ж ‘’`,
+    type: 'music',
+    start: new Date(now).toISOString(),
+    length: 10,
+  }
+}

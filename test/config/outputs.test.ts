@@ -1,0 +1,80 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { loadConfig, maskedConfig } from '../../config/config.ts'
+import { outputs } from '../../delivery/outputs/outputs.ts'
+
+const id = 'urn:org:permanent-livestream:4638c4eac849c618'
+const good = {
+  name: 'web',
+  driver: 'icecast',
+  url: 'http://10.0.0.7:8000',
+  username: 'admin',
+  password: 'SECRET',
+  livestreams: { [id]: '/live.mp3' },
+}
+
+function load(t: Test, outputs: unknown) {
+  const path = join(t.testdir(), 'hub.json')
+  writeFileSync(path, JSON.stringify({ outputs }))
+  const loaded = loadConfig({ HUB_CONFIG: path }, '/')
+  return 'problems' in loaded ? loaded.problems.map((line) => line.replace(` in ${path}`, '')) : loaded.config
+}
+
+t.test('the example of each output is accepted, and its secrets are masked', async (t) => {
+  const examples = outputs.map(({ name, example }, index) => ({
+    name: `o${index}`,
+    driver: name,
+    ...example.settings,
+    livestreams: { [id]: example.there },
+  }))
+  const config = load(t, examples)
+  if (Array.isArray(config)) throw new Error(config.join('\n'))
+  t.strictSame(config.outputs, examples)
+  t.notMatch(JSON.stringify(maskedConfig(config)), /"secret"|Bearer|user:key/)
+})
+
+t.test('each mistake names its field and what was expected, without a secret', async (t) => {
+  const other = 'urn:org:permanent-livestream:4638c4eac849c619'
+  const mistakes: [fields: unknown, problem: RegExp][] = [
+    ['text', /^outputs\.0: .*expected an object with name, driver/],
+    [{ ...good, driver: 'icecst' }, /^outputs\.0\.driver: "icecst", expected one of icecast, url-template/],
+    [{ ...good, driver: undefined }, /^outputs\.0\.driver: missing, expected one of/],
+    [{ ...good, name: 'a b' }, /^outputs\.0\.name: "a b", expected letters/],
+    [{ ...good, extra: 1 }, /^outputs\.0\.extra: unknown, expected one of name, driver/],
+    [{ ...good, livestreams: {} }, /^outputs\.0\.livestreams: {}, expected an object that names/],
+    [{ ...good, livestreams: { x: '/a' } }, /^outputs\.0\.livestreams: .*expected ids of livestreams/],
+    [{ ...good, livestreams: { [id]: 'a' } }, /expected a mount, such as \/live\.mp3/],
+    [{ ...good, livestreams: { [id]: '/a', [other]: '/a' } }, /livestreams: two with the same name there/],
+    [{ ...good, delay: 300_001 }, /^outputs\.0\.delay: 300001, expected milliseconds from 0 to 300000/],
+    [
+      { ...good, maxAge: 'never' },
+      /^outputs\.0\.maxAge: "never", expected seconds from 1 to 604800, or "element"/,
+    ],
+    [{ ...good, password: 5 }, /^outputs\.0\.password: "\*\*\*", expected the password/],
+    [
+      { ...good, url: 'http://u:SECRET@h/' },
+      /^outputs\.0\.url: "http:\/\/\*\*\*@h\/", expected an http or https URL/,
+    ],
+    [{ ...good, driver: 'nix', headers: { 'x-key': 'SECRET' } }, /^outputs\.0: "\*\*\*"/],
+    [
+      { name: 'd', driver: 'dl-plus', file: '/run/a.dls', livestreams: { [id]: 'a', [other]: 'b' } },
+      /^outputs\.0\.file: .*expected \{name\} in it/,
+    ],
+    [
+      { name: 'r', driver: 'rds', host: 'h', port: 1, livestreams: { [id]: 'a', [other]: 'b' } },
+      /^outputs\.0\.livestreams: .*expected one livestream/,
+    ],
+    [
+      { name: 'u', driver: 'url-template', url: 'http://{title}/', livestreams: { [id]: 'a' } },
+      /^outputs\.0\.url: .*placeholders in path and query only/,
+    ],
+  ]
+  for (const [output, expected] of mistakes) {
+    const problems = load(t, [output])
+    t.ok(Array.isArray(problems) && problems.some((line) => expected.test(line)), `${expected}`)
+    t.notMatch(JSON.stringify(problems), /SECRET/)
+  }
+  t.match(load(t, [good, good]), [/^outputs\.1\.name: "web", expected each name once/])
+  t.match(load(t, 'x'), [/^outputs: "x", expected a list/])
+})
