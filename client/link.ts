@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream'
 import mqtt, { type IClientOptions, type MqttClient } from 'mqtt'
-import { publishPacket } from './publish-packet.ts'
+import { publishWriter } from './publish-writer.ts'
 
 /** How long the hub may take for CONNACK, and then for SUBACK, milliseconds. */
 const answerMs = 20_000
@@ -86,12 +86,13 @@ export function openLink({ url, login, filters, qos, ...options }: LinkOptions, 
   let isEnded = false
   let problem: Error | undefined
   let late: ReturnType<typeof setTimeout> | undefined
-  /** Who waits for a PUBACK, by packet id. */
-  const unacknowledged = new Map<number, () => void>()
+  /** Who waits for a PUBACK, by packet id, and how many do. No Map: as in `publisher.ts`. */
+  const unacknowledged: ((() => void) | undefined)[] = []
+  let waiting = 0
   /** Characters of the largest event since there was none without a PUBACK. */
   let largest = 0
   let packetId = 0
-  let isCorked = false
+  const write = publishWriter((bytes) => stream.write(bytes))
   /** Intervals without any packet, and without a PUBACK that something waits for. */
   const silent = { packets: 0, acknowledgements: 0 }
   /** Bytes that have arrived since the last whole packet. */
@@ -104,8 +105,8 @@ export function openLink({ url, login, filters, qos, ...options }: LinkOptions, 
   }
   const watch = setInterval(() => {
     silent.packets = isHidden() ? 0 : silent.packets + 1
-    silent.acknowledgements = unacknowledged.size > 0 ? silent.acknowledgements + 1 : 0
-    const granted = unacknowledged.size > 0 ? Math.floor(largest / slowestLine) : 0
+    silent.acknowledgements = waiting > 0 ? silent.acknowledgements + 1 : 0
+    const granted = waiting > 0 ? Math.floor(largest / slowestLine) : 0
     if (silent.packets === 2 + granted) client.sendPing()
     if (silent.packets > 2 + granted) fail(new Error('the hub is silent'))
     if (silent.acknowledgements > 3 + granted) fail(new Error('the hub acknowledges nothing'))
@@ -154,34 +155,24 @@ export function openLink({ url, login, filters, qos, ...options }: LinkOptions, 
   })
 
   function acknowledge(id: number): void {
-    const acknowledged = unacknowledged.get(id)
+    const acknowledged = unacknowledged[id]
     if (!acknowledged || isEnded || problem) return
-    unacknowledged.delete(id)
+    unacknowledged[id] = undefined
+    waiting--
     silent.acknowledgements = 0
     acknowledged()
-  }
-
-  /** Sends all packets of this turn of the event loop in one write. */
-  function cork(): void {
-    if (isCorked) return
-    isCorked = true
-    stream.cork()
-    queueMicrotask(() => {
-      isCorked = false
-      stream.uncork()
-    })
   }
 
   return {
     // Past mqtt.js, which would write each event in six pieces, copy its options, and keep it to repeat it.
     publish(topic, payload, acknowledged) {
       if (isEnded || problem) return
-      largest = Math.max(unacknowledged.size > 0 ? largest : 0, payload.length)
+      largest = Math.max(waiting > 0 ? largest : 0, payload.length)
       do packetId = (packetId % 65_535) + 1
-      while (unacknowledged.has(packetId))
-      unacknowledged.set(packetId, acknowledged)
-      cork()
-      stream.write(publishPacket(topic, payload, packetId))
+      while (unacknowledged[packetId])
+      unacknowledged[packetId] = acknowledged
+      waiting++
+      write(topic, payload, packetId)
     },
     async end() {
       isEnded = true

@@ -22,3 +22,8 @@ export function checkUrl(url: string, schemes: readonly string[]): URL {
   if (parsed.username || parsed.password) wrongOption('url', 'must not hold user or password')
   return parsed
 }
+
+/** Throws the `ClientError` of an option that only Node.js has. */
+export function unsupported(what: string): never {
+  throw new ClientError('browser.unsupported', `a browser has no files: leave out ${what}`)
+}

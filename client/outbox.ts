@@ -15,6 +15,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { ClientError } from './errors.ts'
 import { newClientId } from './link.ts'
+import { wrongOption } from './options.ts'
 import { takeLock } from './outbox-lock.ts'
 
 export type Outbox = ReturnType<typeof openOutbox>
@@ -29,12 +30,14 @@ interface Kept {
 }
 
 /**
- * Opens the file that keeps events until they are settled. Throws `ClientError`: `outbox.locked`, `outbox.unusable`.
+ * Opens the file that keeps events until they are settled. Throws `ClientError`: `option.invalid`,
+ * `outbox.locked`, `outbox.unusable`.
  *
  * The file has a line of JSON each: first the client id, then events with a number, and the numbers of those that are
  * settled. It grows at its end and is replaced as a whole. A kill can only tear its last line.
  */
 export function openOutbox(file: string) {
+  if (typeof file !== 'string' || file === '') wrongOption('outbox', 'must be the path of a file')
   const path = absolute(file)
   const release = guard(path, () => takeLock(path))
   try {

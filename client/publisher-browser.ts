@@ -1,10 +1,10 @@
-import { ClientError } from './errors.ts'
 import { fetchHttp } from './http.ts'
 import {
   createPublisherOverHttps,
   type HttpsPublisher,
   type HttpsPublisherOptions,
 } from './https-publisher.ts'
+import { unsupported } from './options.ts'
 import { createPublisher, type Publisher, type PublisherOptions } from './publisher.ts'
 import { messageOf } from './reason.ts'
 
@@ -44,7 +44,3 @@ function createHash(): (text: string) => Promise<string> {
 
 const toHex = (digest: ArrayBuffer) =>
   [...new Uint8Array(digest, 0, 8)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
-
-function unsupported(what: string): never {
-  throw new ClientError('browser.unsupported', `a browser has no files: ${what} is for Node.js`)
-}

@@ -69,6 +69,7 @@ const sweepMs = 60_000
 const closeMs = 10_000
 
 interface Item extends Sendable {
+  place: number
   /** Payload hash, and whether it is a dry run: what a report is matched by. */
   key: string
   topic: string
@@ -104,12 +105,17 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   const checks = `${inbox}/check`
   const clientId = outbox?.clientId ?? newClientId()
   let readReport = reportReader(clientId)
-  /** All that is not settled, in the order of `publish`. */
-  const items = new Set<Item>()
+  /**
+   * All that is not settled, by place, which is the order of `publish`. It is no Map and no Set, nor is `sent`: they leave
+   * a chain of their former tables behind, which keeps each settled event from the young garbage collection.
+   */
+  let items: Record<number, Item> = {}
+  let count = 0
+  let places = 0
   /** Of these, what has not been sent yet. */
   const queue = new Set<Item>()
   /** What has been sent, by key. Of equal events the first one gets the first report. */
-  const sent = new Map<string, Item[]>()
+  const sent: Record<string, Item[]> = {}
   /** Settled events, by key, with the number of further reports that may come. */
   const settled = new Map<string, number>()
   const worth = outbox && platform.createWorth<Item>(onProblem)
@@ -144,14 +150,11 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
         refusal = undefined
         dropTooOld()
         if (worth) {
-          drop(worth.ended([...items].filter(isPublish), Date.now()))
-          for (const item of worth.hold([...items].filter(isPublish))) {
-            queue.delete(item)
-            takeBack(item)
-          }
+          drop(worth.ended(unsettled().filter(isPublish), Date.now()))
+          for (const item of worth.hold(unsettled().filter(isPublish))) leaveOut(item)
         }
         publish = onThis
-        for (const item of items) {
+        for (const item of unsettled()) {
           if (item.isAcknowledged) {
             // A session that the hub did not keep: the report went to nobody.
             if (!isResumed) reportMissed(item)
@@ -167,7 +170,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       refused(problem) {
         publish = undefined
         refusal = problem
-        for (const item of items) {
+        for (const item of unsettled()) {
           item.reject(problem)
           // What is in the outbox goes out if a later log-in succeeds.
           if (item.number === undefined) forget(item)
@@ -188,10 +191,10 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       if (closing) throw new ClientError('closed')
       if (refusal && (dryRun || !outbox)) throw refusal
       const payload = writeEvent(event)
-      if (items.size >= maxWaiting.events || characters + payload.length > maxWaiting.characters) {
+      if (count >= maxWaiting.events || characters + payload.length > maxWaiting.characters) {
         throw new ClientError('full')
       }
-      const item = newItem(payload, dryRun ? checks : inbox, resolve, reject)
+      const item = newItem(++places, payload, dryRun ? checks : inbox, resolve, reject)
       add(item)
       if (outbox && !dryRun) {
         keep(item, outbox).catch((error: Error) => {
@@ -207,7 +210,8 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function add(item: Item): void {
-    items.add(item)
+    items[item.place] = item
+    count++
     characters += item.payload.length
     if (isPublish(item)) worth?.add(item)
   }
@@ -223,7 +227,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   function enqueue(item: Item, hash: string | Promise<string>): void {
     if (typeof hash !== 'string') return void hash.then((known) => enqueue(item, known), item.reject)
     // It may have been given up meanwhile.
-    if (!items.has(item)) return
+    if (!isWaiting(item)) return
     item.key = keyOf(hash, !isPublish(item))
     if (worth?.isHeld(item)) return
     if (publish && queue.size === 0 && unreported < maxUnreported) sendFirst(item)
@@ -232,7 +236,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function restore({ number, payload, ageMs }: Outbox['restored'][number]): Restored {
     const result = new Promise<Report | Unknown>((resolve, reject) => {
-      const item = newItem(payload, inbox, resolve, reject)
+      const item = newItem(++places, payload, inbox, resolve, reject)
       item.number = number
       item.since -= ageMs
       item.at -= ageMs
@@ -256,9 +260,9 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function sendFirst(item: Item): void {
     unreported++
-    const equal = sent.get(item.key)
+    const equal = sent[item.key]
     if (equal) equal.push(item)
-    else sent.set(item.key, [item])
+    else sent[item.key] = [item]
     send(item)
   }
 
@@ -270,7 +274,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function acknowledged(item: Item): void {
-    if (!items.has(item) || item.isAcknowledged) return
+    if (!isWaiting(item) || item.isAcknowledged) return
     item.isAcknowledged = true
     if (item.report) settle(item, item.report)
     else item.timer = setTimeout(reportMissed, reportTimeout, item)
@@ -280,7 +284,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
     const report = readReport(payload)
     if (!report) return
     const key = keyOf(report.payloadHash, report.dryRun === true)
-    const item = sent.get(key)?.find((each) => each.report === undefined)
+    const item = sent[key]?.find((each) => each.report === undefined)
     if (isOfSettled(key, isRepeated, item) || !item) return
     item.report = report
     item.reports++
@@ -337,25 +341,38 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 
   function forget(item: Item): void {
     clearTimeout(item.timer)
-    items.delete(item)
-    queue.delete(item)
+    delete items[item.place]
+    count--
     characters -= item.payload.length
     if (item.number !== undefined) outbox?.settled(item.number)
-    takeBack(item)
+    leaveOut(item)
     // What is not on the disk yet follows by itself.
     for (const due of worth?.left(item) ?? []) if (due.key !== '') queue.add(due)
     sendWaiting()
-    if (items.size === 0) onIdle()
+    if (count === 0) onIdle()
+  }
+
+  function leaveOut(item: Item): void {
+    queue.delete(item)
+    takeBack(item)
   }
 
   /** It is no longer one that the hub has to answer. */
   function takeBack(item: Item): void {
-    const equal = sent.get(item.key)
+    const equal = sent[item.key]
     const place = equal?.indexOf(item) ?? -1
     if (!equal || place < 0) return
     unreported--
     if (equal.length > 1) equal.splice(place, 1)
-    else sent.delete(item.key)
+    else delete sent[item.key]
+  }
+
+  function unsettled(): Item[] {
+    return Object.values(items)
+  }
+
+  function isWaiting({ place }: Item): boolean {
+    return place in items
   }
 
   function isPublish(item: Item): boolean {
@@ -363,7 +380,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   function dropTooOld(): void {
-    for (const item of [...items].filter(isTooOld)) {
+    for (const item of unsettled().filter(isTooOld)) {
       if (item.isAcknowledged || item.isSentAgain) reportMissed(item)
       else drop([[item, 'too old: it has waited for 55 minutes']])
     }
@@ -377,7 +394,7 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
   }
 
   async function end(waitMs: number): Promise<{ unsettled: unknown[] }> {
-    if (items.size > 0 && !refusal) {
+    if (count > 0 && !refusal) {
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, waitMs)
         onIdle = () => {
@@ -387,16 +404,16 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
       })
     }
     clearInterval(sweep)
-    const unsettled = [...items]
-    items.clear()
+    const left = unsettled()
+    items = {}
     queue.clear()
-    for (const item of unsettled) {
+    for (const item of left) {
       clearTimeout(item.timer)
       item.reject(new ClientError('closed'))
     }
     await connection.end()
     await outbox?.close()
-    return { unsettled: unsettled.map(({ payload }) => JSON.parse(payload)) }
+    return { unsettled: left.map(({ payload }) => JSON.parse(payload)) }
   }
 
   return {
@@ -424,12 +441,14 @@ export function createPublisher(options: PublisherOptions, platform: Platform) {
 }
 
 function newItem(
+  place: number,
   payload: string,
   topic: string,
   resolve: (result: Report | Unknown) => void,
   reject: (error: Error) => void,
 ): Item {
   return {
+    place,
     payload,
     topic,
     key: '',
@@ -452,17 +471,16 @@ function isTooOld({ since, at }: Item): boolean {
   return Math.max(performance.now() - since, Date.now() - at) > longestWaitMs
 }
 
-const keyOf = (hash: string, dryRun: boolean) => (dryRun ? `${hash} dry run` : hash)
+/** No report can name with it what every object has. */
+const keyOf = (hash: string, dryRun: boolean) => `${hash} ${dryRun}`
 
 /** Throws `ClientError` with the name of the option and what is expected. */
 function checkOptions(options: PublisherOptions): void {
-  const { url, institution, outbox, reportTimeout = 1 } = options
+  const { url, institution, reportTimeout = 1 } = options
   for (const name of ['url', 'username', 'password', 'institution'] as const) {
     if (options[name] === '') wrongOption(name, 'must be a text')
     checkLoginText(name, options[name])
   }
-  if (outbox !== undefined && (typeof outbox !== 'string' || outbox === ''))
-    wrongOption('outbox', 'must be the path of a file')
   checkUrl(url, ['mqtts://', 'wss://'])
   if (/[/+#\s]/.test(institution)) wrongOption('institution', 'must be urn:org:institution:…')
   if (!(reportTimeout > 0 && reportTimeout < 2 ** 31))

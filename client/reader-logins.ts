@@ -1,6 +1,7 @@
 import type { Http, HttpResponse } from './http.ts'
 import type { NoLogin, ReaderLogin, SubscriptionParts } from './keep-subscribed.ts'
 import { isRecord } from './kind.ts'
+import { newClientId } from './link.ts'
 import { loginTextProblem } from './login-text.ts'
 
 /** Where the logins of a subscriber come from. */
@@ -15,7 +16,7 @@ const assumedMs = 30 * minuteMs
 /** The user name and password that the caller gave. */
 export function givenLogin(login: ReaderLogin): Logins {
   return {
-    clientId: () => `hub-client-${crypto.randomUUID()}`,
+    clientId: newClientId,
     logIn: async () => login,
     loginRefused: () => false,
   }

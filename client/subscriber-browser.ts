@@ -1,5 +1,5 @@
-import { ClientError } from './errors.ts'
 import { fetchHttp } from './http.ts'
+import { unsupported } from './options.ts'
 import { messageOf } from './reason.ts'
 import { createSubscriber, type Subscriber, type SubscriberOptions } from './subscriber.ts'
 
@@ -9,9 +9,7 @@ import { createSubscriber, type Subscriber, type SubscriberOptions } from './sub
  */
 export function connectSubscriber(options: SubscriberOptions): Subscriber {
   return createSubscriber(options, {
-    readCa() {
-      throw new ClientError('browser.unsupported', 'a browser trusts no CA that a page names: leave out ca')
-    },
+    readCa: () => unsupported('ca'),
     httpTrusting: () => fetchHttp,
     reasonOf: messageOf,
   })
