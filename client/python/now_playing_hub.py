@@ -2397,7 +2397,8 @@ class _Link:
     def _connect(self) -> None:
         self._client.connect(self._address.host, self._address.port, _KEEP_ALIVE)
 
-    # paho calls what follows, from `loop_read` and `loop_write`.
+    # paho calls what follows, from `loop_read` and `loop_write`. A mistake of the owner is no fault of the connection: another
+    # connection would only bring the same message again.
 
     def _on_connect(self, _client: Any, _data: Any, flags: Any, code: Any, *_: Any) -> None:
         self._progress += 1
@@ -2409,7 +2410,7 @@ class _Link:
         self._code = _CONNACK_CODES.get(value, value)
         if self._code == 0 and not self._is_closed:
             present = flags["session present"] if isinstance(flags, dict) else flags.session_present
-            self._owner.connected(self, bool(present))
+            _guarded(self._owner.connected, self, bool(present))
 
     def _on_subscribe(self, _client: Any, _data: Any, _mid: int, codes: Any, *_: Any) -> None:
         self._progress += 1
@@ -2417,19 +2418,19 @@ class _Link:
         if len(codes) != self._filter_count:
             self._gone("no answer to SUBSCRIBE")
         elif not self._is_closed:
-            self._owner.subscribed(self, [getattr(code, "value", code) for code in codes])
+            _guarded(self._owner.subscribed, self, [getattr(code, "value", code) for code in codes])
 
     def _on_message(self, _client: Any, _data: Any, message: Any) -> None:
         self._progress += 1
         if not self._is_closed:
-            self._owner.message(self, message)
+            _guarded(self._owner.message, self, message)
 
     def _on_publish(self, _client: Any, _data: Any, mid: int, *_: Any) -> None:
         self._progress += 1
         self._acknowledged_at = time.monotonic()
         acknowledged = self._acknowledged.pop(mid, None)
         if acknowledged and not self._is_closed:
-            acknowledged()
+            _guarded(acknowledged)
 
     def _on_socket_close(self, *_: Any) -> None:
         if self._fd is not None:

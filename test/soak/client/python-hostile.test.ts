@@ -77,6 +77,26 @@ publisher.close()
     )
   })
 
+  t.test(`paho ${version}: a mistake in this program is told as one, and costs no connection`, async (t) => {
+    const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
+    const lines = await run(
+      t,
+      python,
+      broker,
+      `
+read = hub._read_report
+def mistaken(payload):
+    hub._read_report = read
+    raise TypeError("a mistake")
+hub._read_report = mistaken
+with connect(report_timeout=0.2) as publisher: say(publisher.publish(event)["outcome"])
+`,
+    )
+    t.equal(lines.at(-1), 'published')
+    t.match(lines.join('\n'), 'TypeError: a mistake')
+    t.notMatch(lines.join('\n'), 'connection.lost')
+  })
+
   t.test(`paho ${version}: a line that takes 4 s for a large event is slow, not dead`, async (t) => {
     const broker = await openScriptedBroker(t, ({ proceed }) => proceed())
     const line = await openSlowLine(t, Number(new URL(broker.url).port), 100_000)
