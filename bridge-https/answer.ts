@@ -54,6 +54,10 @@ export const httpsErrors = {
   'webhook.url': { path: '.body.url', message: 'Events cannot be sent to this URL' },
   'subscription.from': { path: '.body.from', message: 'The subscription cannot begin then' },
   'replay.since': { path: '.body.since', message: 'Events since then cannot be sent again' },
+  'subscription.livestreams': {
+    path: '.body.livestreams',
+    message: 'The list has all livestreams and others',
+  },
   'subscription.limit': { path: '.body', message: 'The institution has too many subscriptions' },
   'time.ahead': { path: '.params.time', message: 'The time lies ahead' },
   'request.type': { path: '.headers.content-type', message: 'The body must be application/json' },

@@ -149,7 +149,11 @@ export async function createDeliveries(parts: DeliveriesParts) {
     pickUp: (queue) => leases.refresh(queue).then(() => runner.retryNow(queue)),
   })
   const retry = createRetry({ store, runner })
-  const earlierOf = createEarlierEvents(journal, limits.perQueue)
+  const earlierOf = createEarlierEvents({
+    journal,
+    livestreams: livestreamsWithEvents,
+    most: limits.perQueue,
+  })
   const beginnings = createBeginnings({
     store,
     journal,
@@ -251,6 +255,12 @@ export async function createDeliveries(parts: DeliveriesParts) {
 
     /** Resolves when the deliveries under way have ended. */
     close: (): Promise<void> => stop(),
+  }
+
+  /** The livestreams that have retained events: a livestream has them from its first event on. */
+  function livestreamsWithEvents(): string[] {
+    const topics = parts.retained.topics('radio/#')
+    return [...new Set([...topics].map((topic) => topic.split('/')[1] ?? ''))].sort()
   }
 
   function delayOf(queue: string): number {

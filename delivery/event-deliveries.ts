@@ -1,7 +1,8 @@
 import { kindByName } from '../event/kind.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { Attempt, DeadLetter } from './queue/work-item.ts'
-import { type PushSubscription, pushedKinds } from './webhook/subscription.ts'
+import { coversKind } from './webhook/selected.ts'
+import type { PushSubscription } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** What the hub still knows about the delivery of an event to one webhook or plugin target. */
@@ -45,15 +46,15 @@ export function createEventDeliveries(parts: {
 
   return async (event: AcceptedEvent): Promise<EventDelivery[]> => {
     const kind = kindByName.get(event.event)
-    const isPushed = kind !== undefined && pushedKinds.includes(kind)
-    const subscribed = isPushed ? event.livestreamIds.flatMap(subscriptions.ofTopic) : []
+    const all = new Set(event.livestreamIds.flatMap(subscriptions.ofTopic))
+    const subscribed = [...all].filter((one) => kind !== undefined && coversKind(one, kind))
     const toWebhooks = subscribed.map(async (subscription) => {
-      const { name, url, contact, createdAt, from } = subscription
+      const { name, url, contact, createdAt, from, types } = subscription
       const of = { target: url, contact, held: heldBy(subscription) }
       return {
         delivery: await deliveryTo(name, of, event),
-        // A webhook gets older events only by a replay.
-        isOwed: Date.parse(from ?? createdAt) <= event.at,
+        // A webhook gets older events only by a replay, and perhaps not those of other types.
+        isOwed: types === undefined && Date.parse(from ?? createdAt) <= event.at,
       }
     })
     const toTargets = plugins.queues.map(async ({ name, target }) => {
@@ -61,10 +62,12 @@ export function createEventDeliveries(parts: {
       // A plugin target gets only some events.
       return { delivery: await deliveryTo(name, of, event), isOwed: false }
     })
-    const all = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
+    const deliveries = [...(await Promise.all(toWebhooks)), ...(await Promise.all(toTargets))]
     // If `isOwed` is false, the queue may never have had the event. Such a delivery is listed only if the hub still
     // knows its state.
-    return all.flatMap(({ delivery, isOwed }) => (isOwed || delivery.state !== 'settled' ? [delivery] : []))
+    return deliveries.flatMap(({ delivery, isOwed }) =>
+      isOwed || delivery.state !== 'settled' ? [delivery] : [],
+    )
   }
 
   async function deliveryTo(

@@ -2,7 +2,8 @@ import type { Accepted, WorkPlanner } from '../validator/settlement.ts'
 import { enabledTargets, type PluginTarget, queueOf } from './plugins/targets.ts'
 import type { WorkGroup } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
-import { isOfBeginning, pushedKinds } from './webhook/subscription.ts'
+import { attributesOf, coversKind, coversType } from './webhook/selected.ts'
+import { isOfBeginning, type PushSubscription } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 import { distances, elementOf } from './worth/element.ts'
 
@@ -27,24 +28,48 @@ export function createPlanner(parts: {
     },
   }
 
-  function toWebhooks(
-    { event, id, kind, institutionId, livestreamIds }: Accepted,
-    isRepeated: boolean,
-  ): WorkGroup[] {
-    if (!pushedKinds.includes(kind) || whyClosed() !== undefined) return []
-    return livestreamIds.flatMap((livestreamId, nth) => {
-      const details = { event: kind.name, livestreamId, institutionId }
-      const all = subscriptions.ofTopic(livestreamId)
-      const owed = isRepeated ? all.filter((subscription) => !isOfBeginning(subscription, id)) : all
-      const isJudged = owed.some(({ maxAge }) => maxAge === 'element')
-      const element = isJudged ? elementOf(event, kind, { [livestreamId]: 0 }) : undefined
-      const items = owed.map(({ name, maxAge }) => ({
-        queue: name,
-        details,
-        ...(element && maxAge === 'element' && { element }),
-      }))
-      return items.length > 0 ? [{ scope: livestreamId, content: { nth }, items }] : []
+  function toWebhooks(accepted: Accepted, isRepeated: boolean): WorkGroup[] {
+    const { event, id, kind, livestreamIds } = accepted
+    if (whyClosed() !== undefined) return []
+    const wanting = (livestreamId: string) =>
+      subscriptions
+        .ofTopic(livestreamId)
+        .filter((one) => coversKind(one, kind) && coversType(one, kind, event))
+        .filter((one) => !(isRepeated && isOfBeginning(one, id)))
+    const several = new Map<PushSubscription, number[]>()
+    const groups = livestreamIds.flatMap((livestreamId, nth) => {
+      const owed: PushSubscription[] = []
+      for (const one of wanting(livestreamId)) {
+        if (one.livestreams === undefined) owed.push(one)
+        else several.set(one, [...(several.get(one) ?? []), nth])
+      }
+      return groupOf(accepted, livestreamId, owed, [nth])
     })
+    // An event for several livestreams of a webhook is one item.
+    return [...groups, ...[...several].flatMap(([one, nths]) => groupOf(accepted, one.name, [one], nths))]
+  }
+
+  /** The items of webhooks that get the event for the same livestreams: `nths` of it. */
+  function groupOf(
+    { event, kind, institutionId, livestreamIds }: Accepted,
+    scope: string,
+    owed: readonly PushSubscription[],
+    nths: readonly number[],
+  ): WorkGroup[] {
+    const [first] = owed
+    const [nth = 0] = nths
+    if (!first) return []
+    const ids = nths.flatMap((one) => livestreamIds[one] ?? [])
+    const details = attributesOf(first, { event: kind.name, livestreamIds: ids, institutionId })
+    const distances = Object.fromEntries(nths.map((one) => [livestreamIds[one], one - nth]))
+    const isJudged = owed.some(({ maxAge }) => maxAge === 'element')
+    const element = isJudged ? elementOf(event, kind, distances) : undefined
+    const items = owed.map(({ name, maxAge }) => ({
+      queue: name,
+      details,
+      ...(element && maxAge === 'element' && { element }),
+    }))
+    return [{ scope, content: { nth }, items }]
   }
 
   /** One item for each plugin target, however many livestreams the event has. */

@@ -1,6 +1,7 @@
 import type { EarlierMessage } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import type { Push } from './webhook/push.ts'
+import type { Selected } from './webhook/selected.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
 /** Sends dead letters or earlier events again, and enables a disabled webhook. */
@@ -8,7 +9,7 @@ export function createReplays(parts: {
   find: (queue: string) => PushSubscription | undefined
   enable: (queue: string) => Promise<boolean>
   queues: Pick<WorkQueues, 'replay' | 'repeat'>
-  earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
+  earlierOf: (selected: Selected, since: number) => Promise<EarlierMessage[]>
   push: Pick<Push, 'whyNotSent'>
   retry: (queue: string) => void
 }) {
@@ -36,11 +37,11 @@ export function createReplays(parts: {
       since: number,
       first: (count: number) => Promise<void> = async () => undefined,
     ): Promise<number> {
-      const topicId = find(queue)?.topicId
-      if (topicId === undefined || push.whyNotSent(queue) !== undefined) return 0
+      const subscription = find(queue)
+      if (!subscription || push.whyNotSent(queue) !== undefined) return 0
       let isEnabled = false
       try {
-        return await queues.repeat(queue, await earlierOf(topicId, since), async (count) => {
+        return await queues.repeat(queue, await earlierOf(subscription, since), async (count) => {
           await first(count)
           await enable(queue)
           isEnabled = true

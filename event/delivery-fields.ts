@@ -1,3 +1,6 @@
+import { bareName, eventKinds } from './kind.ts'
+import { trackTypes } from './kinds/track.ts'
+import { oneOf } from './schema.ts'
 import { Type } from './type.ts'
 
 /** Items are kept for 7 days at most (design.md §10), seconds. */
@@ -23,4 +26,28 @@ export const maxAge = Type.Unsafe<MaxAge>({
   maximum: mostSeconds,
   pattern: '^element$',
   description: `seconds from 1 to ${mostSeconds}, or "element": until the element is over`,
+})
+
+/** Longest list of livestreams of one webhook. */
+export const maxSelected = 200
+/** In place of a list: all livestreams, later ones included. */
+export const allLivestreams = '*'
+
+/** Which livestreams a webhook gets beside that of its topic (deliveries.md, "Whom"). */
+export const livestreams = Type.Array(Type.String({ maxLength: 500 }), {
+  minItems: 1,
+  maxItems: maxSelected,
+  description: `ids of livestreams, beside that of the topic, at most ${maxSelected}; or ["*"]: all, later ones included`,
+})
+
+/** Which kinds of events a webhook gets. */
+export const kinds = Type.Array(oneOf(eventKinds.map(bareName)), {
+  minItems: 1,
+  description: 'the kinds of events; without it, tracks: playing and next',
+})
+
+/** Which types of tracks a webhook gets. */
+export const types = Type.Array(oneOf(trackTypes), {
+  minItems: 1,
+  description: 'the types of tracks, such as music; events of other classes have none and come anyway',
 })

@@ -1,4 +1,5 @@
 import type { ShownQueue } from '../delivery/queue-list.ts'
+import { coversLivestream } from '../delivery/webhook/selected.ts'
 import { isLivestreamName, readSelection, select, states } from '../delivery/webhook/selection.ts'
 import type { PushSubscription } from '../delivery/webhook/subscription.ts'
 import { Type } from '../event/type.ts'
@@ -26,6 +27,11 @@ const shown = Type.Object({
   ...listed,
   ...trouble,
   from: instantOrNull,
+  livestreams: Type.Union([Type.Array(string), Type.Null()], {
+    description: 'further livestreams, or `*` for all; null: that of the topic only',
+  }),
+  kinds: Type.Union([Type.Array(string), Type.Null()], { description: 'null: playing and next' }),
+  types: Type.Union([Type.Array(string), Type.Null()], { description: 'the types of tracks; null: all' }),
   maxAge: Type.Union([integer, string, Type.Null()], {
     description: 'for how long an event is worth delivering: seconds, or `element`; null: always',
   }),
@@ -57,7 +63,10 @@ export const subscriptionOperations = {
     hubctl: {
       typed: {
         institution: ['--institution <urn>', 'only those of this institution'],
-        livestream: ['--livestream <id>', 'only those of this livestream: its id, external id or title'],
+        livestream: [
+          '--livestream <id>',
+          'only those that get this livestream: its id, external id or title',
+        ],
         state: ['--state <state>', `only those that are ${eitherOf(states)}`],
       },
       columns: [
@@ -82,11 +91,14 @@ export const subscriptionOperations = {
     async run(node, args) {
       const { deliveries } = node
       const named = await livestreamsCalled(node, args.livestream)
-      const selection = unlessError(readSelection(named ? { ...args, livestream: undefined } : args))
+      const { livestream, ...selection } = unlessError(
+        readSelection(named ? { ...args, livestream: undefined } : args),
+      )
+      const meant = livestream === undefined ? named : [livestream]
       const byName = new Map((await deliveries.list()).map((queue) => [queue.name, queue]))
       const rows = await inTurns(deliveries.subscriptions.list(), (subscription) => {
         const queue = byName.get(subscription.name)
-        const isMeant = named === undefined || named.includes(subscription.topicId)
+        const isMeant = meant === undefined || meant.some((id) => coversLivestream(subscription, id))
         return queue && isMeant ? [toListed(node, subscription, queue)] : []
       })
       return select(rows.flat(), selection)
@@ -101,21 +113,17 @@ export const subscriptionOperations = {
       const { subscriptions, attempts: attemptsOf } = node.deliveries
       const names = subscriptions.list().map(({ name }) => name)
       const subscription = existing(node, uniqueByPrefix('subscription', args.name, names))
-      const {
-        name,
-        from = null,
-        maxAge = null,
-        delay = 0,
-        createdBy,
-        serviceAccount,
-        ackDeadlineSeconds,
-      } = subscription
+      const { name, from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
+      const { livestreams = null, kinds = null, types = null, maxAge = null, delay = 0 } = subscription
       const { pausedAt, pausedBy, disabledAt } = subscription
       const [queue, attempts] = await Promise.all([queueOf(node, name), attemptsOf(name)])
       const { aside, dropped, stale, failures, nextTry, lastReason } = queue
       return {
         ...toListed(node, subscription, queue),
         from,
+        livestreams: livestreams && [...livestreams],
+        kinds: kinds && [...kinds],
+        types: types && [...types],
         maxAge,
         delay,
         createdBy,

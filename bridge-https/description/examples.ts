@@ -182,6 +182,8 @@ export const subscribeFrom = { ...subscribe, from: '2026-01-31T10:00:00Z' }
 
 export const subscribeWorth = { ...subscribe, maxAge: 'element', delay: 20_000 }
 
+export const subscribeAll = { ...subscribe, livestreams: ['*'], kinds: ['playing'], types: ['music'] }
+
 export const deleted = { valid: true, trace: null }
 
 export const replay = { subscription: subscriptionName }

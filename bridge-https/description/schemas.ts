@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
-import { delay, maxAge } from '../../event/delivery-fields.ts'
+import { delay, kinds, livestreams, maxAge, types } from '../../event/delivery-fields.ts'
 import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
@@ -141,11 +141,14 @@ export const SubscribeBody = Type.Object(
         'an earlier instant: the webhook begins with the events that were accepted from then on, as far as the hub still has them. Without it, with what is accepted from now on',
       ),
     ),
+    livestreams: Type.Optional(livestreams),
+    kinds: Type.Optional(kinds),
+    types: Type.Optional(types),
     maxAge: Type.Optional(maxAge),
     delay: Type.Optional(delay),
   },
   {
-    examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth],
+    examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth, examples.subscribeAll],
   },
 )
 
@@ -163,6 +166,9 @@ export const Subscription = Type.Object(
     contact: Type.String(),
     institutionId: Type.String({ description: 'urn:org:institution:<id>' }),
     from: Type.Optional(instant('When the events that it began with were accepted, as asked for')),
+    livestreams: Type.Optional(livestreams),
+    kinds: Type.Optional(kinds),
+    types: Type.Optional(types),
     maxAge: Type.Optional(maxAge),
     delay: Type.Optional(delay),
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {

@@ -1,6 +1,7 @@
 import type { Standings } from '../../delivery/webhook/standing.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
 import { maxSubscriptions, type PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
+import { allLivestreams } from '../../event/delivery-fields.ts'
 import { quote } from '../../event/error.ts'
 import { parseInstant } from '../../event/format.ts'
 import { Type } from '../../event/type.ts'
@@ -45,16 +46,31 @@ export function subscriptionRoutes(parts: {
       body: [SubscribeBody],
       answers: {
         201: { description: 'Created', schema: Subscription },
-        404: 'There is no such topic',
+        404: 'There is no such topic, or a livestream of the list has none',
         429: tooManyQuestions,
       },
       async handle(call, { institutionId, userId }) {
         const { body, at } = call
-        const { url, contact, topic, from, maxAge, delay = 0 } = body as SubscribeBody
+        const {
+          url,
+          contact,
+          topic,
+          from,
+          livestreams,
+          kinds,
+          types,
+          maxAge,
+          delay = 0,
+        } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
           return refuse(400, [
             httpsError('subscription.from', `got ${quote(from)}, expected an instant that has passed`),
+          ])
+        }
+        if (livestreams?.includes(allLivestreams) && livestreams.length > 1) {
+          return refuse(400, [
+            httpsError('subscription.livestreams', `got ${quote(livestreams)}, expected ids, or ["*"] alone`),
           ])
         }
         const wrong = await checkUrl(url)
@@ -63,8 +79,14 @@ export function subscriptionRoutes(parts: {
         return oneChange(call, userId, async () => {
           const { id: topicId } = topics.stored.get(topic) ?? {}
           if (topicId === undefined) return refuse(404, undefined, 'Topic not found')
+          const unknown = livestreams?.find((id) => id !== allLivestreams && !topics.stored.has(id))
+          if (unknown !== undefined)
+            return refuse(404, undefined, `Topic not found: livestreams has ${quote(unknown)}`)
           const created = await subscriptions.add({
             topicId,
+            ...(livestreams !== undefined && { livestreams: [...new Set(livestreams)] }),
+            ...(kinds !== undefined && { kinds: [...new Set(kinds)] }),
+            ...(types !== undefined && { types: [...new Set(types)] }),
             url,
             contact,
             institutionId,
@@ -157,6 +179,9 @@ function fieldsOf(
     contact,
     institutionId: subscription.institutionId,
     ...(subscription.from !== undefined && { from: subscription.from }),
+    ...(subscription.livestreams !== undefined && { livestreams: subscription.livestreams }),
+    ...(subscription.kinds !== undefined && { kinds: subscription.kinds }),
+    ...(subscription.types !== undefined && { types: subscription.types }),
     ...(subscription.maxAge !== undefined && { maxAge: subscription.maxAge }),
     ...(subscription.delay !== undefined && { delay: subscription.delay }),
     ...subscriptions.standing(subscription),

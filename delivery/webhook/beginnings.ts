@@ -8,6 +8,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { EarlierMessage } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import { retryChange } from '../runner/retry.ts'
+import type { Selected } from './selected.ts'
 import { isOfBeginning, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 
@@ -26,8 +27,8 @@ export function createBeginnings(parts: {
     /** The position of the last message that this node knows of. */
     head(): number
   }
-  /** Finds the newest events of a livestream since a time, in the order of the journal. */
-  earlierOf: (livestreamId: string, since: number) => Promise<EarlierMessage[]>
+  /** Finds the newest events of a webhook since a time, in the order of the journal. */
+  earlierOf: (selected: Selected, since: number) => Promise<EarlierMessage[]>
   nodes: Nodes
   calls: Calls
   subscriptions: Pick<PushSubscriptions, 'find' | 'list' | 'endBeginning' | 'unchanged' | 'onHeard'>
@@ -96,11 +97,11 @@ export function createBeginnings(parts: {
   }
 
   async function begin(subscription: PushSubscription): Promise<void> {
-    const { name, topicId, from = '' } = subscription
+    const { name, from = '' } = subscription
     const ifUnchanged = subscriptions.unchanged(name)
     await untilKnown(name, ifUnchanged)
     const head = journal.head()
-    const earlier = await earlierOf(topicId, Date.parse(from))
+    const earlier = await earlierOf(subscription, Date.parse(from))
     const missed = earlier.filter(({ position }) => position <= head)
     const described = missed.map((message) => ({
       ...message,

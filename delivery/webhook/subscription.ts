@@ -1,14 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import type { MaxAge } from '../../event/delivery-fields.ts'
 import { timeOfEventId } from '../../event/format.ts'
-import { eventKinds } from '../../event/kind.ts'
+import type { Selected } from './selected.ts'
 
-/** A webhook that gets the events of one livestream (service.md §2.8). */
-export interface PushSubscription {
+/** A webhook that gets the events of one livestream or more (service.md §2.8). */
+export interface PushSubscription extends Selected {
   /** `de.org.hub.subscription.<subscription-id>` */
   name: string
-  /** Livestream URN. */
-  topicId: string
   url: string
   contact: string
   institutionId: string
@@ -38,13 +36,8 @@ export interface PushSubscription {
 }
 
 /** The subscription that a user asks for. */
-export type SubscriptionRequest = Pick<
-  PushSubscription,
-  'topicId' | 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge' | 'delay'
->
-
-/** Webhooks get track events only (design.md §7). */
-export const pushedKinds = eventKinds.filter(({ isPushed }) => isPushed)
+export type SubscriptionRequest = Selected &
+  Pick<PushSubscription, 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge' | 'delay'>
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20

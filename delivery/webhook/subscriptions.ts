@@ -2,6 +2,7 @@ import { createCollection } from '../../store/collection.ts'
 import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
+import { isForAll, named, type Selected } from './selected.ts'
 import {
   disabled,
   enabled,
@@ -30,11 +31,11 @@ export async function createPushSubscriptions(parts: {
 }) {
   const { store, serviceAccount, clock } = parts
   const collection = await createCollection<PushSubscription>(store, storeKeys.subscription)
-  const topics: Topics = new Map()
-  for (const subscription of collection.values()) addTo(topics, subscription)
+  const topics = createTopicsOfWebhooks()
+  for (const subscription of collection.values()) topics.add(subscription)
   collection.onChanged((_name, before, after) => {
-    if (before) removeFrom(topics, before)
-    if (after) addTo(topics, after)
+    if (before) topics.remove(before)
+    if (after) topics.add(after)
   })
   // Without this lock, disabling could bring back a removed subscription, and two additions could exceed the limit.
   const inLock = await createLock(store, 'subscription')
@@ -43,10 +44,10 @@ export async function createPushSubscriptions(parts: {
     /** Adds a subscription. Undefined: the institution has too many (`maxSubscriptions`). */
     add: (request: SubscriptionRequest): Promise<PushSubscription | undefined> =>
       inLock(async (held) => {
-        if (isFull(ofInstitution(request.institutionId), request.topicId)) return undefined
+        if (isFull(ofInstitution(request.institutionId), request)) return undefined
         const subscription = newSubscription(request, serviceAccount, isoNow())
         await collection.put(subscription.name, subscription, held)
-        addTo(topics, subscription)
+        topics.add(subscription)
         return subscription
       }),
 
@@ -76,7 +77,7 @@ export async function createPushSubscriptions(parts: {
       inLock(async (held) => {
         const subscription = ofInstitutionNamed(institutionId, name)
         if (!subscription || !(await collection.delete(name, [...alongside, ...held]))) return false
-        removeFrom(topics, subscription)
+        topics.remove(subscription)
         return true
       }),
 
@@ -101,15 +102,12 @@ export async function createPushSubscriptions(parts: {
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>
       change(name, (now) => passed(now, from, to)),
 
-    /** Names of subscriptions, by livestream. The planner looks them up for every event. */
-    topics: topics as ReadonlyMap<string, ReadonlySet<string>>,
+    /** Whether a livestream has webhooks. The planner asks it for every event. */
+    topics: { has: topics.has },
 
     /** The subscriptions that get the events of a livestream. */
-    ofTopic: (topicId: string): PushSubscription[] =>
-      [...(topics.get(topicId) ?? [])].flatMap((name) => {
-        const subscription = collection.get(name)
-        return subscription ? [subscription] : []
-      }),
+    ofTopic: (livestreamId: string): PushSubscription[] =>
+      topics.of(livestreamId).flatMap((name) => collection.get(name) ?? []),
   }
 
   /** Stores what `next` returns. False: no such subscription, or nothing to change. */
@@ -143,26 +141,56 @@ export async function createPushSubscriptions(parts: {
   }
 }
 
-function isFull(ofInstitution: readonly PushSubscription[], livestreamId: string): boolean {
+/** Whether an institution has too many subscriptions for one more. One for all livestreams counts for each of them. */
+function isFull(ofInstitution: readonly PushSubscription[], wanted: Selected): boolean {
   const { perInstitution, perLivestream } = maxSubscriptions
-  const ofLivestream = ofInstitution.filter(({ topicId }) => topicId === livestreamId)
-  return ofInstitution.length >= perInstitution || ofLivestream.length >= perLivestream
+  if (ofInstitution.length >= perInstitution) return true
+  const forAll = ofInstitution.filter(isForAll).length
+  const counts = new Map<string, number>()
+  for (const subscription of ofInstitution) {
+    if (isForAll(subscription)) continue
+    for (const id of named(subscription)) counts.set(id, (counts.get(id) ?? 0) + 1)
+  }
+  const wantedCounts = isForAll(wanted)
+    ? [...counts.values()]
+    : named(wanted).map((id) => counts.get(id) ?? 0)
+  return wantedCounts.reduce((most, count) => Math.max(most, count), 0) + forAll >= perLivestream
 }
 
 function byCreation(a: PushSubscription, b: PushSubscription): number {
   return a.createdAt < b.createdAt ? -1 : 1
 }
 
-/** Names of subscriptions by livestream URN. */
-type Topics = Map<string, Set<string>>
+/** Finds the names of the subscriptions of a livestream. */
+function createTopicsOfWebhooks() {
+  const byLivestream = new Map<string, Set<string>>()
+  const forAll = new Set<string>()
 
-function addTo(topics: Topics, { name, topicId }: PushSubscription): void {
-  const names = topics.get(topicId) ?? new Set()
-  topics.set(topicId, names.add(name))
-}
+  return {
+    has: (livestreamId: string): boolean => forAll.size > 0 || byLivestream.has(livestreamId),
 
-function removeFrom(topics: Topics, { name, topicId }: PushSubscription): void {
-  const names = topics.get(topicId)
-  names?.delete(name)
-  if (names?.size === 0) topics.delete(topicId)
+    of: (livestreamId: string): string[] => [...(byLivestream.get(livestreamId) ?? []), ...forAll],
+
+    add(subscription: PushSubscription): void {
+      const { name } = subscription
+      if (isForAll(subscription)) {
+        forAll.add(name)
+        return
+      }
+      for (const id of named(subscription)) {
+        const names = byLivestream.get(id) ?? new Set()
+        byLivestream.set(id, names.add(name))
+      }
+    },
+
+    remove(subscription: PushSubscription): void {
+      const { name } = subscription
+      forAll.delete(name)
+      for (const id of named(subscription)) {
+        const names = byLivestream.get(id)
+        names?.delete(name)
+        if (names?.size === 0) byLivestream.delete(id)
+      }
+    },
+  }
 }

@@ -138,6 +138,17 @@ export const EventPlugin = Type.Object(
   },
 )
 
+export const trackTypes = [
+  'audio',
+  'commercial',
+  'jingle',
+  'live',
+  'music',
+  'news',
+  'traffic',
+  'weather',
+] as const
+
 export type TrackEvent = Static<typeof TrackEvent>
 export const TrackEvent = Type.Object(
   {
@@ -149,7 +160,7 @@ export const TrackEvent = Type.Object(
         },
       ),
     ),
-    type: oneOf(['audio', 'commercial', 'jingle', 'live', 'music', 'news', 'traffic', 'weather'], {
+    type: oneOf(trackTypes, {
       description: 'Type of the element that triggered the event',
     }),
     start: instant('When the element starts; events of a livestream are ordered by it'),

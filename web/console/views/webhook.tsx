@@ -59,6 +59,9 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
               subscription && <Contact address={queue.contact} subject={`Webhook ${queue.target}`} />,
             ],
             ['Livestream', subscription && livestreamOf(subscription)],
+            ['Others', others(shown.value.value?.livestreams)],
+            ['Kinds', shown.value.value?.kinds?.join(', ')],
+            ['Types', shown.value.value?.types?.join(', ')],
             ['Institution', subscription && institutionOf(subscription)],
             ['In this state since', since && <When at={since} />],
             [
@@ -112,6 +115,11 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
       </section>
     </>
   )
+}
+
+/** The livestreams beside that of the topic. */
+function others(livestreams: readonly string[] | null = null): string | undefined {
+  return livestreams?.includes('*') ? 'all livestreams' : livestreams?.join(', ')
 }
 
 /** For how long an event is worth delivering, and when it is delivered. Undefined: as usual. */
