@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import type { ErrorItem } from '../event/error.ts'
 
 /**
@@ -11,8 +11,8 @@ export interface Answer {
   headers?: Record<string, string>
   /** The file whose content is the body. `isForever`: the name changes with the content, so caches may keep the file. */
   file?: { directory: string; name: string; isForever?: boolean }
-  /** Writes the body, after the headers, for as long as the connection lasts. */
-  stream?: (response: ServerResponse) => void
+  /** Writes the body, behind the headers, for as long as the connection lasts. */
+  stream?: (socket: Socket) => void
 }
 
 /** Error codes of the HTTPS API, except those of events. `path`: the part of the request that is wrong. */

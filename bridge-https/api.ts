@@ -13,6 +13,7 @@ import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import type { TrackStatus } from './lifecycle/track.ts'
 import { createBodyRoom, isShort, type Payload, readPayload } from './payload.ts'
 import { inPieces, pieceBytes } from './pieces.ts'
+import { HubRequest } from './request.ts'
 import type { RequestLog } from './request-log.ts'
 import { type Call, labelOf, maxBodyBytes, needsToken, type Route } from './routes/route.ts'
 import type { Readers } from './users/readers.ts'
@@ -255,24 +256,26 @@ export function send(
 
 /**
  * Begins a stream, which ends with its connection. It is not chunked (RFC 9112 §6.3, rule 8), so that all readers of an
- * event get the same bytes.
+ * event get the same bytes. Behind the headers, the stream has the connection for itself: thousands may be open.
  */
 function sendStream(
   reply: FastifyReply,
   headers: Record<string, string>,
   stream: NonNullable<Answer['stream']>,
 ): FastifyReply {
+  const { method, raw: request } = reply.request
+  // The path of the route, spelled in a way that only the router knows: Node still reads requests on the connection.
+  if (method !== 'HEAD' && !(request instanceof HubRequest && request.isLast)) return send(reply, refuse(404))
   const { raw } = reply.hijack()
   raw.useChunkedEncodingByDefault = false
   raw.shouldKeepAlive = false
   for (const [name, value] of Object.entries({ ...reply.getHeaders(), ...headers }))
     if (value !== undefined) raw.setHeader(name, value)
-  raw.writeHead(200)
-  if (reply.request.method === 'HEAD') raw.end()
-  else {
-    raw.flushHeaders()
-    stream(raw)
-  }
+  const { socket } = raw
+  raw.writeHead(200).end()
+  if (method === 'HEAD' || !socket) return reply
+  raw.detachSocket(socket)
+  stream(socket)
   return reply
 }
 

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import type { EventEmitter } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import type { Server } from 'node:https'
 import type { Socket } from 'node:net'
@@ -30,7 +31,7 @@ import { clientOf } from './forwarded.ts'
 import { answerKept, type Kept } from './kept.ts'
 import type { Lifecycle } from './lifecycle/lifecycle.ts'
 import { createRawAnswer, type RawAnswer } from './raw-answer.ts'
-import { HubRequest } from './request.ts'
+import { HubRequest, requestClass } from './request.ts'
 import { createRequestLog } from './request-log.ts'
 import { createRoundRobin } from './round-robin.ts'
 import type { Route } from './routes/route.ts'
@@ -111,7 +112,7 @@ export async function listenHttps(parts: {
     routerOptions: { maxParamLength: limits.headerBytes },
     https: {
       ...tlsOptions(certificates),
-      IncomingMessage: HubRequest,
+      IncomingMessage: requestClass(routes),
       // `curl --http1.0` offers nothing else. Node's default has no `http/1.0`, and ends the handshake.
       ALPNProtocols: ['http/1.1', 'http/1.0'],
       maxHeaderSize: limits.headerBytes,
@@ -142,7 +143,7 @@ export async function listenHttps(parts: {
   app.addHook('onRequest', async (request, reply) => {
     underWay.begin()
     // Unlike `finish`, `close` also comes when the client has closed the connection early.
-    reply.raw.once('close', underWay.end)
+    lasting(request, reply).on('close', underWay.end)
     reply.headers(security)
     reply.header('x-request-id', request.id)
     // Before the first refusal: a page of another origin reads nothing of an answer without them, not even its status.
@@ -152,7 +153,7 @@ export async function listenHttps(parts: {
     const end = guard.carries(request.raw.socket, addressOf(request))
     const busy = request.routeOptions.config.isStream ? streamBusy : refuseUntil(503, busySeconds)
     if (!end) return send(reply, busy)
-    reply.raw.once('close', end)
+    lasting(request, reply).on('close', end)
   })
   await serveDescription(app, openapi)
   // For answers with `file`. The plugin itself serves no paths. It would make validators from the size and the time of a
@@ -194,6 +195,11 @@ export async function listenHttps(parts: {
   }
 }
 
+/** What is open until a request is answered. A stream outlasts its response. */
+function lasting({ raw }: FastifyRequest, reply: FastifyReply): EventEmitter {
+  return raw instanceof HubRequest && raw.isLast ? raw.socket : reply.raw
+}
+
 /** Names no route. */
 const nowhere = '/-'
 
@@ -226,6 +232,7 @@ function takeOtherRequests(
     answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
   })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
+    if (request instanceof HubRequest && request.isLast) return roundRobin.serveLast(request, socket)
     const bytes = Buffer.concat([head, roundRobin.leave(socket)])
     door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(socket))
   })

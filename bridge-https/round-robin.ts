@@ -3,6 +3,7 @@ import type { Server } from 'node:https'
 import type { TLSSocket } from 'node:tls'
 import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 import { timePerTurn } from '../listener/pacing.ts'
+import { createLastResponse } from './last-response.ts'
 import { HubRequest } from './request.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
@@ -72,6 +73,25 @@ export function createRoundRobin(server: Server) {
       connection?.leave()
       return connection?.unparsed ?? empty
     },
+
+    /** Serves a request with which its connection leaves HTTP, behind the requests before. */
+    serveLast(request: IncomingMessage, socket: TLSSocket): void {
+      const connection = connections.get(socket)
+      if (!connection) return void socket.destroy()
+      connection.leave()
+      connection.unparsed = empty
+      const newest = connection.exchanges.at(-1)
+      if (newest) goOnWriting(connection, newest)
+      connection.exchanges.push({ request, response: createLastResponse(request, socket) })
+      proceed(connection)
+    },
+  }
+
+  /** Does for the answers before a last request what Node no longer does: lets them write when there is room again. */
+  function goOnWriting({ socket, exchanges }: Connection, newest: Exchange): void {
+    const drained = () => exchanges[0]?.response.emit('drain')
+    socket.on('drain', drained)
+    newest.response.once('close', () => socket.off('drain', drained))
   }
 
   function enter(socket: TLSSocket): void {
@@ -156,6 +176,8 @@ export function createRoundRobin(server: Server) {
     const [first] = connection.exchanges
     if (!first) return
     connection.isHandling = true
+    // Node itself has no place for a response to a last request. Those before have left theirs.
+    if (!first.response.socket) first.response.assignSocket(connection.socket)
     first.response.once('close', () => {
       connection.isHandling = false
       connection.exchanges.shift()

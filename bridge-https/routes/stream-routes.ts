@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
 import { quote } from '../../event/error.ts'
 import { OutgoingBuffer } from '../../listener/outgoing-buffer.ts'
 import type { OnAir } from '../../on-air/on-air.ts'
@@ -86,16 +86,14 @@ export function streamRoutes({ onAir, isPagePublic, outgoingBuffer }: StreamPart
       status: 200,
       body: undefined,
       headers: streamHeaders,
-      stream: (response) => serve(response, wanted),
+      stream: (socket) => serve(socket, wanted),
     }
   }
 
-  function serve(response: ServerResponse, wanted: Parameters<typeof onAir.streams.open>[1]): void {
-    const { socket } = response
-    if (!socket) return
+  function serve(socket: Socket, wanted: Parameters<typeof onAir.streams.open>[1]): void {
     const slow = () => {
       ended('slow')
-      response.destroy()
+      socket.destroy()
     }
     const outgoing = new OutgoingBuffer(socket, outgoingBuffer, { slow, dropped: () => undefined })
     const ended = onAir.streams.open(
@@ -106,12 +104,11 @@ export function streamRoutes({ onAir, isPagePublic, outgoingBuffer }: StreamPart
           return true
         },
         paced: () => outgoing.paced(),
-        // Not before the network has taken all: a node that stops destroys connections whose response has ended.
-        end: () => void socket.write('', () => response.end()),
+        end: () => socket.destroySoon(),
       },
       wanted,
     )
-    response.once('close', () => {
+    socket.on('close', () => {
       outgoing.close()
       ended('closed')
     })
