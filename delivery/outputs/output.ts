@@ -27,10 +27,14 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
   request(element: Shown, settings: Settings, there: string): Request
   /** What an answer over HTTP means. Without it, 2xx acknowledges. */
   judge?(answer: Answer): Judgement
-  /** How to see that the other side has forgotten the title. Asked every 15 s; the title is then sent again. */
+  /**
+   * How to see that the other side has forgotten the title. Asked every 15 s. The title is sent again when there is none, or
+   * when `connection` is another text than at the last look.
+   */
   readonly memory?: {
     request(settings: Settings, there: string): HttpRequest
-    isLost(answer: Answer): boolean
+    /** Undefined: the answer does not say. */
+    read(answer: Answer): { isEmpty: boolean; connection: string } | undefined
   }
   /** What becomes of answers, and what surprises of real software: for the docs, Markdown. */
   readonly answers: readonly (readonly [answer: string, means: string])[]

@@ -84,6 +84,8 @@ export function createLane(parts: {
   let notBefore = 0
   let isSending = false
   let lookedAt = 0
+  /** What the other side called its connection at the last look. */
+  let connection: string | undefined
   const counts = { acknowledged: 0, failed: 0, stale: 0, failures: 0 }
   let lastReason: string | null = null
   const lines: LogLine[] = []
@@ -251,7 +253,11 @@ export function createLane(parts: {
     if (!memory || clock() - lookedAt < lookMs - 1_000) return false
     lookedAt = clock()
     const answer = await senders.look(memory.request(settings, there), signal)
-    if (!answer || !memory.isLost(answer)) return false
+    const found = answer && memory.read(answer)
+    if (!found) return false
+    const isAnother = connection !== undefined && connection !== found.connection
+    connection = found.connection
+    if (!found.isEmpty && !isAnother) return false
     has = undefined
     isWoken = true
     return true

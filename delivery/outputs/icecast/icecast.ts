@@ -57,7 +57,11 @@ export const icecast = output({
         shown: { url: whole },
       }
     },
-    isLost: ({ status, text }) => status === 200 && /<source [^>]*>/.test(text) && !/<title>[^<]/.test(text),
+    read({ status, text }) {
+      const [, connection] = /<stream_start_iso8601>([^<]{1,40})</.exec(text) ?? []
+      if (status !== 200 || connection === undefined) return undefined
+      return { isEmpty: !/<title>[^<]/.test(text), connection }
+    },
   },
 
   answers: [
@@ -87,7 +91,7 @@ export const icecast = output({
       "`'` becomes `’`, `;` becomes `,`",
     ],
     [
-      'A source that connects again has no title until somebody sends one',
+      'A source that connects again has no title, or the one that it brings, until somebody sends one',
       'the hub looks every 15 s (`/admin/stats`, which only `admin` may ask), and sends the title again',
     ],
     [

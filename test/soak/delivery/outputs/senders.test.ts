@@ -1,0 +1,105 @@
+import { once } from 'node:events'
+import { mkdir, readdir, readFile, rm } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import { type AddressInfo, createServer } from 'node:net'
+import { join } from 'node:path'
+import t, { type Test } from 'tap'
+import { encodeRds } from '../../../../delivery/carriers/rds.ts'
+import { first, openOutput } from '../../../output-receiver.ts'
+import { temporaryDirectory } from '../../../start-hub.ts'
+
+t.jobs = 4
+
+t.test('rds: an encoder gets both lines over a connection that ends', async (t) => {
+  const got: Buffer[] = []
+  const server = createServer((socket) => {
+    const chunks: Buffer[] = []
+    socket.on('data', (chunk) => chunks.push(chunk))
+    // Encoders answer, or do not, and often keep the connection.
+    socket.write('OK\r\n')
+    socket.on('end', () => got.push(Buffer.concat(chunks)))
+    socket.on('error', () => undefined)
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  const { hub, play, lane } = await openOutput(t, '', {
+    driver: 'rds',
+    url: undefined,
+    host: '127.0.0.1',
+    port,
+    livestreams: { [first.id]: 'first' },
+  })
+  await play('Größe', { artist: 'Ä' })
+  await hub.until(async () => got.length === 1)
+  t.strictSame(got[0], Buffer.concat([encodeRds('RT=Ä - Größe'), Buffer.from('\r\nRTP=4,0,0;1,4,4\r\n')]))
+  await hub.until(async () => (await lane()).state === 'shown')
+
+  server.close()
+  await play('Nobody hears it')
+  await hub.until(async () => (await lane()).state === 'retrying')
+  t.match(await lane(), { lastReason: /ECONNREFUSED/ })
+})
+
+t.test('dl-plus: the file is replaced as a whole, and comes when its folder does', async (t) => {
+  const folder = join(await temporaryDirectory(t), 'dab')
+  const { hub, play, lane } = await openOutput(t, '', {
+    driver: 'dl-plus',
+    url: undefined,
+    file: join(folder, '{name}.dls'),
+  })
+  await play('Größe', { artist: 'Ä' })
+  await hub.until(async () => (await lane()).state === 'retrying')
+  t.match(await lane(), { lastReason: /ENOENT/ })
+  await mkdir(folder)
+  await hub.until(async () => (await lane()).state === 'shown')
+  const text = () => readFile(join(folder, 'first.dls'), 'utf8')
+  t.match(
+    await text(),
+    /^##### parameters \{ #####\nDL_PLUS=1\n.*DL_PLUS_TAG=1 4 4\n##### parameters \} #####\nÄ - Größe\n$/s,
+  )
+  const before = /ITEM_TOGGLE=(.)/.exec(await text())?.[1]
+  await play('Next')
+  await hub.until(async () => (await text()).endsWith('\nNext\n'))
+  t.not(/ITEM_TOGGLE=(.)/.exec(await text())?.[1], before, 'another element has another toggle')
+  t.strictSame(await readdir(folder), ['first.dls'], 'nothing is left beside it')
+  await rm(folder, { recursive: true })
+})
+
+t.test('radioplayer: an ingest that checks what it gets', async (t) => {
+  const ingest = await startIngest(t)
+  const { hub, play, lane } = await openOutput(t, `http://127.0.0.1:${ingest.port}/`, {
+    driver: 'radioplayer',
+    apiKey: 'user:key',
+    livestreams: { [first.id]: '2760001' },
+  })
+  await play('Größe', { artist: 'Ä', length: 200 })
+  await hub.until(async () => (await lane('2760001')).state === 'shown')
+  t.match(ingest.got, [{ rpuid: '2760001', title: 'Größe', artist: 'Ä', duration: '200' }])
+  await play('', { artist: null })
+  await hub.until(async () => (await lane('2760001')).state === 'retrying')
+  t.match(await lane('2760001'), { lastReason: 'answered 400' })
+})
+
+/** The ingest of Radioplayer, version 2, as its page describes it. */
+async function startIngest(t: Test) {
+  const got: Record<string, string>[] = []
+  const server = createHttpServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const fields = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()))
+    const isUser = request.headers.authorization === `Basic ${Buffer.from('user:key').toString('base64')}`
+    const isWhole =
+      /^\d+$/.test(fields.rpuid ?? '') &&
+      (fields.title ?? '') !== '' &&
+      [fields.title, fields.artist].every((text = '') => text.length <= 128) &&
+      !Number.isNaN(Date.parse(fields.startTime ?? ''))
+    const status = request.method !== 'POST' ? 405 : isUser ? (isWhole ? 200 : 400) : 401
+    if (status === 200) got.push(fields)
+    response.writeHead(status).end()
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.teardown(() => server.close())
+  return { got, port: (server.address() as AddressInfo).port }
+}
