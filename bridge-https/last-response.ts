@@ -28,7 +28,6 @@ function readToEnd(socket: TLSSocket): void {
       if (behind > mostBehind) end()
     })
     .on('end', end)
-    .on('error', end)
     .on('timeout', end)
     .resume()
 }

@@ -232,7 +232,11 @@ function takeOtherRequests(
     answerRaw(socket, 404, { request, remoteAddress: addressOfRaw(request) })
   })
   server.on('upgrade', (request, socket: TLSSocket, head) => {
-    if (request instanceof HubRequest && request.isLast) return roundRobin.serveLast(request, socket)
+    if (request instanceof HubRequest && request.isLast) {
+      // Behind an unfinished body, this is no socket from Node 26 on, but hands on the errors of `request.socket`.
+      socket.on('error', () => socket.destroy())
+      return roundRobin.serveLast(request)
+    }
     const bytes = Buffer.concat([head, roundRobin.leave(socket)])
     door.upgrade(request, socket, bytes, addressOfRaw(request), () => guard.release(socket))
   })

@@ -19,12 +19,24 @@ export class HubRequest extends IncomingMessage {
   }
 
   get upgrade(): boolean {
-    return this.isLast || (this.isUpgradeOffered === true && (this.method === 'CONNECT' || isForMqtt(this)))
+    if (this.isLast) {
+      left.add(this.socket)
+      return true
+    }
+    return this.isUpgradeOffered === true && (this.method === 'CONNECT' || isForMqtt(this))
   }
 
   set upgrade(value: unknown) {
     this.isUpgradeOffered = value === true
   }
+}
+
+/** The connections on which a last request was read. */
+const left = new WeakSet<object>()
+
+/** Whether a last request was read on a connection. From Node 26 on, requests may be read behind it. */
+export function hasLeft(socket: object): boolean {
+  return left.has(socket)
 }
 
 function isForMqtt({ method, url = '', headers, httpVersion }: IncomingMessage): boolean {

@@ -4,7 +4,7 @@ import type { TLSSocket } from 'node:tls'
 import { interceptPauses, takeListeners } from '../listener/node-internals.ts'
 import { timePerTurn } from '../listener/pacing.ts'
 import { createLastResponse } from './last-response.ts'
-import { HubRequest } from './request.ts'
+import { HubRequest, hasLeft } from './request.ts'
 
 /** Bytes of a connection that are parsed in one step: one read may hold thousands of requests. */
 const stepBytes = 4096
@@ -54,6 +54,7 @@ export function createRoundRobin(server: Server) {
   server.on('request', (request, response) => {
     const connection = connections.get(request.socket)
     if (!connection) return handle?.(request, response)
+    if (hasLeft(request.socket)) return void request.socket.destroy()
     // Node drops what it parses together with such a request and stands behind it. What comes later may begin within
     // the next request.
     if (request instanceof HubRequest && request.isUpgradeOffered) {
@@ -75,23 +76,15 @@ export function createRoundRobin(server: Server) {
     },
 
     /** Serves a request with which its connection leaves HTTP, behind the requests before. */
-    serveLast(request: IncomingMessage, socket: TLSSocket): void {
-      const connection = connections.get(socket)
-      if (!connection) return void socket.destroy()
+    serveLast(request: IncomingMessage): void {
+      const connection = connections.get(request.socket)
+      if (!connection) return void request.socket.destroy()
+      const { socket } = connection
       connection.leave()
       connection.unparsed = empty
-      const newest = connection.exchanges.at(-1)
-      if (newest) goOnWriting(connection, newest)
       connection.exchanges.push({ request, response: createLastResponse(request, socket) })
       proceed(connection)
     },
-  }
-
-  /** Does for the answers before a last request what Node no longer does: lets them write when there is room again. */
-  function goOnWriting({ socket, exchanges }: Connection, newest: Exchange): void {
-    const drained = () => exchanges[0]?.response.emit('drain')
-    socket.on('drain', drained)
-    newest.response.once('close', () => socket.off('drain', drained))
   }
 
   function enter(socket: TLSSocket): void {
@@ -188,8 +181,9 @@ export function createRoundRobin(server: Server) {
 
   function parseSome(connection: Connection): void {
     const { unparsed } = connection
-    connection.unparsed = unparsed.subarray(stepBytes)
-    if (unparsed.length > 0) connection.parse(unparsed.subarray(0, stepBytes))
+    const step = stepOf(connection)
+    connection.unparsed = unparsed.subarray(step.length)
+    if (step.length > 0) connection.parse(step)
     if (connection.unparsed.length > 0 || !connections.has(connection.socket)) return
     connection.unparsed = empty
     if (connection.isWanted) connection.read()
@@ -207,4 +201,15 @@ function mayParse({ socket, unparsed, exchanges, isWanted, isLast }: Connection)
   return isLast ? request?.complete === false : request?.complete !== true
 }
 
+/**
+ * What to parse next. A step ends with the head of a request: of what stands behind a last request in the same step, some
+ * versions of Node read another request.
+ */
+function stepOf({ unparsed, exchanges }: Connection): Buffer {
+  const isWithinBody = exchanges.at(-1)?.request.complete === false
+  const end = isWithinBody ? -1 : unparsed.indexOf(headEnd)
+  return unparsed.subarray(0, Math.min(stepBytes, end < 0 ? stepBytes : end + headEnd.length))
+}
+
+const headEnd = Buffer.from('\r\n\r\n')
 const empty = Buffer.alloc(0)
