@@ -1,8 +1,11 @@
+import { isRecord } from '../event/json.ts'
+import { type HubEvent, kindByName } from '../event/kind.ts'
 import { commitTogether } from '../store/commit-together.ts'
 import type { Store } from '../store/store.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from '../validator/repetitions.ts'
 import type { PluginItem } from './plugins/driver.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
+import { type Element, elementOf } from './worth/element.ts'
 
 /** Queues the items for plugin targets that come to `POST /pubsub`. A repeated item is queued once. */
 export function createPushedWork(parts: {
@@ -28,7 +31,11 @@ export function createPushedWork(parts: {
           messageId,
           once,
           groups: [
-            { scope: queue, content: { payload }, items: [{ queue, details: { plugin, institutionId } }] },
+            {
+              scope: queue,
+              content: { payload },
+              items: [{ queue, details: { plugin, institutionId }, ...elementIn(event) }],
+            },
           ],
         }),
       })
@@ -36,4 +43,14 @@ export function createPushedWork(parts: {
     })
     return true
   }
+}
+
+/** What tells when the event is over, and which lane it has. Nothing of an event that the hub cannot read. */
+function elementIn(event: Record<string, unknown>): { element?: Element } {
+  const kind = kindByName.get(String(event.event))
+  const services = Array.isArray(event.services) ? event.services.filter(isRecord) : []
+  const ids = services.flatMap(({ id }) => (typeof id === 'string' ? [id] : []))
+  if (!kind || ids.length === 0) return {}
+  // No message of the journal stands for it, so all have the same distance.
+  return { element: elementOf(event as HubEvent, kind, Object.fromEntries(ids.map((id) => [id, 0]))) }
 }

@@ -1,12 +1,19 @@
 import type { WorkItem } from './queue/work-item.ts'
 import type { Worth } from './worth/worth.ts'
 
+/** So many lanes of a queue are delivered side by side (deliveries.md, "Lanes"). */
+export const mostLanes = 8
+
 /** The receiver of the items of a queue, and for how long and when it wants them. */
 export interface Target extends Worth {
   /** Queues with the same endpoint share its limit of deliveries that run at once. */
   endpoint: string
   /** The institution or plugin target of the queue. Owners share the limits on deliveries. */
   owner: string
+  /**
+   * Different livestreams are delivered side by side, at most so many. Absent: the items go one by one, in their order.
+   */
+  lanes?: number
   /**
    * The operator's own driver delivers. An attempt may end its process, or even that of the hub. So the store has to
    * know of an attempt before it begins.

@@ -28,6 +28,12 @@ export const maxAge = Type.Unsafe<MaxAge>({
   description: `seconds from 1 to ${mostSeconds}, or "element": until the element is over`,
 })
 
+/** In which order a webhook gets the events of several livestreams (deliveries.md, "Lanes"). */
+export const ordering = oneOf(['all', 'livestream'], {
+  description:
+    'all: one order over its livestreams, one push at a time; livestream: those of each in order, side by side',
+})
+
 /** Longest list of livestreams of one webhook. */
 export const maxSelected = 200
 /** In place of a list: all livestreams, later ones included. */

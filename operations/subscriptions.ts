@@ -35,6 +35,7 @@ const shown = Type.Object({
   maxAge: Type.Union([integer, string, Type.Null()], {
     description: 'for how long an event is worth delivering: seconds, or `element`; null: always',
   }),
+  ordering: one('all', 'livestream'),
   delay: Type.Integer({ description: 'milliseconds after its acceptance that an event is delivered' }),
   createdBy: string,
   serviceAccount: string,
@@ -115,6 +116,7 @@ export const subscriptionOperations = {
       const subscription = existing(node, uniqueByPrefix('subscription', args.name, names))
       const { name, from = null, createdBy, serviceAccount, ackDeadlineSeconds } = subscription
       const { livestreams = null, kinds = null, types = null, maxAge = null, delay = 0 } = subscription
+      const ordering: 'all' | 'livestream' = subscription.ordering ?? 'all'
       const { pausedAt, pausedBy, disabledAt } = subscription
       const [queue, attempts] = await Promise.all([queueOf(node, name), attemptsOf(name)])
       const { aside, dropped, stale, failures, nextTry, lastReason } = queue
@@ -126,6 +128,7 @@ export const subscriptionOperations = {
         types: types && [...types],
         maxAge,
         delay,
+        ordering,
         createdBy,
         serviceAccount,
         ackDeadlineSeconds,

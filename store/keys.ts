@@ -228,6 +228,7 @@ export const storeKeys = {
           livestreams: list(text),
           kinds: list(text),
           types: list(text),
+          ordering: oneOf('livestream'),
           maxAge,
           delay: integer(0),
           isBeginning: flag,

@@ -182,7 +182,13 @@ export const subscribeFrom = { ...subscribe, from: '2026-01-31T10:00:00Z' }
 
 export const subscribeWorth = { ...subscribe, maxAge: 'element', delay: 20_000 }
 
-export const subscribeAll = { ...subscribe, livestreams: ['*'], kinds: ['playing'], types: ['music'] }
+export const subscribeAll = {
+  ...subscribe,
+  livestreams: ['*'],
+  kinds: ['playing'],
+  types: ['music'],
+  ordering: 'livestream',
+}
 
 export const deleted = { valid: true, trace: null }
 

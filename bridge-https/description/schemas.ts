@@ -1,6 +1,6 @@
 import type { Static, TSchema } from 'typebox'
 import { maxWebhookUrlLength } from '../../delivery/webhook/webhook-url.ts'
-import { delay, kinds, livestreams, maxAge, types } from '../../event/delivery-fields.ts'
+import { delay, kinds, livestreams, maxAge, ordering, types } from '../../event/delivery-fields.ts'
 import { instant as givenInstant } from '../../event/schema.ts'
 import { Type } from '../../event/type.ts'
 import { passwordLength } from '../users/passwords.ts'
@@ -146,6 +146,7 @@ export const SubscribeBody = Type.Object(
     types: Type.Optional(types),
     maxAge: Type.Optional(maxAge),
     delay: Type.Optional(delay),
+    ordering: Type.Optional(ordering),
   },
   {
     examples: [examples.subscribe, examples.subscribeFrom, examples.subscribeWorth, examples.subscribeAll],
@@ -171,6 +172,7 @@ export const Subscription = Type.Object(
     types: Type.Optional(types),
     maxAge: Type.Optional(maxAge),
     delay: Type.Optional(delay),
+    ordering: Type.Optional(ordering),
     state: Type.Union([Type.Literal('active'), Type.Literal('retrying'), Type.Literal('disabled')], {
       description:
         'retrying: the last delivery failed, it is tried again. disabled: the webhook answered 410 and nothing else for an hour; what arrives waits until a test message is acknowledged or something is replayed. Also disabled, with the reason `paused by the operator`: what arrives waits until the operator resumes it',

@@ -61,6 +61,7 @@ export function subscriptionRoutes(parts: {
           types,
           maxAge,
           delay = 0,
+          ordering,
         } = body as SubscribeBody
         const begins = from === undefined ? undefined : parseInstant(from)
         if (begins !== undefined && begins > at) {
@@ -94,6 +95,7 @@ export function subscriptionRoutes(parts: {
             ...(begins !== undefined && { from: new Date(begins).toISOString() }),
             ...(maxAge !== undefined && { maxAge }),
             ...(delay > 0 && { delay }),
+            ...(ordering === 'livestream' && { ordering }),
           })
           if (!created) return refuse(400, [httpsError('subscription.limit', limits)])
           return { status: 201, body: shown(created) }
@@ -184,6 +186,7 @@ function fieldsOf(
     ...(subscription.types !== undefined && { types: subscription.types }),
     ...(subscription.maxAge !== undefined && { maxAge: subscription.maxAge }),
     ...(subscription.delay !== undefined && { delay: subscription.delay }),
+    ...(subscription.ordering !== undefined && { ordering: subscription.ordering }),
     ...subscriptions.standing(subscription),
   }
 }

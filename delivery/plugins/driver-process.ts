@@ -99,8 +99,6 @@ export function createDriverProcess(parts: {
     state: () => shown,
 
     async deliver(item, { messageId, attempt, signal }): Promise<Outcome> {
-      // The driver has not ended its last attempt yet. It has `graceMs` for that.
-      if (run?.attempt) await run.attempt.ended
       if (!run || shown.state !== 'running' || signal.aborted) return failed('the driver is not running')
       return tryOnce(run, { item, messageId, attempt }, signal)
     },
@@ -128,7 +126,9 @@ export function createDriverProcess(parts: {
     send(started, { kind: 'start', file, target, level: log.level })
     void started.over.then(({ reason, why, stack }) => {
       run = undefined
-      started.attempt?.settle({ result: 'refused', status: null, reason: `the driver ended: ${why}` })
+      // Nobody knows which of several items ended it. The one that is to blame will do it again.
+      for (const { settle } of started.attempts.values())
+        settle({ result: 'refused', status: null, reason: `the driver ended: ${why}` })
       if (isClosing) return
       const at = new Date().toISOString()
       const isNews = failures === 0 || shown.lastEnd?.reason !== why
@@ -152,10 +152,11 @@ export function createDriverProcess(parts: {
       if (failures > 0) log.info({ file }, 'plugin driver runs again')
       changed(true)
     }
-    if (message.kind === 'outcome' && from.attempt?.id === message.id) {
+    const attempt = message.kind === 'outcome' ? from.attempts.get(message.id) : undefined
+    if (message.kind === 'outcome' && attempt) {
       const outcome = readOutcome(message.outcome)
       if (outcome.result === 'acknowledged') failures = 0
-      from.attempt.settle(outcome)
+      attempt.settle(outcome)
     }
     if (message.kind === 'log') logLine(log, message.line)
     if (message.kind === 'left-out')
@@ -163,6 +164,13 @@ export function createDriverProcess(parts: {
     if (message.kind === 'unusable') from.end('load', message.reason)
     if (message.kind === 'uncaught') from.end('error', message.reason, message.stack)
     if (message.kind === 'closed') from.problem = message.problem
+  }
+
+  /** Ends the process because of one attempt. The others are not to blame. */
+  function late(of: Run, id: number): void {
+    for (const [other, { settle }] of of.attempts)
+      if (other !== id) settle(failed('the driver ended because of another item'))
+    of.end('late', 'it did not end an attempt after its signal')
   }
 
   function tryOnce(
@@ -178,14 +186,14 @@ export function createDriverProcess(parts: {
     })
     const abort = () => {
       send(of, { kind: 'abort', id, reason: String(Object(signal.reason).message) })
-      grace = setTimeout(() => of.end('late', 'it did not end an attempt after its signal'), limits.graceMs)
+      grace = setTimeout(() => late(of, id), limits.graceMs)
     }
-    const ended = outcome.then(() => {
-      delete of.attempt
+    void outcome.then(() => {
+      of.attempts.delete(id)
       clearTimeout(grace)
       signal.removeEventListener('abort', abort)
     })
-    of.attempt = { id, settle, ended }
+    of.attempts.set(id, { settle })
     signal.addEventListener('abort', abort, { once: true })
     send(of, { kind: 'deliver', id, ...what })
     return outcome
@@ -198,8 +206,8 @@ interface Run {
   isStarting: boolean
   /** Looks since the last sign of life. */
   missed: number
-  /** The attempt that is under way. */
-  attempt?: { id: number; settle: (outcome: Outcome) => void; ended: Promise<void> }
+  /** The attempts that are under way: one for each lane. */
+  attempts: Map<number, { settle: (outcome: Outcome) => void }>
   /** Why the driver did not close. */
   problem: string | null
   /** Ends the process, and those that it has started. */
@@ -259,6 +267,7 @@ function startRun(
     channel,
     isStarting: true,
     missed: 0,
+    attempts: new Map(),
     problem: null,
     kill: () => killGroup(child),
     end(reason, why, stack) {

@@ -1,6 +1,7 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import type { Outcome, Target } from '../target.ts'
+import { mostLanes } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
 import type { DriverProcess, DriverState } from './driver-process.ts'
 import { failed, failedBy, readOutcome } from './outcome.ts'
@@ -43,6 +44,7 @@ export function createPlugins(parts: {
         endpoint: queue,
         owner: queue,
         isOwnDriver: stateOf(driver) !== undefined,
+        lanes: mostLanes,
         ...(maxAge !== undefined && { maxAge }),
         ...(delay !== undefined && { delayMs: delay }),
         deliver: (item, payload, signal) =>

@@ -86,8 +86,8 @@ export function createDeadLetters(parts: {
     try {
       for await (const batch of inBatches(all, (letter) => readPayload(store, deadPrefix, name, letter))) {
         const letters = batch.map(([letter]) => letter)
-        const items = batch.map(([{ messageId, details, acceptedAt, enqueuedAt }, payload]) => {
-          const item = { ...newItem(messageId, details), acceptedAt: acceptedAt ?? enqueuedAt }
+        const items = batch.map(([{ messageId, details, element, acceptedAt, enqueuedAt }, payload]) => {
+          const item = { ...newItem(messageId, details, element), acceptedAt: acceptedAt ?? enqueuedAt }
           return { item, payload }
         })
         await store.commit([

@@ -178,14 +178,14 @@ export function waitingIn({ inOrder, aside }: Queue, now: number): Waiting {
 }
 
 /** Of items that were set aside, the one with the earliest `asideUntil`. */
-function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
+export function firstOf(aside: readonly WorkItem[]): WorkItem | undefined {
   return aside.reduce<WorkItem | undefined>(
     (first, item) => (first && byDueTime(first, item) < 0 ? first : item),
     undefined,
   )
 }
 
-function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
+export function isDue({ asideUntil = 0 }: WorkItem, now: number): boolean {
   return asideUntil <= now || asideUntil > now + maxAsideMs
 }
 

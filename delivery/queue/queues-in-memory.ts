@@ -29,7 +29,7 @@ export async function loadQueues(
   store: Store,
   journal: Pick<Journal, 'neededByQueues'>,
   heard: (sequence: number) => void,
-  appended: (queue: string) => void,
+  appended: (queue: string, item: WorkItem) => void,
 ) {
   const { neededByQueues } = journal
   const queues = new Map<string, Queue>()
@@ -93,7 +93,7 @@ export async function loadQueues(
         }
         heard(sequence)
         add(name, item)
-        appended(name)
+        appended(name, item)
         return
       }
       take(name, [{ sequence }])

@@ -7,6 +7,7 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import { createAttemptedItems } from './attempted-items.ts'
 import { createBeginning } from './beginning.ts'
 import { createDeadLetters } from './dead-letters.ts'
+import { lanesOf, waitingInLane } from './lanes.ts'
 import type { WorkLimits } from './limits.ts'
 import { createNewItems } from './new-items.ts'
 import { createPassedOver } from './passed-over.ts'
@@ -40,7 +41,7 @@ export async function createWorkQueues(parts: {
   const { perQueue } = limits
   const locked = createQueueLocks()
   const inLock = await createLock(store, 'work-replays')
-  let listener: (queue: string) => void = () => undefined
+  let listener: (queue: string, item?: WorkItem) => void = () => undefined
   const sequences = createSequences(clock, nodes)
   const inMemory = await loadQueues(store, journal, sequences.heard, grown)
   const { newItem, append } = createNewItems(sequences, clock)
@@ -59,8 +60,8 @@ export async function createWorkQueues(parts: {
   const dropExcess = locked(trimming.dropExcess)
 
   return {
-    /** Calls back whenever a queue has a new item. */
-    onAppended(callBack: (queue: string) => void): void {
+    /** Calls back whenever a queue has a new item. Without the item, there may be several. */
+    onAppended(callBack: (queue: string, item?: WorkItem) => void): void {
       listener = callBack
     },
 
@@ -70,6 +71,12 @@ export async function createWorkQueues(parts: {
 
     /** The items of a queue from which the hub chooses its next attempt. */
     waiting: (name: string): Waiting => waitingIn(inMemory.get(name), clock()),
+
+    /** The same for one lane of a queue. `isBlocked`: its first item waits for items of other lanes. */
+    waitingInLane: (name: string, lane: string) => waitingInLane(inMemory.get(name), lane, clock()),
+
+    /** The lanes of a queue that have items. */
+    lanes: (name: string): ReadonlySet<string> => lanesOf(inMemory.get(name)),
 
     holds: (name: string, messageId: string) => holds(inMemory.get(name), messageId),
 
@@ -126,22 +133,22 @@ export async function createWorkQueues(parts: {
 
   function show(name: string, item: WorkItem): void {
     inMemory.add(name, item)
-    grown(name)
+    grown(name, item)
   }
 
   /**
    * Announces a new item of a queue. If this node works the queue off, also drops the oldest items above the limit. If
    * this drop fails, the next new item starts another one.
    */
-  function grown(name: string): void {
-    appended(name)
+  function grown(name: string, item: WorkItem): void {
+    appended(name, item)
     const { inOrder, aside } = inMemory.get(name)
     const isFull = inOrder.length + aside.length > perQueue
     if (isFull && isOwn(name)) dropExcess(name).catch(() => undefined)
   }
 
-  function appended(name: string): void {
-    listener(name)
+  function appended(name: string, item?: WorkItem): void {
+    listener(name, item)
   }
 
   /** The payload of an item. Undefined: the payload is no longer stored. */

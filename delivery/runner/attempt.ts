@@ -6,7 +6,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'
 import type { Leases } from './leases.ts'
-import type { IsStale, WaitOf } from './passing-over.ts'
+import type { IsStale, WaitingOf, WaitOf } from './passing-over.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
 export interface Attempted extends Next {
@@ -16,11 +16,12 @@ export interface Attempted extends Next {
 
 /** Returns a function that tries one item once. Undefined: no attempt was made, or the outcome does not count. */
 export function createAttempt(parts: {
-  queues: Pick<WorkQueues, 'waiting' | 'payload' | 'giveUp' | 'noteAttempt' | 'forgetAttempt'>
+  queues: Pick<WorkQueues, 'payload' | 'giveUp' | 'noteAttempt' | 'forgetAttempt'>
   leases: Pick<Leases, 'holds'>
   targetOf: TargetOf
   isStale: IsStale
   waitOf: WaitOf
+  waitingOf: WaitingOf
   /** Maximum number of attempts that may be under way at once. */
   slots: Slots
   clock: () => number
@@ -31,7 +32,7 @@ export function createAttempt(parts: {
   /** Aborts the attempts that are under way. */
   cutting: AbortSignal
 }) {
-  const { queues, leases, targetOf, isStale, waitOf, clock, log, metrics, cutting } = parts
+  const { queues, leases, targetOf, isStale, waitOf, waitingOf, clock, log, metrics, cutting } = parts
   const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
 
   return async (name: string, run: QueueRun, next: Next, target: Target): Promise<Attempted | undefined> => {
@@ -41,7 +42,7 @@ export function createAttempt(parts: {
       if (!leases.holds(name)) return undefined
       const where = targetOf(name)
       if (where === undefined || where === 'gone' || isClosed(where)) return undefined
-      const now = nextItem(run, queues.waiting(name), clock(), (item) => waitOf(item, where))
+      const now = nextItem(run, waitingOf(name, run), clock(), (item) => waitOf(item, where))
       if (!('item' in now) || now.item.sequence !== next.item.sequence) return undefined
       const { item } = now
       if (isStale(item, where)) return undefined

@@ -1,12 +1,16 @@
 import type { Attempts } from '../attempts.ts'
 import { mostPassedAtOnce } from '../queue/passed-over.ts'
+import type { Waiting } from '../queue/queue.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
 import type { Target } from '../target.ts'
-import type { Next } from './queue-run.ts'
+import type { Next, QueueRun } from './queue-run.ts'
 
 /** Whether an item is not worth delivering any more. */
 export type IsStale = (item: WorkItem, target: Target) => boolean
+
+/** The items of a queue, or of a lane of it, from which the next attempt is chosen. */
+export type WaitingOf = (name: string, run: QueueRun) => Waiting & { isBlocked?: boolean }
 
 /** Milliseconds until the time at which a target wants an item. */
 export type WaitOf = (item: WorkItem, target: Target) => number
@@ -20,14 +24,16 @@ export function createPassingOver(parts: {
   queues: Pick<WorkQueues, 'items' | 'passOver'>
   attempts: Pick<Attempts, 'pass' | 'forget'>
   isStale: IsStale
+  /** Whether an attempt with an item is under way. */
+  isUnderWay: (queue: string, item: WorkItem) => boolean
   clock: () => number
 }) {
-  const { queues, attempts, isStale, clock } = parts
+  const { queues, attempts, isStale, isUnderWay, clock } = parts
 
   return async (name: string, target: Target, { item, refusedHead }: Next): Promise<boolean> => {
     if (target.maxAge === undefined) return false
     if (!isStale(item, target) && !(refusedHead && isStale(refusedHead, target))) return false
-    const stale = queues.items(name).filter((one) => isStale(one, target))
+    const stale = queues.items(name).filter((one) => isStale(one, target) && !isUnderWay(name, one))
     for (let from = 0; from < stale.length; from += mostPassedAtOnce) {
       await pass(name, stale.slice(from, from + mostPassedAtOnce))
     }

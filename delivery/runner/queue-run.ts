@@ -10,8 +10,10 @@ export interface QueueRunState {
   lastReason: string | null
 }
 
-/** The state of a queue in the node that works it off. */
+/** The state of a queue, or of one of its lanes, in the node that works it off. */
 export interface QueueRun {
+  /** The lane. An empty text: the whole queue. */
+  readonly lane: string
   running: boolean
   /** The queue or its target may have changed: look again before the run ends. */
   isWoken: boolean
@@ -34,6 +36,10 @@ export interface QueueRun {
    * due.
    */
   triedAside: boolean
+  /** The item of the next attempt, while it waits for its turn, and of the one under way. */
+  chosen?: WorkItem
+  /** Set while the lane waits for others: the lowest number has waited longest. */
+  waitingSince?: number
   /** The item of the attempt under way, until its outcome is stored. */
   current?: WorkItem
 }
@@ -52,8 +58,9 @@ export const maxPauseMs = 3_600_000
 /** A clock that is set back by less than this ends no pause, milliseconds. */
 const setBackMs = 1_000
 
-export function createQueueRun(): QueueRun {
+export function createQueueRun(lane: string): QueueRun {
   return {
+    lane,
     running: false,
     isWoken: false,
     retryAsked: false,
@@ -78,6 +85,18 @@ export function runState(run: QueueRun | undefined, { head, aside }: Waiting, no
     failures,
     nextTry: !current && next > now ? new Date(next).toISOString() : null,
     lastReason: lastReason ?? aside?.attempts.at(-1)?.reason ?? null,
+  }
+}
+
+/** The state of a queue whose lanes have these states. */
+export function stateOfLanes(lanes: readonly QueueRunState[]): QueueRunState {
+  const states = lanes.map(({ state }) => state)
+  const tries = lanes.flatMap(({ nextTry }) => nextTry ?? [])
+  return {
+    state: (['retrying', 'delivering'] as const).find((state) => states.includes(state)) ?? 'idle',
+    failures: Math.max(0, ...lanes.map(({ failures }) => failures)),
+    nextTry: tries.sort()[0] ?? null,
+    lastReason: lanes.find(({ lastReason }) => lastReason !== null)?.lastReason ?? null,
   }
 }
 

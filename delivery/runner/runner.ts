@@ -1,7 +1,11 @@
 import { setMaxListeners } from 'node:events'
 import { createRunningWork } from '../../store/running-work.ts'
-import { isClosed } from '../target.ts'
-import { createQueueRun, nextItem, probe, type QueueRun, type QueueRunState, runState } from './queue-run.ts'
+import { laneOf } from '../queue/lanes.ts'
+import type { Waiting } from '../queue/queue.ts'
+import type { WorkItem } from '../queue/work-item.ts'
+import { isClosed, type Target } from '../target.ts'
+import { nextItem, probe, type QueueRun, type QueueRunState, runState, stateOfLanes } from './queue-run.ts'
+import { createRuns, whole } from './runs.ts'
 import { createWorkOff } from './work-off.ts'
 
 const tidyMs = 60_000
@@ -14,24 +18,37 @@ const storeRetryMs = 1_000
 const stopMs = 5_000
 
 /**
- * Works off all queues in parallel, and the items of a queue one by one in order. A queue whose endpoint fails pauses,
- * longer each time.
+ * Works off all queues in parallel, and the items of a queue one by one in order. A target may have lanes: then each lane
+ * of its queue is worked off like a queue of its own. A queue or lane whose endpoint fails pauses, longer each time.
  */
-export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 'stopping' | 'cutting'>) {
+export function createRunner(
+  parts: Omit<
+    Parameters<typeof createWorkOff>[0],
+    'stopping' | 'cutting' | 'runs' | 'ended' | 'recovered' | 'waitingOf'
+  >,
+) {
   const { queues, leases, targetOf, waitOf, clock, log } = parts
-  const runs = new Map<string, QueueRun>()
+  const runs = createRuns()
   const running = createRunningWork()
   const stopping = new AbortController()
   const cutting = new AbortController()
   // Every attempt listens to these signals. With its usual limit of listeners, Node would warn of a leak.
   setMaxListeners(0, stopping.signal, cutting.signal)
-  const workOff = createWorkOff({ ...parts, stopping: stopping.signal, cutting: cutting.signal })
+  const workOff = createWorkOff({
+    ...parts,
+    runs,
+    waitingOf,
+    ended,
+    recovered,
+    stopping: stopping.signal,
+    cutting: cutting.signal,
+  })
   let tidying: NodeJS.Timeout | undefined
 
   return {
     start(): void {
       queues.onAppended(wake)
-      leases.onFreed(wake, wakeAll)
+      leases.onFreed((name) => wake(name), wakeAll)
       wakeAll()
       tidying = setInterval(tidy, tidyMs).unref()
       tidy()
@@ -39,13 +56,13 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
 
     /** Ends the pause of a queue, and tries the queue now. */
     retryNow(name: string): void {
-      const run = runOf(name)
-      Object.assign(run, { notBefore: 0, retryAsked: run.current !== undefined })
+      for (const run of runs.of(name))
+        Object.assign(run, { notBefore: 0, retryAsked: run.current !== undefined })
       wake(name)
     },
 
     /** Looks at a queue again, because its target can deliver now. */
-    wake,
+    wake: (name: string): void => wake(name),
 
     /** Looks at every queue again, because targets may have changed. */
     wakeAll,
@@ -54,28 +71,29 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
 
     /** The states of the queues that this node works off. Queues without items can be missing. */
     states: (): [queue: string, state: QueueRunState][] =>
-      [...runs.keys()].filter(leases.isOwn).map((name) => [name, stateOf(name)]),
+      runs
+        .queues()
+        .filter(leases.isOwn)
+        .map((name) => [name, stateOf(name)]),
 
     /** The queues that this node could work off now, but does not: see `watchStuckQueues`. */
     stuckQueues: (): string[] =>
       queues.names().filter((name) => {
-        if (!leases.isOwn(name) || runs.get(name)?.running) return false
+        if (!leases.isOwn(name) || runs.of(name).some((run) => run.running)) return false
         const target = targetOf(name)
-        return (
-          target !== undefined &&
-          target !== 'gone' &&
-          'item' in
-            nextItem(runs.get(name) ?? createQueueRun(), queues.waiting(name), clock(), (item) =>
-              isClosed(target) ? 0 : waitOf(item, target),
-            )
-        )
+        if (target === undefined || target === 'gone') return false
+        const wait = (item: WorkItem) => (isClosed(target) ? 0 : waitOf(item, target))
+        return lanesOf(name).some((lane) => {
+          const run = runs.peek(name, lane)
+          return 'item' in nextItem(run, waitingOf(name, run), clock(), wait)
+        })
       }),
 
     /** Starts no more deliveries. Resolves when all have ended. After `stopMs`, cuts those under way short. */
     async stop(): Promise<void> {
       stopping.abort()
       clearInterval(tidying)
-      for (const run of runs.values()) clearTimeout(run.timer)
+      for (const name of runs.queues()) for (const run of runs.of(name)) clearTimeout(run.timer)
       const force = setTimeout(() => cutting.abort(), stopMs)
       await running.ended()
       clearTimeout(force)
@@ -83,21 +101,71 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
   }
 
   function stateOf(name: string): QueueRunState {
-    return runState(runs.get(name), queues.waiting(name), clock())
+    return stateOfLanes(
+      lanesOf(name).map((lane) => {
+        const run = runs.peek(name, lane)
+        return runState(run, waitingOf(name, run), clock())
+      }),
+    )
   }
 
   function wakeAll(): void {
     for (const name of queues.names()) wake(name)
   }
 
-  function wake(name: string): void {
-    const run = runOf(name)
-    if (run.probeOnArrival && queues.waiting(name).second) probe(run)
+  /** Looks at a queue, or at the lane of a new item. */
+  function wake(name: string, item?: WorkItem): void {
+    const lanes = lanesOf(name)
+    const [first] = lanes
+    const isWhole = first === undefined || first === whole
+    for (const lane of item && !isWhole ? [laneOf(item)] : lanes) wakeRun(name, runs.get(name, lane))
+  }
+
+  /** The lanes of a queue with items. A queue whose target has no lanes is worked off as a whole. */
+  function lanesOf(name: string): string[] {
+    const target = targetOf(name)
+    const isInLanes = isOpen(target) && target.lanes !== undefined && leases.isOwn(name)
+    const lanes = isInLanes ? [...queues.lanes(name)] : []
+    return lanes.length > 0 ? lanes : [whole]
+  }
+
+  function waitingOf(name: string, { lane }: Pick<QueueRun, 'lane'>): Waiting & { isBlocked?: boolean } {
+    return lane === whole ? queues.waiting(name) : queues.waitingInLane(name, lane)
+  }
+
+  function wakeRun(name: string, run: QueueRun): void {
+    if (run.probeOnArrival && waitingOf(name, run).second) probe(run)
     run.isWoken = true
     if (run.running || stopping.signal.aborted) return
     clearTimeout(run.timer)
     run.running = true
     running.add(begin(name, run))
+  }
+
+  /** A delivery has ended: lanes that waited for it, or for a place, go on. Who has waited longest is the first. */
+  function ended(name: string): void {
+    const waiting = runs.of(name).filter((run) => run.waitingSince !== undefined)
+    for (const run of waiting.sort((a, b) => (a.waitingSince ?? 0) - (b.waitingSince ?? 0)))
+      wakeRun(name, run)
+  }
+
+  /**
+   * An endpoint answers again. Queues whose events are not worth delivering for long try it too: what plays now must not
+   * wait for the end of a pause. The slow start keeps the endpoint from a flood.
+   */
+  function recovered({ endpoint, owner, maxAge }: Target): void {
+    if (maxAge === undefined) return
+    for (const name of runs.queues()) {
+      const paused = runs.of(name).filter(({ notBefore }) => notBefore > clock())
+      if (paused.length === 0) continue
+      const target = targetOf(name)
+      if (!isOpen(target) || target.maxAge === undefined) continue
+      if (target.endpoint !== endpoint || target.owner !== owner) continue
+      for (const run of paused) {
+        run.notBefore = 0
+        wakeRun(name, run)
+      }
+    }
   }
 
   /** Works a queue off, and sets a timer for items that have to wait. Never rejects. */
@@ -113,33 +181,31 @@ export function createRunner(parts: Omit<Parameters<typeof createWorkOff>[0], 's
       wakeAt(clock() + storeRetryMs, name, run)
     } finally {
       run.running = false
-      if (isForgettable(name, run)) runs.delete(name)
+      if (isForgettable(name, run)) runs.forget(name, run)
     }
   }
 
   function wakeAt(at: number | undefined, name: string, run: QueueRun): void {
     if (at === undefined || stopping.signal.aborted) return
     clearTimeout(run.timer)
-    run.timer = setTimeout(() => wake(name), Math.max(1, at - clock()))
+    run.timer = setTimeout(() => wakeRun(name, run), Math.max(1, at - clock()))
   }
 
   function tidy(): void {
     queues
-      .tidy(
-        (name, item) => runs.get(name)?.current?.sequence === item.sequence,
-        (name) => isClosed(targetOf(name)),
-      )
+      .tidy(runs.isUnderWay, (name) => isClosed(targetOf(name)))
+      // A lane may have waited for an item that is gone now.
+      .then(() => runs.queues().forEach(ended))
       .catch((err: unknown) => log.error({ err }, 'queues not tidied'))
-  }
-
-  function runOf(name: string): QueueRun {
-    const run = runs.get(name) ?? createQueueRun()
-    runs.set(name, run)
-    return run
   }
 
   function isForgettable(name: string, run: QueueRun): boolean {
     const isSettled = run.failures === 0 || targetOf(name) === 'gone'
-    return isSettled && queues.lengthOf(name).pending === 0
+    const { head, aside, isBlocked = false } = waitingOf(name, run)
+    return isSettled && !head && !aside && !isBlocked
   }
+}
+
+function isOpen(target: ReturnType<Parameters<typeof createWorkOff>[0]['targetOf']>): target is Target {
+  return typeof target === 'object' && !isClosed(target)
 }

@@ -6,6 +6,7 @@ import type { WorkQueues } from '../queue/work-queues.ts'
 import type { Outcome, Target } from '../target.ts'
 import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
+import type { WaitingOf } from './passing-over.ts'
 import { maxPauseMs, mustPause, type QueueRun, recover } from './queue-run.ts'
 
 /** Longest pause of a queue whose events are not worth delivering for long, milliseconds (deliveries.md, "Worth"). */
@@ -13,7 +14,8 @@ const maxPauseOfWorthMs = 15_000
 
 /** Returns a function that stores an outcome. Where needed, that function pauses the queue or sets an item aside. */
 export function createSettling(parts: {
-  queues: Pick<WorkQueues, 'waiting' | 'acknowledge' | 'postpone' | 'setAside'>
+  waitingOf: WaitingOf
+  queues: Pick<WorkQueues, 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
   /** Further changes for the commit that stores an outcome. `isAside`: an item that is set aside was refused again. */
   noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
@@ -27,7 +29,7 @@ export function createSettling(parts: {
   log: Log
   stopping: AbortSignal
 }) {
-  const { queues, attempts, noted, onGone, clock, random, log, stopping } = parts
+  const { queues, waitingOf, attempts, noted, onGone, clock, random, log, stopping } = parts
 
   return async (name: string, run: QueueRun, attempted: Attempted, target: Target): Promise<void> => {
     const { item, refusedHead, outcome, attempt } = attempted
@@ -49,7 +51,7 @@ export function createSettling(parts: {
       log.warn({ queue: name, status: outcome.status }, 'the endpoint is gone')
       return
     }
-    const hasSecond = queues.waiting(name).second !== undefined
+    const hasSecond = waitingOf(name, run).second !== undefined
     if (mustPause(run, attempted, refused, hasSecond)) pause(name, run, outcome, target)
   }
 

@@ -1,10 +1,11 @@
 import type { Attempts } from '../attempts.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import { isClosed } from '../target.ts'
+import { isClosed, type Target } from '../target.ts'
 import { createAttempt } from './attempt.ts'
 import type { Leases } from './leases.ts'
 import { createPassingOver, type IsStale, type WaitOf } from './passing-over.ts'
-import { nextItem, type QueueRun, recover } from './queue-run.ts'
+import { type Next, nextItem, type QueueRun, recover } from './queue-run.ts'
+import { type Runs, whole } from './runs.ts'
 import { createSettling } from './settling.ts'
 
 /**
@@ -18,18 +19,24 @@ export function createWorkOff(
     attempts: Attempts
     isStale: IsStale
     waitOf: WaitOf
+    runs: Runs
+    /** Called when a delivery of a queue has ended. */
+    ended: (name: string) => void
+    /** Called when a target acknowledges after failures. */
+    recovered: (target: Target) => void
   } & Parameters<typeof createAttempt>[0] &
     Parameters<typeof createSettling>[0],
 ) {
-  const { queues, leases, attempts, targetOf, waitOf, clock, log, stopping } = parts
+  const { queues, leases, attempts, targetOf, waitOf, waitingOf, runs, clock, log, stopping } = parts
   const attempt = createAttempt(parts)
   const settle = createSettling(parts)
-  const passOver = createPassingOver(parts)
+  const passOver = createPassingOver({ ...parts, isUnderWay: runs.isUnderWay })
 
   return async (name: string, run: QueueRun): Promise<number | undefined> => {
     for (;;) {
       if (!leases.isOwn(name)) {
-        await leases.release(name)
+        // Another lane is under way: it releases the lease when it has ended.
+        if (!runs.isBusy(name)) await leases.release(name)
         return undefined
       }
       const before = targetOf(name)
@@ -41,22 +48,39 @@ export function createWorkOff(
         await remove(name)
         return undefined
       }
-      const next = nextItem(run, queues.waiting(name), clock(), (item) => (before ? waitOf(item, before) : 0))
+      // A queue in lanes has no run as a whole: that of a moment ago has nothing to do.
+      if (before?.lanes !== undefined && run.lane === whole) return undefined
+      const waiting = waitingOf(name, run)
+      const next = nextItem(run, waiting, clock(), (item) => (before ? waitOf(item, before) : 0))
       if (stopping.aborted) return undefined
+      if (waiting.isBlocked) runs.wait(run)
+      else if (!('item' in next)) delete run.waitingSince
       if (!('item' in next)) return next.at
       if (!(await leases.take(name))) return undefined
       const target = targetOf(name)
       if (target === undefined) return undefined
       if (target !== 'gone' && !isClosed(target)) {
+        if (await passOver(name, target, next)) {
+          parts.ended(name)
+          continue
+        }
+        if (!runs.begin(name, run, next.item, target.lanes)) return undefined
         try {
-          if (await passOver(name, target, next)) continue
-          const attempted = await attempt(name, run, next, target)
-          if (attempted) await settle(name, run, attempted, target)
+          await tryOnce(name, run, next, target)
         } finally {
           delete run.current
+          delete run.chosen
+          parts.ended(name)
         }
       }
     }
+  }
+
+  async function tryOnce(name: string, run: QueueRun, next: Next, target: Target): Promise<void> {
+    const { failures } = run
+    const attempted = await attempt(name, run, next, target)
+    if (attempted) await settle(name, run, attempted, target)
+    if (failures > 0 && attempted?.outcome.result === 'acknowledged') parts.recovered(target)
   }
 
   /** Removes the queue of a removed subscription, with its dead letters and attempts. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import type { Attempt, WorkItem } from '../queue/work-item.ts'
-import { isClosed, type Outcome, type TargetOf } from '../target.ts'
+import { isClosed, mostLanes, type Outcome, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { isSubscriptionName, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
@@ -66,13 +66,14 @@ export function createPush(parts: {
     if (!subscription) return isSubscriptionName(queue) ? 'gone' : undefined
     const closed = whyClosed()
     if (closed !== undefined) return { closed }
-    const { disabledAt, pausedAt, isBeginning, maxAge, delay } = subscription
+    const { disabledAt, pausedAt, isBeginning, maxAge, delay, ordering } = subscription
     if (disabledAt !== undefined || pausedAt !== undefined || isBeginning) return undefined
     return {
       endpoint: new URL(subscription.url).origin,
       owner: subscription.institutionId,
       ...(maxAge !== undefined && { maxAge }),
       ...(delay !== undefined && { delayMs: delay }),
+      ...(ordering === 'livestream' && { lanes: mostLanes }),
       deliver: (item, payload, signal) => deliver(subscription, item, payload, signal),
     }
   }

@@ -19,6 +19,8 @@ export interface PushSubscription extends Selected {
   createdBy: string
   /** For how long an event is worth delivering. Absent: always. */
   maxAge?: MaxAge
+  /** Different livestreams are delivered side by side. Absent: one order over all of them. */
+  ordering?: 'livestream'
   /** An event is delivered this long after its acceptance, milliseconds. Absent: at once. */
   delay?: number
   /** The webhook begins with the events accepted since this time, ISO 8601. */
@@ -37,7 +39,10 @@ export interface PushSubscription extends Selected {
 
 /** The subscription that a user asks for. */
 export type SubscriptionRequest = Selected &
-  Pick<PushSubscription, 'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge' | 'delay'>
+  Pick<
+    PushSubscription,
+    'url' | 'contact' | 'institutionId' | 'createdBy' | 'from' | 'maxAge' | 'delay' | 'ordering'
+  >
 
 const namePrefix = 'de.org.hub.subscription.'
 const ackDeadlineSeconds = 20

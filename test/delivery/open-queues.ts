@@ -1,6 +1,7 @@
 import { workLimits } from '../../delivery/queue/limits.ts'
 import type { Attempt, DeadLetter, EarlierMessage, WorkItem } from '../../delivery/queue/work-item.ts'
 import { createWorkQueues } from '../../delivery/queue/work-queues.ts'
+import { distances } from '../../delivery/worth/element.ts'
 import type { Message } from '../../event/message.ts'
 import { appendChanges, positionIn } from '../../journal/entry.ts'
 import { openJournal } from '../../journal/journal.ts'
@@ -51,12 +52,26 @@ export async function openQueues(
   const repetitions = await createRepetitions({ store: memory.store, clock: () => time.now })
 
   /** Plans one work item per queue. `changes` is everything that the hub stores of the event. */
-  function plan(messageId: string, names: readonly string[], fingerprint = messageId): Planned {
+  function plan(
+    messageId: string,
+    names: readonly string[],
+    fingerprint = messageId,
+    livestreams?: readonly string[],
+  ): Planned {
+    const element = livestreams && {
+      event: 'de.org.hub.v1.radio.track.playing',
+      time: time.now,
+      livestreams: distances(livestreams),
+    }
     const { id, once, marks } = repetitions(fingerprint, () => messageId)
     const planned = queues.plan({
       messageId: id,
       once,
-      groups: names.map((queue) => ({ scope: queue, content: { nth: 0 }, items: [{ queue, details: {} }] })),
+      groups: names.map((queue) => ({
+        scope: queue,
+        content: { nth: 0 },
+        items: [{ queue, details: {}, ...(element && { element }) }],
+      })),
     })
     const appended = planned.length > 0 ? appendChanges([messageOf(id)], time.now) : []
     const part = marks()
@@ -78,6 +93,11 @@ export async function openQueues(
         () => true,
         () => false,
       )
+    },
+
+    /** The same for one queue, with the livestreams of the event. */
+    async appendFor(messageId: string, queue: string, livestreams: readonly string[]): Promise<void> {
+      await commitTogether(memory.store, [() => plan(messageId, [queue], messageId, livestreams)])
     },
 
     /** Removes the journal entries that no work item refers to. */

@@ -105,6 +105,7 @@ export const samples: readonly Sample[] = [
       livestreams: ['*'],
       kinds: ['playing'],
       types: ['music'],
+      ordering: 'livestream',
       maxAge: 'element',
       delay: 1,
       disabledAt: time,

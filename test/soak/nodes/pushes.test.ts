@@ -118,7 +118,7 @@ t.test('replay and removal work on any node', { skip: withoutRedis }, async (t) 
   await commit(t, redis.url, async (store) => {
     const { items } = await readWork(store)
     const letters = { enqueuedAt: acceptedAt, givenUpAt: new Date().toISOString(), reason: 'too old' }
-    const changes = items.map(async ([queue, { position, ...item }]) => {
+    const changes = items.map(async ([queue, { position, seen: _here, ...item }]) => {
       const message = await store.get(journalKey(position))
       const payload = message && readEntry(position, message).entry.payload
       return [removal(workPrefix, queue, item), deadLetterChange(queue, { ...item, ...letters }, payload)]

@@ -61,6 +61,7 @@ function Shown(props: { queue: ShownQueue; subscription: ListedSubscription | un
             ['Livestream', subscription && livestreamOf(subscription)],
             ['Others', others(shown.value.value?.livestreams)],
             ['Kinds', shown.value.value?.kinds?.join(', ')],
+            ['Order', shown.value.value?.ordering === 'livestream' && 'of each livestream, side by side'],
             ['Types', shown.value.value?.types?.join(', ')],
             ['Institution', subscription && institutionOf(subscription)],
             ['In this state since', since && <When at={since} />],

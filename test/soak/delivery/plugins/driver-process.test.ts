@@ -88,7 +88,7 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
     t,
     `export default () => ({
   deliver: (item, { attempt, signal }) => new Promise((resolve, reject) => {
-    if (attempt === 3) resolve()
+    if (attempt === 4) resolve()
     if (attempt === 1) signal.addEventListener('abort', () => reject(signal.reason))
   }),
 })`,
@@ -104,8 +104,9 @@ t.test('a driver that heeds its signal goes on, and one that does not is ended',
   t.same(ends, [])
   const second = tryWith(2)
   const third = deliver(3)
+  t.match(await deliver(4), { result: 'acknowledged' }, 'side by side')
   t.match(await second, { result: 'refused', reason: /did not end an attempt after its signal/ })
-  t.match(await third, { result: 'failed', reason: 'the driver is not running' }, 'never two at once')
+  t.match(await third, { result: 'failed', reason: 'the driver ended because of another item' })
   t.same(ends, ['late'])
 })
 

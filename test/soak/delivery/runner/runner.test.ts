@@ -31,7 +31,7 @@ async function startRunner(
   prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
   nodes: Nodes = createOnlyNode('test'),
   ownerOf = (queue: string) => queue,
-  worth: Worth = {},
+  wants: Worth & { lanes?: number } = {},
 ) {
   const one = await openQueues({ now: Date.now() })
   await prepare(one)
@@ -63,7 +63,7 @@ async function startRunner(
       return {
         endpoint: queue,
         owner: ownerOf(queue),
-        ...worth,
+        ...wants,
         async deliver(item, _body, signal) {
           delivered.push(item.messageId)
           events.emit('delivered')
@@ -531,4 +531,72 @@ t.test('a delayed item waits for its time, the order stays, and a replay does no
   await one.queues.replay('b')
   await one.tried(3)
   t.ok((at[2] ?? 0) - replayed < delayMs)
+})
+
+t.test('lanes: livestreams side by side, one of them in order, and at most so many', async (t) => {
+  const under = new Map<string, string[]>()
+  let most = 0
+  const hanging = new Map<string, (outcome: Outcome) => void>()
+  const problems: string[] = []
+  const one = await startRunner(
+    t,
+    async ({ messageId, element }) => {
+      const ids = Object.keys(element?.livestreams ?? {})
+      for (const [other, theirs] of under)
+        if (ids.length === 0 || theirs.length === 0 || ids.some((id) => theirs.includes(id)))
+          problems.push(`${messageId} beside ${other}`)
+      under.set(messageId, ids)
+      most = Math.max(most, under.size)
+      const outcome = messageId.startsWith('hangs')
+        ? await new Promise<Outcome>((resolve) => hanging.set(messageId, resolve))
+        : await new Promise<Outcome>((resolve) => setImmediate(() => resolve(answers.ok)))
+      under.delete(messageId)
+      return outcome
+    },
+    undefined,
+    undefined,
+    undefined,
+    { lanes: 3 },
+  )
+  const append = (id: string, ...livestreams: string[]) => one.appendFor(id, 'a', livestreams)
+  await append('hangs 0', 'A')
+  await append('1', 'A')
+  await append('2', 'B')
+  await append('3', 'B', 'A')
+  await append('4', 'B')
+  await append('5', 'C')
+  for (const id of ['D', 'E', 'F', 'G']) await append(id, id)
+  await one.tried(7)
+  t.same(one.delivered.filter((id) => ['hangs 0', '2', '5'].includes(id)).sort(), ['2', '5', 'hangs 0'])
+  t.same(
+    one.delivered.filter((id) => ['1', '3', '4'].includes(id)),
+    [],
+    'one that hangs holds back itself, and what is for it and others',
+  )
+  hanging.get('hangs 0')?.(answers.ok)
+  await one.tried(10)
+  t.same(one.delivered.slice(-3), ['1', '3', '4'], 'in order')
+  await append('hangs x', 'X')
+  await append('hangs y', 'Y')
+  await append('hangs z', 'Z')
+  await append('w', 'W')
+  await one.tried(13)
+  t.notOk(one.delivered.includes('w'), 'three are under way')
+  t.same(one.runner.stuckQueues(), [])
+  hanging.get('hangs y')?.(answers.ok)
+  await one.tried(14)
+  t.equal(one.delivered.at(-1), 'w')
+  // An item whose livestreams nobody knows waits for all, and all wait for it.
+  await append('unknown')
+  await append('after', 'V')
+  hanging.get('hangs x')?.(answers.failed)
+  await one.rest()
+  t.notOk(one.delivered.includes('unknown'))
+  hanging.get('hangs z')?.(answers.ok)
+  await one.tried(15)
+  hanging.get('hangs x')?.(answers.ok)
+  await one.tried(17)
+  t.same(one.delivered.slice(-2), ['unknown', 'after'])
+  t.same(problems, [])
+  t.equal(most, 3)
 })
