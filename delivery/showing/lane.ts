@@ -1,3 +1,4 @@
+import { cut } from '../../event/cut.ts'
 import type { Output, Shown } from '../outputs/output.ts'
 import type { ConfiguredOutput } from '../outputs/outputs.ts'
 import { backOff } from '../runner/back-off.ts'
@@ -44,6 +45,8 @@ const lookMs = 15_000
 /** After a test, what plays comes back after this, milliseconds. */
 const testMs = 10_000
 const keptLines = 20
+/** So much of a title is kept for operators, characters: a publisher may send 400 kB of it. */
+const keptTitle = 200
 
 /**
  * Brings one livestream of an output to what it is to show. It knows no events, only states: what is over cannot be sent,
@@ -73,7 +76,7 @@ export function createLane(parts: {
   let timer: NodeJS.Timeout | undefined
   /** What the other side has. Undefined: unknown. */
   let has: { key: string; title: string; since: number; isIdle: boolean } | undefined
-  /** What was tried last. */
+  /** The element of the last attempt, or of the one that is waited for. */
   let tried: string | undefined
   let toggle: 0 | 1 = 0
   /** The element that the other side is to have, and does not have yet. */
@@ -81,9 +84,10 @@ export function createLane(parts: {
   /** Elements that have begun since the last look. */
   let begun = 0
   let stretch: (LogLine & { count: number }) | undefined
+  /** When the next attempt may begin, and when the lane looked last, by a clock that nobody sets. */
   let notBefore = 0
   let isSending = false
-  let lookedAt = 0
+  let lookedAt = Number.NEGATIVE_INFINITY
   /** What the other side called its connection at the last look. */
   let connection: string | undefined
   const counts = { acknowledged: 0, failed: 0, stale: 0, failures: 0 }
@@ -106,7 +110,7 @@ export function createLane(parts: {
       return alone(async () => {
         const attempt = await send(element)
         has = undefined
-        notBefore = clock() + testMs
+        notBefore = performance.now() + testMs
         wakeIn(testMs)
         return attempt
       })
@@ -114,6 +118,7 @@ export function createLane(parts: {
 
     state(): LaneState {
       const isRetrying = counts.failures > 0
+      const pause = notBefore - performance.now()
       return {
         state: isRetrying
           ? 'retrying'
@@ -127,7 +132,7 @@ export function createLane(parts: {
         title: has?.title ?? null,
         since: has ? new Date(has.since).toISOString() : null,
         ...counts,
-        nextTry: isRetrying && notBefore > clock() ? new Date(notBefore).toISOString() : null,
+        nextTry: isRetrying && pause > 0 ? new Date(clock() + pause).toISOString() : null,
         lastReason,
       }
     },
@@ -185,18 +190,20 @@ export function createLane(parts: {
     passOver(now && !now.isIdle && !now.isStale && now.key !== has?.key ? now.key : undefined)
     if (!now || now.isStale) return Math.min(lookMs, until - clock())
     if (now.key === has?.key) return (await isForgotten()) ? 1 : Math.min(lookMs, until - clock())
-    const pause = now.key === tried ? notBefore - clock() : Math.min(notBefore - clock(), newElementMs)
-    if (pause > 0) return Math.min(pause, longestPauseMs)
-    return attempt(now)
+    if (now.key !== tried) {
+      tried = now.key
+      if (!now.isIdle) toggle = toggle === 0 ? 1 : 0
+      notBefore = Math.min(notBefore, performance.now() + newElementMs)
+    }
+    const pause = notBefore - performance.now()
+    return pause > 0 ? pause : attempt(now)
   }
 
   async function attempt(now: Wanted): Promise<number> {
-    if (now.key !== tried && !now.isIdle) toggle = toggle === 0 ? 1 : 0
-    tried = now.key
     const { result } = await send(now.shown)
-    if (result !== 'acknowledged') return Math.max(1, notBefore - clock())
+    if (result !== 'acknowledged') return Math.max(1, notBefore - performance.now())
     pending = undefined
-    has = { key: now.key, title: now.shown.title, since: clock(), isIdle: now.isIdle }
+    has = { key: now.key, title: cut(now.shown.title, keptTitle), since: clock(), isIdle: now.isIdle }
     return 1
   }
 
@@ -214,14 +221,15 @@ export function createLane(parts: {
       notBefore = 0
     } else {
       Object.assign(counts, { failed: counts.failed + 1, failures: counts.failures + 1 })
-      notBefore = clock() + Math.min(longestPauseMs, backOff(counts.failures, random))
+      notBefore = performance.now() + Math.min(longestPauseMs, backOff(counts.failures, random))
     }
     lastReason = reason
     if (stretch && result === 'acknowledged') {
       keep(stretch)
       stretch = undefined
     }
-    keep({ time, result, title: element.title, duration: Math.round(performance.now() - startedAt), reason })
+    const title = cut(element.title, keptTitle)
+    keep({ time, result, title, duration: Math.round(performance.now() - startedAt), reason })
     noted(made, counts.failures)
     return made
   }
@@ -250,8 +258,8 @@ export function createLane(parts: {
   /** Whether the other side has lost the title, such as a mount whose source has connected again. */
   async function isForgotten(): Promise<boolean> {
     const { memory } = output
-    if (!memory || clock() - lookedAt < lookMs - 1_000) return false
-    lookedAt = clock()
+    if (!memory || performance.now() - lookedAt < lookMs - 1_000) return false
+    lookedAt = performance.now()
     const answer = await senders.look(memory.request(settings, there), signal)
     const found = answer && memory.read(answer)
     if (!found) return false
