@@ -30,6 +30,12 @@ export interface Place {
 const between = ' - '
 
 /**
+ * So much of a text is looked at, UTF-16 units: more than any carrier has room for, and a publisher may send 400 kB, which
+ * would hold up the hub.
+ */
+const mostRead = 2_000
+
+/**
  * Writes artist and title one behind the other, and cuts what is too long.
  * `show`: one text in the characters of the carrier. `sizeOf`: the size of a text, in the unit of `most`.
  */
@@ -37,7 +43,9 @@ export function writeElement(
   { artist, title }: Element,
   { show, sizeOf, most }: { show: (text: string) => string; sizeOf: (text: string) => number; most: number },
 ): Written {
-  const texts = { artist: show(cleaned(artist ?? '')), title: show(cleaned(title)) }
+  // Half of a surrogate pair at the cut is removed with the control characters.
+  const shown = (part: string) => show(cleaned(part.slice(0, mostRead)))
+  const texts = { artist: shown(artist ?? ''), title: shown(title) }
   const whole = [texts.artist, texts.title].filter((part) => part !== '').join(between)
   const text = cutAtWord(whole, (part) => sizeOf(part) <= most)
   const length = lengthOf(text)
@@ -79,18 +87,28 @@ const longWord = 20
 const graphemes = new Intl.Segmenter(undefined, { granularity: 'grapheme' })
 
 /**
- * The beginning of a text that fits. It ends with a whole word, unless that would cost more than `longWord`. It never ends
- * within a character as people see it, such as an emoji of several code points.
+ * The beginning of a text that fits. It ends with a whole word, unless that would cost more than `longWord`. It does not
+ * end within a character as people see it, such as an emoji of several code points, unless the first one does not fit.
  */
 function cutAtWord(text: string, fits: (part: string) => boolean): string {
   if (fits(text)) return text
-  let end = 0
-  for (const { index, segment } of graphemes.segment(text)) {
-    if (!fits(text.slice(0, index + segment.length))) break
-    end = index + segment.length
-  }
-  const part = text.slice(0, end)
+  const characters = fitting(
+    Array.from(graphemes.segment(text), ({ segment }) => segment),
+    fits,
+  )
+  // The first may be a letter with hundreds of marks.
+  const part = characters === '' ? fitting([...text], fits) : characters
+  const end = part.length
   const border = text[end] === ' ' ? end : part.lastIndexOf(' ')
   const kept = border >= 0 && end - border <= longWord ? part.slice(0, border) : part
   return kept.replace(/[\s\-,;:/(]+$/, '')
+}
+
+function fitting(parts: readonly string[], fits: (text: string) => boolean): string {
+  let text = ''
+  for (const part of parts) {
+    if (!fits(text + part)) break
+    text += part
+  }
+  return text
 }

@@ -58,6 +58,18 @@ t.test('a text is cut at the border of a word, and places are cut with it', asyn
   t.equal(onlyArtist.text, 'x'.repeat(62))
 })
 
+t.test('of a text without end, a carrier looks at the beginning', async (t) => {
+  for (const { name, write } of carriers) {
+    const { text } = write({ artist: null, title: `${' '.repeat(1_990)}Beginning${'Ж'.repeat(100_000)}` })
+    t.match(text, /^Beginning(Ж|Zh)?$/, name)
+  }
+})
+
+t.test('a letter with more marks than fit loses marks', async (t) => {
+  const { text } = icy.write({ artist: null, title: `X${'\u0301'.repeat(500)} Y` })
+  t.equal(text, `X${'\u0301'.repeat(127)}`)
+})
+
 t.test('an artist or a title that nothing is left of is not shown', async (t) => {
   t.strictSame(radiotext.write({ artist: '🎵', title: 'T' }), { text: 'T', title: { start: 0, length: 1 } })
   t.strictSame(radiotext.write({ artist: 'A', title: '\u0000' }), {
