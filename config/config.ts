@@ -121,10 +121,14 @@ function check(
   const validate = compile(given.length === names.length ? given : known)
   if (validate(value)) return { layer: value, problems: [] }
   // Remove equal lines. A value of the wrong type breaks the rules `type` and `enum`. Both give the same line.
-  const problems = [...new Set((validate.errors ?? []).map((error) => describe(error, label)))]
+  const errors = (validate.errors ?? []).filter(({ keyword }) => !toldByOthers.has(keyword))
+  const problems = [...new Set(errors.map((error) => describe(error, label)))]
   // Keeps wrong settings, so that the same run reports the problems between settings.
   return { layer: value as Layer, problems }
 }
+
+/** Of a name, and of the driver of an output, an error of its own says what is wrong. */
+const toldByOthers: ReadonlySet<string> = new Set(['propertyNames', 'discriminator'])
 
 function describe(error: ErrorObject, label: (place: string) => string): string {
   const { keyword, params, data, parentSchema } = error

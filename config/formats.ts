@@ -10,11 +10,15 @@ export const formats = {
   account: /^[^\s@]+@[^\s@]+$/,
   'https-url': (value: string) => hasProtocol(value, 'https:'),
   'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
+  'server-url': (value: string) => serverUrl.test(value) && URL.canParse(value),
   'redis-url': isRedisUrl,
   network: isNetwork,
   livestream: isLivestreamUrn,
   feed: (value: string) => !isUrl(value) || isFeedUrl(value),
 }
+
+/** http or https, without user, query, fragment and placeholders. */
+const serverUrl = /^https?:\/\/[^\s/?#@\\{}]{1,253}(\/[^\s?#\\{}]*)?$/
 
 /** Whether a value is a URL and no path. */
 export function isUrl(value: string): boolean {

@@ -7,6 +7,8 @@ import { formatted, oneOf, text } from './value-schemas.ts'
 /** Most livestreams of an output. */
 const maxLivestreams = 10_000
 
+const idsAsNames = 'ids of livestreams as names, such as urn:org:permanent-livestream:4638c4eac849c618'
+
 /** The schema of an output, by its driver: `oneOf` with `driver` as discriminator. */
 const output = Type.Unsafe<ConfiguredOutput>({
   type: 'object',
@@ -23,7 +25,7 @@ const output = Type.Unsafe<ConfiguredOutput>({
           type: 'object',
           minProperties: 1,
           maxProperties: maxLivestreams,
-          propertyNames: { type: 'string', format: 'livestream', description: 'ids of livestreams as names' },
+          propertyNames: { type: 'string', format: 'livestream', description: idsAsNames },
           additionalProperties: there,
           description: 'an object that names at least one livestream by its id',
         }),

@@ -81,8 +81,11 @@ export const outputOperations = {
       empty: 'No output is configured.',
     },
     result: Type.Array(lane),
-    run: async ({ deliveries }, { limit, ...wanted }) =>
-      choose(await deliveries.outputs.list(), wanted, limit),
+    run: async (node, { limit, ...wanted }) =>
+      choose(await node.deliveries.outputs.list(), wanted, limit).map((lane) => ({
+        ...lane,
+        lastReason: lane.lastReason ?? (isUnknown(node, lane.livestreamId) ? unknownLivestream : null),
+      })),
   }),
   'outputs.log': reads('the last deliveries of a livestream of an output, newest first', {
     args: ofLane,
@@ -129,6 +132,14 @@ export const outputOperations = {
       return { name: args.name, livestreamId: id, delivered, reason, request, status, answer }
     },
   }),
+}
+
+const unknownLivestream = 'neither the feed nor a topic has a livestream of this id'
+
+/** Whether no event of this livestream can come. False as long as there is no feed. */
+function isUnknown({ feed, topics }: NodeParts, id: string): boolean {
+  const listed = feed.current()?.byId
+  return listed !== undefined && !listed.get(id) && !topics.stored.get(id)
 }
 
 /** The livestream of an output that is meant. */

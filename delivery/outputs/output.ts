@@ -111,6 +111,8 @@ export interface Judgement {
 /** 2xx acknowledges, other answers do not. */
 export function judgeByStatus({ status }: Answer): Judgement {
   if (status >= 200 && status < 300) return { result: 'acknowledged', reason: null }
-  const isRefusal = status >= 400 && status < 500 && status !== 408 && status !== 429
-  return { result: isRefusal ? 'refused' : 'failed', reason: `answered ${status}` }
+  const isFailure = status === 408 || status === 429 || status >= 500
+  const reason =
+    status >= 300 && status < 400 ? `answered ${status}: the hub follows no redirects` : `answered ${status}`
+  return { result: isFailure ? 'failed' : 'refused', reason }
 }

@@ -18,7 +18,7 @@ export function secret<Schema extends TSchema>(schema: Schema): Schema {
 /** The URL of a server, to which paths are added. */
 export function serverUrl() {
   return Type.String({
-    pattern: '^https?://[^\\s/?#@\\\\{}]{1,253}(/[^\\s?#\\\\{}]*)?$',
+    format: 'server-url',
     maxLength: 2_000,
     description: 'an http or https URL without user, query and fragment',
   })
@@ -30,8 +30,9 @@ export function port() {
 
 export function host() {
   return Type.String({
-    pattern: '^[A-Za-z0-9._:-]{1,253}$',
-    description: 'a host name or an address',
+    // Colons only as in addresses of IPv6: `10.0.0.9:7005` is none.
+    pattern: '^([A-Za-z0-9._-]{1,253}|[0-9A-Fa-f.]*:[0-9A-Fa-f.]*:[0-9A-Fa-f.:]*)$',
+    description: 'a host name or an address, without port',
   })
 }
 

@@ -81,8 +81,9 @@ export function createShowing(
 
     /** All lanes. Of a lane, what the node says that delivers it. */
     async list(): Promise<ShownLane[]> {
-      const others = (await calls.askOthers('outputs', null)).map(([, theirs]) => theirs as Here)
-      const own = new Map([...others, here()].flatMap(({ lanes }) => lanes))
+      // A node of an older release has no outputs, and answers null.
+      const others = (await calls.askOthers('outputs', null)).map(([, theirs]) => theirs as Here | null)
+      const own = new Map([...others, here()].flatMap((one) => one?.lanes ?? []))
       return [...lanes].map(([name, { lane, settings, livestreamId }]) => ({
         name: settings.name,
         driver: settings.driver,

@@ -14,6 +14,9 @@ const good = {
   livestreams: { [id]: '/live.mp3' },
 }
 
+const template = { name: 'u', driver: 'url-template', url: 'http://h/?t={title}', livestreams: { [id]: 'a' } }
+const rds = { name: 'r', driver: 'rds', host: '::1', port: 7005, livestreams: { [id]: 'FM' } }
+
 function load(t: Test, outputs: unknown) {
   const path = join(t.testdir(), 'hub.json')
   writeFileSync(path, JSON.stringify({ outputs }))
@@ -56,7 +59,15 @@ t.test('each mistake names its field and what was expected, without a secret', a
       { ...good, url: 'http://u:SECRET@h/' },
       /^outputs\.0\.url: "http:\/\/\*\*\*@h\/", expected an http or https URL/,
     ],
-    [{ ...good, driver: 'nix', headers: { 'x-key': 'SECRET' } }, /^outputs\.0: "\*\*\*"/],
+    [
+      { ...good, driver: 'nix', headers: { 'x-key': 'SECRET' } },
+      /^outputs\.0\.driver: "nix", expected one of/,
+    ],
+    [
+      { ...good, url: 'http://10.0.0.7:80000' },
+      /^outputs\.0\.url: "http:\/\/10\.0\.0\.7:80000", expected an http/,
+    ],
+    [{ ...good, livestreams: { x: '/a' } }, /^outputs\.0\.livestreams: "x", expected ids .*such as urn:/],
     [
       { name: 'd', driver: 'dl-plus', file: '/run/a.dls', livestreams: { [id]: 'a', [other]: 'b' } },
       /^outputs\.0\.file: .*expected \{name\} in it/,
@@ -65,6 +76,18 @@ t.test('each mistake names its field and what was expected, without a secret', a
       { name: 'r', driver: 'rds', host: 'h', port: 1, livestreams: { [id]: 'a', [other]: 'b' } },
       /^outputs\.0\.livestreams: .*expected one livestream/,
     ],
+    [{ ...rds, host: '10.0.0.9:7005' }, /^outputs\.0\.host: "10\.0\.0\.9:7005", expected .*without port/],
+    [
+      { name: 'd', driver: 'dl-plus', file: '/run/{title}.dls', livestreams: { [id]: 'a' } },
+      /^outputs\.0\.file: .*no placeholder but \{name\}, not \{title\}/,
+    ],
+    [{ ...template, url: 'http://h/?t={titel}' }, /^outputs\.0\.url: .*\{title\}, .*; not \{titel\}/],
+    [{ ...template, url: 'http://h/?t={play-id}' }, /^outputs\.0\.url: .*not \{play-id\}/],
+    [{ ...template, url: 'http://h/?t={{title}}' }, /^outputs\.0\.url: .*not \{\}/],
+    [{ ...template, url: 'http://h/a ä?t={title}' }, /^outputs\.0\.url: .*percent-encoded/],
+    [{ ...template, url: 'http://h:80000/?t={title}' }, /^outputs\.0\.url: .*an http or https URL/],
+    [{ ...template, headers: { 'a b': 'SECRET' } }, /^outputs\.0\.headers: .*not "a b"/],
+    [{ ...template, headers: { 'x-k': 'SECRET\n' } }, /^outputs\.0\.headers\.x-k: "\*\*\*", .*of one line/],
     [
       { name: 'u', driver: 'url-template', url: 'http://{title}/', livestreams: { [id]: 'a' } },
       /^outputs\.0\.url: .*placeholders in path and query only/,
@@ -75,6 +98,21 @@ t.test('each mistake names its field and what was expected, without a secret', a
     t.ok(Array.isArray(problems) && problems.some((line) => expected.test(line)), `${expected}`)
     t.notMatch(JSON.stringify(problems), /SECRET/)
   }
+  t.equal(
+    Object(load(t, [good, template, rds])).outputs?.length,
+    3,
+    'those that the mistakes are made of are right',
+  )
+  t.strictSame(
+    Object(
+      load(t, [
+        { ...good, driver: 'nix' },
+        { ...good, name: 'b', livestreams: { x: '/a' } },
+      ]),
+    ).length,
+    2,
+    'one line for each mistake',
+  )
   t.match(load(t, [good, good]), [/^outputs\.1\.name: "web", expected each name once/])
   t.match(load(t, 'x'), [/^outputs: "x", expected a list/])
 })

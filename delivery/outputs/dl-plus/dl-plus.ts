@@ -30,7 +30,9 @@ export const dlPlus = output({
   problems({ file }, names) {
     const isPath = file.startsWith('/') && !/(^|\/)\.{1,2}(\/|$)|\/$/.test(file)
     const isOneEach = names.length < 2 || file.includes('{name}')
+    const others = file.replaceAll('{name}', '').match(/\{[A-Za-z]+\}/g) ?? []
     return [
+      ...others.map((other) => ({ field: 'file', expected: `no placeholder but {name}, not ${other}` })),
       ...(isPath ? [] : [{ field: 'file', expected: 'an absolute path of a file, without . and ..' }]),
       ...(isOneEach
         ? []

@@ -42,7 +42,12 @@ export const icecast = output({
 
   judge(answer) {
     const judged = judgeByStatus(answer)
-    if (judged.result !== 'acknowledged' || answer.text.includes(done)) return judged
+    if (answer.status === 401) return { ...judged, reason: 'answered 401: user or password is wrong' }
+    if (judged.result !== 'acknowledged') {
+      const [, why] = /<b>(?:\d+ - )?([^<]{1,150})<\/b>/.exec(answer.text) ?? []
+      return why === undefined ? judged : { ...judged, reason: `${judged.reason}: ${why}` }
+    }
+    if (answer.text.includes(done)) return judged
     const [, message = ''] = /<message>([^<]{0,150})</.exec(answer.text) ?? []
     return { result: 'refused', reason: message || 'the answer is not one of Icecast' }
   },

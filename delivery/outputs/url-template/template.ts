@@ -21,9 +21,21 @@ export function valuesOf(element: Shown, text: string, name: string): Values {
 
 const placeholder = /\{([A-Za-z]+)\}/g
 
-/** Names in braces that are no placeholders. */
+export const knownPlaceholders = Object.keys(placeholders)
+  .map((name) => `{${name}}`)
+  .join(', ')
+
+/** Names in braces that are no placeholders, with their braces. */
 export function unknownIn(template: string): string[] {
-  return [...template.matchAll(placeholder)].flatMap(([, name = '']) => (isKnown(name) ? [] : [name]))
+  return [...template.matchAll(placeholder)].flatMap(([whole, name = '']) => (isKnown(name) ? [] : [whole]))
+}
+
+/** The same for a URL, which has no other use for braces. */
+export function unknownInUrl(template: string): string[] {
+  return (
+    template.replace(placeholder, (whole, name) => (isKnown(name) ? '' : whole)).match(/\{[^{}]*\}?|\}/g) ??
+    []
+  )
 }
 
 export function hasPlaceholder(template: string): boolean {

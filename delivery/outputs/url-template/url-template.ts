@@ -9,8 +9,10 @@ import {
   filledJson,
   filledPath,
   hasPlaceholder,
+  knownPlaceholders,
   percentEncoded,
   unknownIn,
+  unknownInUrl,
   type Values,
   valuesOf,
 } from './template.ts'
@@ -39,13 +41,9 @@ const settings = Type.Object({
   ),
   headers: Type.Optional(
     secret(
-      Type.Record(
-        Type.String({ pattern: "^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$" }),
-        line('a header without placeholders'),
-        {
-          description: 'an object of header names and values, without placeholders',
-        },
-      ),
+      Type.Record(Type.String(), secret(line('a value of one line, without placeholders')), {
+        description: 'an object of header names and values, without placeholders',
+      }),
     ),
   ),
   body: Type.Optional(
@@ -53,6 +51,9 @@ const settings = Type.Object({
   ),
 })
 type Settings = Static<typeof settings>
+
+/** RFC 9110 §5.6.2 */
+const headerName = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}$/
 
 /** These belong to the connection. */
 const ownHeaders =
@@ -117,20 +118,26 @@ function problems({ url, headers = {}, body, method = 'GET' }: Settings): Settin
     origin !== undefined &&
     URL.canParse(origin) &&
     new URL(origin).hostname.length <= 253 &&
-    !/[{}]/.test(origin) &&
-    /^[\x21-\x7e]+$/.test(url)
+    !/[{}]/.test(origin)
   if (!isServer)
     found.push({
       field: 'url',
       expected: 'an http or https URL without user and fragment, with placeholders in path and query only',
     })
-  for (const [field, template] of [
-    ['url', url],
-    ['body', body ?? ''],
+  if (!/^[\x21-\x7e]+$/.test(url))
+    found.push({ field: 'url', expected: 'spaces, and characters that are not ASCII, percent-encoded' })
+  for (const [field, names] of [
+    ['url', unknownInUrl(url)],
+    ['body', unknownIn(body ?? '')],
   ] as const) {
-    for (const name of unknownIn(template))
-      found.push({ field, expected: `a placeholder that there is, not {${name}}` })
+    for (const name of names)
+      found.push({ field, expected: `placeholders of these: ${knownPlaceholders}; not ${name}` })
   }
+  for (const name of Object.keys(headers).filter((name) => !headerName.test(name)))
+    found.push({
+      field: 'headers',
+      expected: `names of letters, digits and dashes, not ${JSON.stringify(name)}`,
+    })
   if (Object.keys(headers).some((name) => ownHeaders.test(name)))
     found.push({ field: 'headers', expected: 'no header of the connection, such as Host or Content-Length' })
   if (Object.values(headers).some((value) => hasPlaceholder(value)))

@@ -3,6 +3,7 @@ import { encodeRds, radiotext } from '../../../delivery/carriers/rds.ts'
 import { dlPlus } from '../../../delivery/outputs/dl-plus/dl-plus.ts'
 import { icecast } from '../../../delivery/outputs/icecast/icecast.ts'
 import type { Output, Shown } from '../../../delivery/outputs/output.ts'
+import { judgeByStatus } from '../../../delivery/outputs/output.ts'
 import { outputs } from '../../../delivery/outputs/outputs.ts'
 import { radioplayer } from '../../../delivery/outputs/radioplayer/radioplayer.ts'
 import { rds } from '../../../delivery/outputs/rds/rds.ts'
@@ -129,6 +130,14 @@ t.test('url-template refuses placeholders where they must not stand', async (t) 
     )
 })
 
+t.test('a redirect is a refusal that says so', async (t) => {
+  t.strictSame(judgeByStatus({ status: 301, text: '' }), {
+    result: 'refused',
+    reason: 'answered 301: the hub follows no redirects',
+  })
+  t.match(judgeByStatus({ status: 408, text: '' }), { result: 'failed' })
+})
+
 t.test('icecast: 200 alone is no success', async (t) => {
   const judge = (text: string, status = 200) => icecast.judge?.({ status, text })
   t.match(
@@ -142,8 +151,12 @@ t.test('icecast: 200 alone is no success', async (t) => {
     reason: 'Mountpoint will not accept URL updates',
   })
   t.match(judge('<html>Welcome'), { result: 'refused', reason: 'the answer is not one of Icecast' })
-  t.match(judge('', 401), { result: 'refused' })
-  t.match(judge('', 503), { result: 'failed' })
+  t.match(judge('', 401), { result: 'refused', reason: 'answered 401: user or password is wrong' })
+  t.match(judge('<html><body><b>400 - Source does not exist</b></body></html>', 400), {
+    result: 'refused',
+    reason: 'answered 400: Source does not exist',
+  })
+  t.match(judge('', 503), { result: 'failed', reason: 'answered 503' })
 })
 
 t.test('radioplayer: form fields, user and key as Basic', async (t) => {

@@ -37,6 +37,13 @@ t.test('an output shows what plays, of any type, by event time', async (t) => {
   t.equal(server.texts('first').at(-1), 'Ahead', 'after a start, what plays is sent once more')
 })
 
+t.test('the list of outputs says which livestream nobody knows', async (t) => {
+  const livestreams = { [first.id]: 'first', 'urn:org:permanent-livestream:0000000000000bad': 'typo' }
+  const { lane } = await openOutput(t, `http://127.0.0.1:9${query}`, { livestreams })
+  t.match(await lane('typo'), { state: 'nothing', lastReason: /neither the feed nor a topic/ })
+  t.match(await lane('first'), { state: 'nothing', lastReason: null })
+})
+
 t.test('after an outage only what plays then is delivered', async (t) => {
   const server = await startTitleServer(t)
   server.behave((_, response) => response.writeHead(503).end())
