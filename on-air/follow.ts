@@ -5,6 +5,11 @@ export type Following = ReturnType<typeof follow>
 
 /** Messages that are read together. */
 const readAtOnce = 100
+/**
+ * All who wait wake at multiples of this time, milliseconds, and so together: there may be hundreds of delays, and what
+ * is written in one turn of the event loop costs a third.
+ */
+const beatMs = 100
 /** After a failed read, the next attempt comes after this time, milliseconds. */
 const retryMs = 1_000
 
@@ -66,7 +71,7 @@ export function follow(parts: {
       for (let next = waiting[0]; next; next = waiting[0]) {
         // No message waits longer than `delayMs`, also when the clock is set back.
         const waitMs = Math.min(next.at - clock(), readAt - performance.now()) + delayMs
-        if (delayMs > 0 && waitMs > 0) return later(waitMs)
+        if (delayMs > 0 && waitMs > 0) return later(waitMs + untilBeat(performance.now() + waitMs))
         waiting.shift()
         position = next.position
         await deliver(next)
@@ -93,4 +98,9 @@ export function follow(parts: {
       wake()
     }, ms)
   }
+}
+
+/** Milliseconds from a moment to the next beat. */
+function untilBeat(moment: number): number {
+  return beatMs - (moment % beatMs)
 }
