@@ -433,6 +433,7 @@ async function listen(
       metrics,
       ...httpsAt,
       history: broker.history,
+      audit: parts.audit,
       onAir,
       outgoingBuffer: config.outgoingBuffer,
       credentials: parts.credentials,

@@ -30,7 +30,7 @@ import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
 import { sessionRoutes } from './routes/session-routes.ts'
 import { type StreamParts, streamRoutes } from './routes/stream-routes.ts'
-import { subscriptionRoutes } from './routes/subscription-routes.ts'
+import { type AuditOfChanges, subscriptionRoutes } from './routes/subscription-routes.ts'
 import { topicRoutes } from './routes/topic-routes.ts'
 import type { FirstOperator } from './users/first-operator.ts'
 import type { UserLogIn } from './users/log-in.ts'
@@ -87,6 +87,7 @@ export async function startBridge(
       subscriptions: Parameters<typeof subscriptionRoutes>[0]['subscriptions']
       lifecycle: Lifecycle
       checkUrl: (url: string) => Promise<string | undefined>
+      audit: AuditOfChanges
       health: HealthCheck
       rate: EventRate
     },

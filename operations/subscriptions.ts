@@ -39,6 +39,7 @@ const shown = Type.Object({
   delay: Type.Integer({ description: 'milliseconds after its acceptance that an event is delivered' }),
   createdBy: string,
   serviceAccount: string,
+  signed: Type.Boolean({ description: 'whether its pushes are signed with a secret, beside the token' }),
   ackDeadlineSeconds: integer,
   since: instant,
   paused: orNull(Type.Object({ at: instant, by: Type.Optional(string) })),
@@ -131,6 +132,7 @@ export const subscriptionOperations = {
         ordering,
         createdBy,
         serviceAccount,
+        signed: subscription.secrets !== undefined,
         ackDeadlineSeconds,
         aside,
         dropped,
@@ -198,6 +200,34 @@ export const subscriptionOperations = {
       return { name, resumed: true, state, pending }
     },
   }),
+  'subscriptions.remove-secrets': loses(
+    'take the secrets of a webhook: its pushes are signed by their token alone',
+    {
+      args: { name: subscription },
+      example: { name: aQueue },
+      console: {
+        view: 'webhooks',
+        title: 'Remove secrets',
+        by: 'name',
+        loss: [
+          'The pushes to this webhook of {institutionId} have no `webhook-signature` any more.',
+          'A receiver that asks for it refuses them. The institution itself can make a new secret.',
+        ],
+      },
+      hubctl: {
+        about: 'Only users of the institution can make one: it is shown to them alone.',
+        done: 'Removed the secrets of {name}.',
+      },
+      result: Type.Object({ name: string, removed: boolean }),
+      async run(node, args, { note }) {
+        const { name, institutionId, topicId, secrets } = existing(node, args.name)
+        if (secrets === undefined) throw refusal('nothing is removed: it has no secret')
+        await note(name, { institutionId, livestreamId: topicId })
+        if (await node.deliveries.subscriptions.removeSecrets(name)) return { name, removed: true }
+        throw unknownName('subscription', name)
+      },
+    },
+  ),
   'subscriptions.remove': loses('remove a subscription with all that waits for it and its dead letters', {
     args: { name: subscription },
     example: { name: aQueue },

@@ -236,6 +236,7 @@ export const storeKeys = {
           pausedAt: instant,
           pausedBy: text,
           toldBy: text,
+          secrets: list(object({ secret: text }, { until: instant })),
         },
       ),
       'name',

@@ -15,6 +15,8 @@ export interface Pushed {
     message: { data: string; attributes: Record<string, string>; messageId: string; publishTime: string }
     subscription: string
   }
+  /** The body as it came. */
+  raw: Buffer
   /** The event in `data`, decoded. */
   event: Record<string, unknown>
   /** When the push arrived: milliseconds of `performance.now()`. */
@@ -43,11 +45,13 @@ export async function startReceiver(t: Test, home: string, options: { port?: num
     async (request, response) => {
       const chunks: Buffer[] = []
       for await (const chunk of request) chunks.push(chunk)
-      const body = JSON.parse(Buffer.concat(chunks).toString())
+      const raw = Buffer.concat(chunks)
+      const body = JSON.parse(raw.toString())
       const data = body.message?.data
       const pushed: Pushed = {
         path: request.url ?? '',
         headers: request.headers,
+        raw,
         body,
         event: data === undefined ? body : JSON.parse(Buffer.from(data, 'base64').toString()),
         at: performance.now(),

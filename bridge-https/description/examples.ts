@@ -192,6 +192,11 @@ export const subscribeAll = {
 
 export const deleted = { valid: true, trace: null }
 
+export const signingSecret = {
+  secret: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw9yyVLLNoZ4E=',
+  previousUntil: '2026-02-01T12:00:00.000Z',
+}
+
 export const replay = { subscription: subscriptionName }
 
 export const replaySince = { ...replay, since: '2026-01-31T10:00:00Z' }

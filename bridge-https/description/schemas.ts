@@ -190,6 +190,18 @@ export const Deleted = Type.Object(
   { $id: 'Deleted', title: 'Deleted', examples: [examples.deleted] },
 )
 
+export const SigningSecret = Type.Object(
+  {
+    secret: Type.String({
+      description: 'What `webhook-signature` is made with: `whsec_` and base64. Shown once',
+    }),
+    previousUntil: Type.Union([instant('Until then those before sign, too'), Type.Null()], {
+      description: 'Null: there was none before',
+    }),
+  },
+  { $id: 'SigningSecret', title: 'SigningSecret', examples: [examples.signingSecret] },
+)
+
 export type ReplayBody = Static<typeof ReplayBody>
 export const ReplayBody = Type.Object(
   {
@@ -326,6 +338,7 @@ export const namedSchemas: readonly TSchema[] = [
   PublishAnswer,
   Topic,
   Subscription,
+  SigningSecret,
   Deleted,
   ReplayAnswer,
   Delivery,

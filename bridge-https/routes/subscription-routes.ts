@@ -1,3 +1,4 @@
+import { maxSecrets, signing } from '../../delivery/webhook/signature.ts'
 import type { Standings } from '../../delivery/webhook/standing.ts'
 import type { PushSubscription } from '../../delivery/webhook/subscription.ts'
 import { maxSubscriptions, type PushSubscriptions } from '../../delivery/webhook/subscriptions.ts'
@@ -7,9 +8,10 @@ import { parseInstant } from '../../event/format.ts'
 import { Type } from '../../event/type.ts'
 import { inTurns, jsonInTurns } from '../../telemetry/turns.ts'
 import type { Topics } from '../../validator/topics.ts'
-import { type Answer, httpsError, jsonText, refuse } from '../answer.ts'
-import { Deleted, SubscribeBody, Subscription } from '../description/schemas.ts'
+import { type Answer, httpsError, jsonText, refuse, refuseUntil } from '../answer.ts'
+import { Deleted, SigningSecret, SubscribeBody, Subscription } from '../description/schemas.ts'
 import type { LegacyNames } from '../legacy-names.ts'
+import type { KnownUser } from '../users/users.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import type { Call, GuardedRoute } from './route.ts'
@@ -17,18 +19,28 @@ import type { Call, GuardedRoute } from './route.ts'
 const { perInstitution, perLivestream } = maxSubscriptions
 const limits = `expected at most ${perLivestream} for one livestream, and ${perInstitution} in all`
 
+/** Writes a change into the audit log: `work` calls `note` before it changes anything. */
+export interface AuditOfChanges {
+  change<T>(who: string, action: string, work: (note: Note) => Promise<T>): Promise<T>
+}
+type Note = (target: string, detail: unknown) => Promise<void>
+
 /** Push subscriptions: every user of an institution manages all subscriptions of the institution (service.md §1). */
 export function subscriptionRoutes(parts: {
-  subscriptions: Pick<PushSubscriptions, 'add' | 'get' | 'ofInstitution' | 'remove'> & {
+  subscriptions: Pick<
+    PushSubscriptions,
+    'add' | 'addSecret' | 'get' | 'ofInstitution' | 'remove' | 'removeSecrets'
+  > & {
     standing: Standings['of']
   }
   topics: Pick<Topics, 'stored'>
   names: LegacyNames
   /** Why events cannot be sent to a URL. Undefined: they can. */
   checkUrl: (url: string) => Promise<string | undefined>
+  audit: AuditOfChanges
   rate: EventRate
 }): GuardedRoute[] {
-  const { subscriptions, topics, checkUrl, rate } = parts
+  const { subscriptions, topics, checkUrl, audit, rate } = parts
   const shown = (subscription: PushSubscription) => fieldsOf(subscription, parts)
   const oneAtATime = createOneAtATime(rate)
   const base = { tag: 'Subscriptions', track: 'push', permission: 'subscribe' } as const
@@ -150,7 +162,72 @@ export function subscriptionRoutes(parts: {
             : refuse(404, undefined, 'Subscription not found')
         }),
     },
+    {
+      ...base,
+      method: 'POST',
+      path: '/subscriptions/{name}/secret',
+      id: 'makeSecret',
+      summary: 'Make a secret that signs the pushes of a subscription',
+      description: `From now on each push has the header fields of Standard Webhooks, \`webhook-id\`, \`webhook-timestamp\` and \`webhook-signature\`, beside its token. A secret that was there before signs, too, for 24 hours. At most ${maxSecrets} sign at a time.`,
+      params,
+      answers: {
+        200: { description: 'The secret, which no other answer shows', schema: SigningSecret },
+        404: notFound,
+        429: tooManyQuestions,
+      },
+      handle: (call, { institutionId, userId, email }) =>
+        ofSubscription(call, { institutionId, userId }, async (found) => {
+          const { name, topicId } = found
+          const full = whyNoSecret(found, call.at)
+          if (full) return full
+          const made = await audit.change(email, 'subscriptions.make-secret', async (note) => {
+            await note(name, { institutionId, livestreamId: topicId })
+            return subscriptions.addSecret(name)
+          })
+          if (made) return { status: 200, body: made, headers: { 'cache-control': 'no-store' } }
+          // Meanwhile another user made one, or removed the subscription.
+          const changed = subscriptions.get(institutionId, name)
+          return changed && whyNoSecret(changed, call.at)
+        }),
+    },
+    {
+      ...base,
+      method: 'DELETE',
+      path: '/subscriptions/{name}/secret',
+      id: 'deleteSecrets',
+      summary: 'Delete all secrets of a subscription',
+      description: 'Its pushes have their token alone.',
+      params,
+      answers: {
+        200: { description: 'Deleted, or there was none', schema: Deleted },
+        404: notFound,
+        429: tooManyQuestions,
+      },
+      handle: (call, { institutionId, userId, email }) =>
+        ofSubscription(call, { institutionId, userId }, async ({ name, topicId, secrets }) => {
+          if (secrets !== undefined) {
+            await audit.change(email, 'subscriptions.remove-secrets', async (note) => {
+              await note(name, { institutionId, livestreamId: topicId })
+              return subscriptions.removeSecrets(name)
+            })
+          }
+          return { status: 200, body: { valid: true, trace: null } }
+        }),
+    },
   ]
+
+  /** Changes a subscription of the institution. `change` answers undefined if the subscription is gone. */
+  function ofSubscription(
+    call: Call,
+    { institutionId, userId }: Pick<KnownUser, 'institutionId' | 'userId'>,
+    change: (found: PushSubscription) => Promise<Answer | undefined>,
+  ): Promise<Answer> {
+    return oneChange(call, userId, async () => {
+      const found = subscriptions.get(institutionId, call.params.name ?? '')
+      const answer = found && (await change(found))
+      return answer ?? refuse(404, undefined, 'Subscription not found')
+    })
+  }
 
   /**
    * Makes the changes of a user one at a time. Each change costs one event of the publish rate.
@@ -160,6 +237,15 @@ export function subscriptionRoutes(parts: {
   function oneChange(call: Call, userId: string, change: () => Promise<Answer>): Promise<Answer> {
     return oneAtATime(call, { userId, about: 'change' }, async () => ({ answer: await change(), bytes: 0 }))
   }
+}
+
+/** The refusal of one more secret. Undefined: the subscription may have one. `at`: milliseconds since the epoch. */
+function whyNoSecret({ secrets }: PushSubscription, at: number): Answer | undefined {
+  const current = signing(secrets, at)
+  if (current.length < maxSecrets) return undefined
+  const ends = current.flatMap(({ until }) => (until === undefined ? [] : [Date.parse(until)]))
+  const message = `${maxSecrets} secrets sign already: delete them, or wait until one ends`
+  return refuseUntil(429, Math.ceil((Math.min(...ends) - at) / 1000), message)
 }
 
 /** The fields of service.md §2.8 in their order, and the state (design.md §9). */

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { Attempt, WorkItem } from '../queue/work-item.ts'
 import { isClosed, mostLanes, type Outcome, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
+import { signatureHeaders } from './signature.ts'
 import { isSubscriptionName, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 import type { Post } from './webhook.ts'
@@ -99,10 +100,15 @@ export function createPush(parts: {
       signal: AbortSignal
     },
   ): Promise<Outcome> {
+    const body = pushBody({ ...message, subscription: name })
+    const token = await tokenFor(url, serviceAccount)
+    // As it is now: the attempt may have been planned before the secret was made.
+    const { secrets } = subscriptions.find(name) ?? {}
     return post({
       url,
-      body: pushBody({ ...message, subscription: name }),
-      token: await tokenFor(url, serviceAccount),
+      body,
+      headers: signatureHeaders({ messageId: message.messageId, body }, secrets, clock()),
+      token,
       deadlineMs: ackDeadlineSeconds * 1000,
       signal: message.signal,
     })

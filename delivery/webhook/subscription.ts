@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import type { MaxAge } from '../../event/delivery-fields.ts'
 import { timeOfEventId } from '../../event/format.ts'
 import type { Selected } from './selected.ts'
+import { type SigningSecret, withNewSecret } from './signature.ts'
 
 /** A webhook that gets the events of one livestream or more (service.md §2.8). */
 export interface PushSubscription extends Selected {
@@ -35,6 +36,8 @@ export interface PushSubscription extends Selected {
   pausedBy?: string
   /** Id of the node that still has to inform the contact of a disabled webhook. */
   toldBy?: string
+  /** What signs its pushes, the present secret first. Shown to nobody after it was made. */
+  secrets?: readonly SigningSecret[]
 }
 
 /** The subscription that a user asks for. */
@@ -104,6 +107,17 @@ export function paused(now: PushSubscription, pausedAt: string, pausedBy: string
 
 export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscription): Changed {
   return pausedAt === undefined ? undefined : others
+}
+
+/** Gives a webhook a new secret. `now`: milliseconds since the epoch. Undefined: too many sign already. */
+export function withSecret(subscription: PushSubscription, now: number): Changed {
+  const secrets = withNewSecret(subscription.secrets, now)
+  return secrets && { ...subscription, secrets }
+}
+
+/** Takes all secrets from a webhook. */
+export function unsigned({ secrets, ...others }: PushSubscription): Changed {
+  return secrets === undefined ? undefined : others
 }
 
 /** Hands the duty to inform the contact from node `from` to node `to`. Without `to`, the duty is done. */

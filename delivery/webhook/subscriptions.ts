@@ -3,6 +3,7 @@ import { storeKeys } from '../../store/keys.ts'
 import { createLock } from '../../store/lock.ts'
 import type { Change, Store } from '../../store/store.ts'
 import { isForAll, named, type Selected } from './selected.ts'
+import type { SigningSecret } from './signature.ts'
 import {
   disabled,
   enabled,
@@ -12,7 +13,9 @@ import {
   paused,
   resumed,
   type SubscriptionRequest,
+  unsigned,
   withoutBeginning,
+  withSecret,
 } from './subscription.ts'
 
 export type PushSubscriptions = Awaited<ReturnType<typeof createPushSubscriptions>>
@@ -97,6 +100,24 @@ export async function createPushSubscriptions(parts: {
     /** Ends a pause. The same commit stores `alongside`. True if the webhook was paused. */
     resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
       change(name, resumed, () => alongside),
+
+    /**
+     * Gives a webhook a new secret to sign with, and returns it. Those before sign until `previousUntil`, ISO 8601. Undefined:
+     * no such subscription, or so many sign already (`maxSecrets`).
+     */
+    async addSecret(name: string): Promise<{ secret: string; previousUntil: string | null } | undefined> {
+      let made: readonly SigningSecret[] = []
+      const isChanged = await change(name, (now) => {
+        const changed = withSecret(now, clock())
+        made = changed?.secrets ?? []
+        return changed
+      })
+      const [first, second] = made
+      return isChanged && first ? { secret: first.secret, previousUntil: second?.until ?? null } : undefined
+    },
+
+    /** Takes all secrets from a webhook. True if it had some. */
+    removeSecrets: (name: string): Promise<boolean> => change(name, unsigned),
 
     /** Gives node `to` the duty to inform the contact. Without `to`, ends the duty. False: `from` had no such duty. */
     passTelling: (name: string, from: string, to?: string): Promise<boolean> =>

@@ -110,3 +110,21 @@ t.test('of a topic created on two nodes at once all show the same', async (t) =>
   t.strictSame(a.topics.stored, b.topics.stored)
   t.strictSame(a.topics.stored, (await later()).topics.stored, 'and it is what is stored')
 })
+
+t.test('a secret made on one node signs on the other, and both keep what the other made', async (t) => {
+  const { a, b } = await openNodes(t)
+  const made = await a.subscriptions.add(request)
+  if (!made) throw new Error('not made')
+  const { name } = made
+  await settled(b.store)
+  const answers = await Promise.all([a.subscriptions.addSecret(name), b.subscriptions.addSecret(name)])
+  await settled(a.store, b.store)
+  t.strictSame(a.subscriptions.find(name), b.subscriptions.find(name))
+  const secrets = b.subscriptions.find(name)?.secrets?.map(({ secret }) => secret) ?? []
+  t.same([...secrets].sort(), answers.map((answer) => answer?.secret).sort())
+  t.equal(await a.subscriptions.removeSecrets(name), true)
+  await settled(b.store)
+  t.strictSame(b.subscriptions.find(name), made)
+  t.equal(await b.subscriptions.removeSecrets(name), false)
+  t.equal(await b.subscriptions.addSecret('de.org.hub.subscription.none'), undefined)
+})

@@ -112,6 +112,7 @@ export const samples: readonly Sample[] = [
       pausedAt: time,
       pausedBy: 'o',
       toldBy: 'n',
+      secrets: [{ secret: 'whsec_c2VjcmV0' }, { secret: 'whsec_b2xkZXI=', until: time }],
     },
   },
   {

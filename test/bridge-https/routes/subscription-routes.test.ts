@@ -61,15 +61,18 @@ function open(subscriptions: Partial<Parts['subscriptions']>, more: Partial<Part
   const routes = subscriptionRoutes({
     subscriptions: {
       add: unused,
+      addSecret: unused,
       get: unused,
       ofInstitution: () => [],
       remove: unused,
+      removeSecrets: unused,
       standing: () => ({ state: 'active', since: '', reason: null }),
       ...subscriptions,
     },
     topics: { stored: new Map([[topic.id, topic]]) },
     names: { topicOf: () => '' } as never,
     checkUrl: async () => undefined,
+    audit: { change: unused },
     rate: { take: () => 0, charge: () => undefined },
     ...more,
   })

@@ -11,6 +11,7 @@ import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startRedis, withoutRedis } from '../../redis-server.ts'
+import { webhookLibraries } from '../../standard-webhooks.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
 
 /*
@@ -236,3 +237,29 @@ interface Shown {
   since: string
   reason: string
 }
+
+t.test('a secret signs at once, whichever node delivers', { skip: withoutRedis }, async (t) => {
+  const { receiver, api, token, studios } = await start(t)
+  const { json } = await api.call('GET', '/subscriptions', { token })
+  const names = Array.isArray(json) ? json.map(({ name }) => String(name)) : []
+  t.equal(names.length, livestreams.length)
+  const secrets = new Map<string, string>()
+  for (let round = 0; round < 5; round++) {
+    for (const name of names) {
+      const made = await api.call('POST', `/subscriptions/${name}/secret`, { token })
+      secrets.set(name, String(made.json.secret))
+    }
+    const before = receiver.received.length
+    for (const [index, livestream] of livestreams.entries()) {
+      const title = `${index} ${round}`
+      await studios[index % 2 === round % 2 ? 'a' : 'b'].publish(playing(livestream, { title }))
+    }
+    await receiver.until((received) => received.length === before + livestreams.length)
+    for (const { headers, raw, body } of receiver.received.slice(before)) {
+      for (const [name, { Webhook }] of webhookLibraries) {
+        const webhook = new Webhook(secrets.get(body.subscription) ?? '')
+        t.doesNotThrow(() => webhook.verify(raw, headers), name)
+      }
+    }
+  }
+})
