@@ -62,7 +62,7 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
 export function createReadings(parts: {
   feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
   checkStore: StoreCheck
-  queues: { totals(): QueueTotals }
+  queues: { totals(): QueueTotals; outputs: { failing(): number } }
   broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
   clock: () => number
 }): Required<Omit<Readings, 'startTime' | 'certificateExpiryDays'>> {
@@ -88,6 +88,7 @@ export function createReadings(parts: {
       set(oldest === undefined ? 0 : secondsSince(oldest))
     },
     queuesBehind: (set) => set(queues.totals().behind),
+    outputsFailing: (set) => set(queues.outputs.failing()),
     deadLetters: (set) => set(queues.totals().deadLetters),
     subscriptionsDisabled: (set) => set(queues.totals().disabled),
     sessions(set) {

@@ -124,9 +124,9 @@ export const outputOperations = {
       const { id } = await chosen(node, args)
       await note(args.name, { livestreamId: id })
       const attempt = await node.deliveries.outputs.test(args.name, id)
-      if (attempt === undefined) throw unknownName('output', args.name)
-      if (attempt === 'elsewhere')
-        throw refusal('another node delivers this livestream of the output: ask that node')
+      if (attempt === 'unknown') throw unknownName('output', args.name)
+      if (attempt === undefined)
+        throw refusal('no node delivers this livestream of the output at the moment: try again')
       const { result, reason, request, status, answer } = attempt
       const delivered = result === 'acknowledged'
       return { name: args.name, livestreamId: id, delivered, reason, request, status, answer }

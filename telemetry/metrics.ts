@@ -364,6 +364,14 @@ export const metricTable = {
     does: 'queues of webhooks and plugin targets whose oldest item has waited for over a minute: `behind`, `retrying` or `beginning`',
     act: '`hubctl queues list` shows which, why, and the contact',
   },
+  outputsFailing: {
+    type: 'gauge',
+    name: 'hub_outputs_failing',
+    help: 'Livestreams of outputs that do not get their titles from this node',
+    isRead: true,
+    does: 'livestreams of [outputs](outputs.md) whose last attempt of this node failed. Nodes add up',
+    act: '`hubctl outputs list --state retrying` shows which and why, `hubctl outputs test` the answer',
+  },
   deadLetters: {
     type: 'gauge',
     name: 'hub_work_dead_letters',

@@ -105,9 +105,10 @@ export function createLane(parts: {
 
     wake,
 
-    /** Sends a made-up element, past what plays. That comes back after `testMs`. */
-    test(element: Omit<Shown, 'toggle'>): Promise<Attempt> {
+    /** Sends a made-up element, past what plays. That comes back after `testMs`. Undefined: another node delivers. */
+    test(element: Omit<Shown, 'toggle'>): Promise<Attempt | undefined> {
       return alone(async () => {
+        if (!(await mayDeliver())) return undefined
         const attempt = await send(element)
         has = undefined
         notBefore = performance.now() + testMs

@@ -2,9 +2,10 @@ import { randomInt } from 'node:crypto'
 import { setMaxListeners } from 'node:events'
 import type { CurrentCa } from '../../config/ca-files.ts'
 import { eventKinds } from '../../event/kind.ts'
+import type { Entry } from '../../journal/entry.ts'
 import type { Journal } from '../../journal/journal.ts'
 import { isHistory } from '../../journal/keeping.ts'
-import { type Following, follow } from '../../on-air/follow.ts'
+import { follow } from '../../on-air/follow.ts'
 import { createParts } from '../../on-air/parts.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Log } from '../../telemetry/log.ts'
@@ -15,6 +16,7 @@ import type { Leases } from '../runner/leases.ts'
 import { createLane, type Lane, type LaneState } from './lane.ts'
 import { type Attempt, createSenders } from './senders/senders.ts'
 import { createSlots } from './slots.ts'
+import { createTests } from './tests.ts'
 import { wantedOf } from './wanted.ts'
 
 /** A livestream of an output, as operators see it. */
@@ -31,14 +33,23 @@ const mostAtOnce = 64
 /** This many failures in a row are logged once. */
 const loggedFailures = 3
 
-type Followed = Parameters<typeof createParts>[0] & { journal: Journal }
+type States = Parameters<typeof createParts>[0] & { journal: Journal }
+
+/** Lanes by livestream. */
+type LanesOf = Map<string, Lane[]>
+
+interface Followed {
+  /** What was accepted up to here counts. */
+  position: () => number
+  end: () => void
+}
 
 /**
  * Brings outputs to what livestreams show (open.md §5): docs/decisions, "Outputs follow the state". Each livestream of an
  * output is a lane of its own.
  */
 export function createShowing(
-  parts: Followed & {
+  parts: States & {
     configured: readonly ConfiguredOutput[]
     history: { positionAt(time: number): Promise<number> }
     retained: { onSilentChange(listener: (topic: string) => void): void }
@@ -61,16 +72,27 @@ export function createShowing(
   setMaxListeners(0, stopping.signal)
   const states = createParts(parts)
   const lanes = new Map<string, { lane: Lane; settings: ConfiguredOutput; livestreamId: string }>()
-  const following: Following[] = []
-  const all = configured.map((settings) => ({ settings, followed: openOutput(settings) }))
+  /** By delay, milliseconds: outputs with the same delay follow the journal together. */
+  const followed = new Map<number, { ofLivestream: LanesOf; position: () => number; end?: () => void }>()
+  for (const settings of configured) openOutput(settings)
   calls.serve('outputs', here)
+  const tests = createTests({
+    calls,
+    run(key, title) {
+      const found = lanes.get(key)
+      if (!found || !leases.isOwn(key)) return undefined
+      return found.lane.test(madeUp(found.livestreamId, title, clock()))
+    },
+  })
 
   return {
     async start(): Promise<void> {
-      for (const { settings, followed } of all) following.push(await followed(settings.delay ?? 0))
+      for (const [delayMs, ofDelay] of followed)
+        Object.assign(ofDelay, await followJournal(delayMs, ofDelay.ofLivestream))
       retained.onSilentChange((topic) => {
-        for (const { lane, livestreamId } of lanes.values())
-          if (topic.split('/')[1] === livestreamId) lane.wake()
+        const livestreamId = topic.split('/')[1] ?? ''
+        for (const { ofLivestream } of followed.values())
+          for (const lane of ofLivestream.get(livestreamId) ?? []) lane.wake()
       })
       leases.onFreed((key) => lanes.get(key)?.lane.wake(), wakeAll)
       wakeAll()
@@ -93,39 +115,40 @@ export function createShowing(
       }))
     },
 
+    /** How many lanes of this node fail. */
+    failing: (): number => here().lanes.filter(([, { state }]) => state === 'retrying').length,
+
     /** The delivery log of a lane on this node, newest first. Undefined: there is no such lane. */
     log: (name: string, livestreamId: string) => lanes.get(laneOf(name, livestreamId))?.lane.log(),
 
     /**
-     * Sends a made-up title. What plays comes back 10 s later. Undefined: there is no such lane. `elsewhere`: another node
-     * delivers it.
+     * Sends a made-up title, on the node that delivers. What plays comes back 10 s later. `unknown`: there is no such lane.
+     * Undefined: no node delivers it at the moment.
      */
-    async test(name: string, livestreamId: string): Promise<Attempt | 'elsewhere' | undefined> {
+    async test(name: string, livestreamId: string): Promise<Attempt | 'unknown' | undefined> {
       const key = laneOf(name, livestreamId)
-      const found = lanes.get(key)
-      if (!found) return undefined
-      if (!(await mayDeliver(key))) return 'elsewhere'
-      return found.lane.test(madeUp(livestreamId, clock()))
+      if (!lanes.has(key)) return 'unknown'
+      return tests.run(key, `Test ${new Date(clock()).toISOString().slice(11, 19)} äöü Ж ‘’`)
     },
 
     /** Starts no more attempts, and cuts those under way short. */
     async close(): Promise<void> {
       stopping.abort()
-      for (const one of following) one.end()
+      for (const { end } of followed.values()) end?.()
       for (const { lane } of lanes.values()) lane.end()
       await Promise.all([...lanes.values()].map(({ lane }) => lane.ended()))
       for (const key of lanes.keys()) await leases.release(key).catch(() => undefined)
     },
   }
 
-  /** Makes the lanes of an output. The returned function begins to follow the journal. */
-  function openOutput(settings: ConfiguredOutput) {
+  /** Makes the lanes of an output. */
+  function openOutput(settings: ConfiguredOutput): void {
     const { name, livestreams, delay = 0 } = settings
     const output = outputs.find((one) => one.name === settings.driver)
     if (!output) throw new Error(`there is no driver ${settings.driver}`)
     const slots = createSlots(mostAtOnce)
-    const ofLivestream = new Map<string, Lane>()
-    let reached = (): number => journal.head()
+    const ofDelay = followed.get(delay) ?? { ofLivestream: new Map(), position: journal.head }
+    followed.set(delay, ofDelay)
     for (const [livestreamId, there] of Object.entries(livestreams)) {
       const key = laneOf(name, livestreamId)
       const about = { output: name, livestreamId }
@@ -135,7 +158,7 @@ export function createShowing(
         there,
         wanted: async () => {
           const now = clock() - delay
-          const moment = { position: delay === 0 ? journal.head() : reached(), now }
+          const moment = { position: ofDelay.position(), now }
           const shown = wantedOf(
             await states.of(livestreamId, moment),
             settings,
@@ -158,33 +181,35 @@ export function createShowing(
           if (failures === loggedFailures) log.warn({ ...about, reason }, 'an output does not take the title')
         },
       })
-      ofLivestream.set(livestreamId, lane)
+      ofDelay.ofLivestream.set(livestreamId, [...(ofDelay.ofLivestream.get(livestreamId) ?? []), lane])
       lanes.set(key, { lane, settings, livestreamId })
     }
+  }
 
-    return async (delayMs: number): Promise<Following> => {
-      const from = delayMs === 0 ? journal.head() : (await history.positionAt(clock() - delayMs)) - 1
-      const followed = follow({
-        journal,
-        clock,
-        delayMs,
-        from,
-        deliver: (entry) => {
-          const lane = isHistory(entry) ? ofLivestream.get(entry.stream ?? '') : undefined
-          if (!lane) return undefined
-          const hasBegun = (entry.retained?.time ?? 0) <= clock() - delayMs
-          if (hasBegun && nowSuffixes.some((suffix) => entry.topic.endsWith(suffix))) lane.began()
-          else lane.wake()
-          return undefined
-        },
-        missed: () => {
-          for (const lane of ofLivestream.values()) lane.wake()
-        },
-        failed: (err) => log.warn({ err }, 'outputs wait for the store'),
-      })
-      reached = followed.position
-      return followed
+  /** Calls back for each message of a livestream, `delayMs` after its acceptance. */
+  async function followJournal(delayMs: number, ofLivestream: LanesOf): Promise<Followed> {
+    const deliver = (entry: Entry): undefined => {
+      if (!isHistory(entry)) return undefined
+      const began = nowSuffixes.some((suffix) => entry.topic.endsWith(suffix))
+      const hasBegun = began && (entry.retained?.time ?? 0) <= clock() - delayMs
+      for (const lane of ofLivestream.get(entry.stream ?? '') ?? [])
+        if (hasBegun) lane.began()
+        else lane.wake()
+      return undefined
     }
+    // Memory has what is appended now: there is nothing to read.
+    if (delayMs === 0) return { position: journal.head, end: journal.onEach(deliver) }
+    return follow({
+      journal,
+      clock,
+      delayMs,
+      from: (await history.positionAt(clock() - delayMs)) - 1,
+      deliver,
+      missed: () => {
+        for (const lane of [...ofLivestream.values()].flat()) lane.wake()
+      },
+      failed: (err) => log.warn({ err }, 'outputs wait for the store'),
+    })
   }
 
   function here(): Here {
@@ -217,14 +242,8 @@ function laneOf(name: string, livestreamId: string): string {
   return `output:${name}:${livestreamId}`
 }
 
-/** An element of a test. It has characters at which carriers stumble. */
-function madeUp(livestreamId: string, now: number): Omit<Shown, 'toggle'> {
-  return {
-    livestreamId,
-    artist: 'Now-Playing Hub',
-    title: `Test ${new Date(now).toISOString().slice(11, 19)} äöü Ж ‘’`,
-    type: 'music',
-    start: new Date(now).toISOString(),
-    length: 10,
-  }
+/** An element of a test. Its title has characters at which carriers stumble. */
+function madeUp(livestreamId: string, title: string, now: number): Omit<Shown, 'toggle'> {
+  const start = new Date(now).toISOString()
+  return { livestreamId, artist: 'Now-Playing Hub', title, type: 'music', start, length: 10 }
 }

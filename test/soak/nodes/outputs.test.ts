@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import t from 'tap'
-import { connectPublisher } from '../clients.ts'
-import { playing } from '../events.ts'
-import { first, type ShownLane, second, startTitleServer } from '../output-receiver.ts'
-import { withoutRedis } from '../redis-server.ts'
-import { temporaryDirectory } from '../start-hub.ts'
-import { type FleetNode, startFleet, until } from './fleet.ts'
+import { connectPublisher } from '../../clients.ts'
+import { playing } from '../../events.ts'
+import { type FleetNode, startFleet, until } from '../../nodes/fleet.ts'
+import { first, type ShownLane, second, startTitleServer } from '../../output-receiver.ts'
+import { withoutRedis } from '../../redis-server.ts'
+import { temporaryDirectory } from '../../start-hub.ts'
 
 t.test(
   'one of several nodes delivers a livestream of an output; another one goes on when it is killed',
@@ -39,6 +39,12 @@ t.test(
 
     const owner = await ownerOf(nodes)
     for (const node of nodes) t.match(await laneOf(node), { state: 'shown', title: 'Three', acknowledged: 3 })
+    const tests = await Promise.all(
+      nodes.map((node) => node.ask<object>('outputs.test', { name: 'web', livestream: second.id })),
+    )
+    for (const tested of tests)
+      t.match(tested, { delivered: true, status: 200 }, 'each node can be asked for a test')
+    t.equal(server.texts('second').length, nodes.length)
     await owner.kill()
     const left = nodes.filter((node) => node !== owner)
     door = left[0] as FleetNode
