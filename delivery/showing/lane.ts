@@ -154,9 +154,7 @@ export function createLane(parts: {
     if (isRunning || signal.aborted) return
     isRunning = true
     clearTimeout(timer)
-    void run().finally(() => {
-      isRunning = false
-    })
+    void run()
   }
 
   function wakeIn(ms: number): void {
@@ -165,6 +163,7 @@ export function createLane(parts: {
     timer = setTimeout(wake, Math.max(1, ms)).unref()
   }
 
+  /** Never rejects. No turn lies between the last look at `isWoken` and the end, so that no call is lost. */
   async function run(): Promise<void> {
     while (isWoken && !signal.aborted) {
       isWoken = false
@@ -176,6 +175,7 @@ export function createLane(parts: {
         wakeIn(newElementMs)
       }
     }
+    isRunning = false
   }
 
   /** Makes an attempt if one is due. Returns the milliseconds after which to look again. */
