@@ -9,6 +9,7 @@ import { createLivestreams } from './livestreams.ts'
 import { createNow } from './now.ts'
 import { createParts, type Moment } from './parts.ts'
 import { playedAt } from './played.ts'
+import { createState } from './state.ts'
 import { createStreams } from './streams.ts'
 
 export type OnAir = ReturnType<typeof createOnAir>
@@ -31,10 +32,11 @@ export function createOnAir(
   const livestreams = createLivestreams(parts)
   const shown = createParts(parts)
   const now = createNow({ parts: shown, livestreams })
+  const state = createState({ retained, parts: shown, now })
   return {
     livestreams,
     now: now.of,
-    streams: createStreams({ ...parts, parts: shown, now, livestreams }),
+    streams: createStreams({ ...parts, parts: shown, state, livestreams }),
     playedAt: (livestreamId: string, time: number) => playedAt(history, livestreamId, time),
 
     /** Calls `listener` with the id of a livestream that may show something else now. */

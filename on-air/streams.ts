@@ -10,8 +10,8 @@ import type { Metrics } from '../telemetry/metrics.ts'
 import { comment, eventOf, notice, retryAfter } from './event-stream.ts'
 import { type Following, follow } from './follow.ts'
 import type { Livestreams } from './livestreams.ts'
-import type { createNow } from './now.ts'
 import type { Moment, Parts } from './parts.ts'
+import type { State } from './state.ts'
 import type { View } from './view.ts'
 
 export type Streams = ReturnType<typeof createStreams>
@@ -89,7 +89,7 @@ export function createStreams(parts: {
   returnable: Pick<Returnable, 'since'>
   history: Pick<History, 'positionAt'>
   parts: Parts
-  now: ReturnType<typeof createNow>
+  state: State
   livestreams: Livestreams
   /** Resolves when this node knows all earlier commits of the other nodes. */
   catchUp: () => Promise<void>
@@ -98,7 +98,7 @@ export function createStreams(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { journal, returnable, history, now, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
+  const { journal, returnable, history, state, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<Line>>()
   /** Streams by their delay. */
@@ -194,11 +194,7 @@ export function createStreams(parts: {
   async function sendState(stream: Stream, moment: Moment): Promise<void> {
     const { view } = stream
     const ids = stream.livestreams ?? (await livestreams.ids(view))
-    await sendEach(stream, ids, async (id) => {
-      const shown = await now.events(id, view, moment)
-      const ahead = parts.parts.ahead(id, moment).filter(({ topic }) => view.allows(topic))
-      return [...shown, ...ahead].map((value) => eventOf(value, { isRetained: true }))
-    })
+    await sendEach(stream, ids, (id) => state.of(id, view, moment))
   }
 
   /**
@@ -224,7 +220,7 @@ export function createStreams(parts: {
     const inOrder = [...positions].sort((a, b) => a - b)
     await sendEach(stream, inOrder, async (position) => {
       const entry = await journal.get(position)
-      return entry ? [eventOf(entry, { id: position })] : []
+      return entry && eventOf(entry, { id: position })
     })
   }
 
@@ -232,7 +228,7 @@ export function createStreams(parts: {
   async function sendEach<Item>(
     stream: Stream,
     items: readonly Item[],
-    make: (item: Item) => Promise<Buffer[]>,
+    make: (item: Item) => Promise<Buffer | undefined>,
   ): Promise<void> {
     // Few do not wait for their turn: where events come all the time, a reader would never get to the head.
     let end = items.length > fewItems ? 0 : Infinity
@@ -244,10 +240,9 @@ export function createStreams(parts: {
         end = performance.now() + pieceMs
       }
       if (stream.isOver) return
-      for (const bytes of await make(item)) {
-        made.push(bytes)
-        size += bytes.length
-      }
+      const bytes = await make(item)
+      if (bytes) made.push(bytes)
+      size += bytes?.length ?? 0
       // Small writes cost more than the events.
       if (size < writeBytes && nth < items.length - 1) continue
       await stream.client.paced()

@@ -2,7 +2,6 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import pino from 'pino'
 import t, { type Test } from 'tap'
 import { openJournal } from '../../journal/journal.ts'
-import type { RetainedValue } from '../../journal/retained-value.ts'
 import { openReturnable } from '../../journal/returnable.ts'
 import { createStreams, type Wanted } from '../../on-air/streams.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
@@ -10,7 +9,7 @@ import { createSharedSpace } from '../shared-store.ts'
 import { stall } from '../stall.ts'
 
 /** Streams whose states are made by the test. */
-async function openStreams(t: Test, ids: readonly string[], state: (id: string) => Promise<RetainedValue[]>) {
+async function openStreams(t: Test, ids: readonly string[], make: (id: string) => Promise<void>) {
   const store = createSharedSpace().openFollowed(t)
   const journal = await openJournal(store)
   const returnable = await openReturnable(store)
@@ -20,7 +19,12 @@ async function openStreams(t: Test, ids: readonly string[], state: (id: string) 
     returnable,
     history: { positionAt: async () => journal.head() + 1 },
     parts: { of: async () => [], ahead: () => [] },
-    now: { of: async () => undefined, events: state },
+    state: {
+      async of(id) {
+        await make(id)
+        return Buffer.alloc(0)
+      },
+    },
     livestreams: { find: () => undefined, ids: async () => ids },
     catchUp: store.catchUp,
     maxStreams: 100,
@@ -82,7 +86,6 @@ t.test('what comes while the state is made is not lost', async (t) => {
   const states = new Map<string, () => void>()
   const { publish, open } = await openStreams(t, ['a', 'b'], async (id) => {
     await new Promise<void>((resolve) => states.set(id, resolve))
-    return []
   })
   const reader = open()
   while (!states.has('a')) await nextTurn()
@@ -103,7 +106,6 @@ t.test('the states of many readers leave room for others in each turn', async (t
   const { open } = await openStreams(t, ids, async () => {
     stall(0.1)
     work++
-    return []
   })
   const readers = Array.from({ length: 20 }, () => open())
   let most = 0

@@ -14,7 +14,7 @@ t.test('a stream ends with the right of its reader', async (t) => {
     returnable: { since: () => [] },
     history: { positionAt: async () => 1 },
     parts: { of: async () => [], ahead: () => [] },
-    now: { of: async () => undefined, events: async () => [] },
+    state: { of: async () => Buffer.alloc(0) },
     livestreams: { find: () => undefined, ids: async () => [] },
     catchUp: async () => undefined,
     maxStreams: 10,
