@@ -9,8 +9,9 @@ import { enter } from './client.ts'
 import { type Backend, type ClusterNode, startCluster } from './cluster.ts'
 import { type Fault, makeFaults, planFaults, type StoreFaults } from './faults.ts'
 import { createHopper, type Hopper } from './hopper.ts'
-import { missing, outOfOrder, type Sent, sentAgain, trailOf, unwanted } from './judge.ts'
+import { missing, type Sent, sentAgain, trailOf, unwanted } from './judge.ts'
 import { isBehind, wrongInStream } from './judge-streams.ts'
+import { overlaps, wrongAtWebhook, wrongWorth } from './judge-webhooks.ts'
 import { createPublisher, markerOf, type Publisher } from './publishers.ts'
 import { readJournal } from './read-journal.ts'
 import { createReader, type Reader, someReadings } from './readers.ts'
@@ -153,6 +154,28 @@ export async function check(
     },
     { claim: 'no queue of a webhook stands still', problems: stuck },
     { claim: 'webhooks get every event, in order', problems: webhookProblems(webhooks, livestreams, sent) },
+    {
+      claim: 'webhooks for all livestreams get every event, each livestream in order',
+      problems: (['list', 'lanes'] as const).flatMap((name) =>
+        livestreams.flatMap(({ id }) => wrongAtWebhook(webhooks.attempts, name, id, sent)),
+      ),
+    },
+    {
+      claim: 'no two pushes of one order are under way at once',
+      problems: [
+        ...overlaps(webhooks.attempts, ({ webhook }) => webhook !== 'lanes' && webhook !== 'worth'),
+        ...livestreams.flatMap(({ id }) =>
+          overlaps(
+            webhooks.attempts,
+            ({ webhook, livestream }) => (webhook === 'lanes' || webhook === 'worth') && livestream === id,
+          ),
+        ),
+      ],
+    },
+    {
+      claim: 'with maxAge, what plays now comes, in order, and nothing that was over long ago',
+      problems: livestreams.flatMap(({ id }) => wrongWorth(webhooks.attempts, 'worth', id, sent)),
+    },
     { claim: 'every node retains the newest values', problems: await retainedProblems(nodes, login, sent) },
     { claim: 'what was revoked gets in nowhere', problems: await revocations.admitted() },
     {
@@ -267,24 +290,7 @@ function webhookProblems(
   livestreams: readonly Livestream[],
   sent: readonly Sent[],
 ): string[] {
-  return livestreams.flatMap(({ id }) => {
-    const tracks = sent.filter(
-      ({ kind, livestream, acknowledgedAt }) =>
-        kind === 'track' && livestream === id && acknowledgedAt !== undefined,
-    )
-    const attempts = webhooks.attempts.filter(({ livestream }) => livestream === id)
-    const acknowledged = new Set(
-      attempts.flatMap(({ marker, isAcknowledged }) => (isAcknowledged ? [marker] : [])),
-    )
-    const lacking = tracks.filter(({ marker }) => !acknowledged.has(marker))
-    return [
-      ...lacking.map(({ marker }) => `${id} never got ${marker}`),
-      ...outOfOrder(
-        tracks,
-        attempts.map(({ marker }) => marker),
-      ).map((wrong) => `${id}: ${wrong}`),
-    ]
-  })
+  return livestreams.flatMap(({ id }) => wrongAtWebhook(webhooks.attempts, id, id, sent))
 }
 
 /** Topics whose newest event is not the retained value that a new client gets. */

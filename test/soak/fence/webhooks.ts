@@ -9,11 +9,25 @@ import type { ClusterNode } from './cluster.ts'
 
 /** One attempt of a delivery, noted when the request arrives. */
 export interface Attempt {
+  /** The webhook: the id of its livestream, or one of `severalLivestreams`. */
+  webhook: string
   livestream: string
+  /** When the request arrived, and when it was answered or its connection ended: milliseconds of `performance.now()`. */
+  from: number
+  until: number
   /** The `playlistItemId` of the event. */
   marker: string
   isAcknowledged: boolean
 }
+
+/** Webhooks for all livestreams, and how they are to be judged. */
+export const severalLivestreams = {
+  /** One order, one push at a time. */
+  list: { livestreams: ['*'] },
+  lanes: { livestreams: ['*'], ordering: 'livestream' },
+  /** What is over may be passed over. */
+  worth: { livestreams: ['*'], ordering: 'livestream', maxAge: 'element' },
+} as const
 
 export type Webhooks = Awaited<ReturnType<typeof addWebhooks>>
 
@@ -30,7 +44,7 @@ export function someLivestreams(count: number, perInstitution = 100): Livestream
   return stations.flatMap((ofOne) => ofOne.slice(0, perInstitution)).slice(0, count)
 }
 
-/** Adds a webhook for each livestream through `node`. No event waits for them yet. */
+/** Adds a webhook for each livestream, and those for all, through `node`. No event waits for them yet. */
 export async function addWebhooks(
   t: Test,
   node: ClusterNode,
@@ -40,12 +54,26 @@ export async function addWebhooks(
   const attempts: Attempt[] = []
   /** How the webhook of each livestream answers from now on. */
   const answers = new Map<string, { delayMs: number; status: number }>()
-  receiver.behave(({ path, event }, response) => {
-    const livestream = decodeURIComponent(path.slice(1))
+  receiver.behave(({ path, event, body }, response) => {
+    const webhook = decodeURIComponent(path.slice(1))
+    const livestream = body.message.attributes.livestreamId ?? ''
     const { delayMs, status } = answers.get(livestream) ?? { delayMs: 0, status: 201 }
-    const attempt = { livestream, marker: String(event.playlistItemId), isAcknowledged: false }
+    const marker = String(event.playlistItemId)
+    const attempt: Attempt = {
+      webhook,
+      livestream,
+      from: performance.now(),
+      until: Infinity,
+      marker,
+      isAcknowledged: false,
+    }
     attempts.push(attempt)
+    const ended = () => {
+      attempt.until = Math.min(attempt.until, performance.now())
+    }
+    response.on('close', ended)
     setTimeout(() => {
+      ended()
       attempt.isAcknowledged = status < 300
       response.writeHead(status).end()
     }, delayMs)
@@ -70,6 +98,14 @@ export async function addWebhooks(
       const url = receiver.url(`/${encodeURIComponent(id)}`)
       const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: id, url }
       const { status, text } = await api.call('POST', '/subscriptions', { token, body })
+      if (status !== 201) throw new Error(`POST /subscriptions answered ${status} ${text}`)
+    }
+    if (institution !== institutions[0]) continue
+    for (const [name, fields] of Object.entries(severalLivestreams)) {
+      const [first] = livestreams
+      const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: first?.id, ...fields }
+      const url = receiver.url(`/${name}`)
+      const { status, text } = await api.call('POST', '/subscriptions', { token, body: { ...body, url } })
       if (status !== 201) throw new Error(`POST /subscriptions answered ${status} ${text}`)
     }
   }
