@@ -53,6 +53,9 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
   return {
     isOwn,
 
+    /** The same where nodes of which `lacks` is true do not know the queue. */
+    isOwnWithout,
+
     /** Declares whether this node can work a queue off. While it cannot, another node does that can. */
     declare(queue: string, isAble: boolean): void {
       const isNews = isAble === (unable.get(queue)?.has(nodes.self) ?? false)
@@ -153,9 +156,13 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
 
   /** Whether this node is to work off a queue. With rendezvous hashing, few queues move when a node joins or leaves. */
   function isOwn(queue: string): boolean {
+    return isOwnWithout(queue, () => false)
+  }
+
+  function isOwnWithout(queue: string, lacks: (node: string) => boolean): boolean {
     if (!nodes.isShared) return true
     const those = unable.get(queue)
-    const able = those ? nodes.living().filter((node) => !those.has(node)) : []
+    const able = nodes.living().filter((node) => !those?.has(node) && !lacks(node))
     const candidates = able.length > 0 ? able : nodes.living()
     const [first] = candidates.toSorted((a, b) => (weight(a, queue) < weight(b, queue) ? 1 : -1))
     return first === nodes.self

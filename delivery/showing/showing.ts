@@ -14,6 +14,7 @@ import type { Shown } from '../outputs/output.ts'
 import { type ConfiguredOutput, outputs } from '../outputs/outputs.ts'
 import type { Leases } from '../runner/leases.ts'
 import { createLane, type Lane, type LaneState } from './lane.ts'
+import { createOthersOutputs } from './others-outputs.ts'
 import { type Attempt, createSenders } from './senders/senders.ts'
 import { createSlots } from './slots.ts'
 import { createTests } from './tests.ts'
@@ -30,6 +31,8 @@ export interface ShownLane extends LaneState {
 
 /** An output has at most so many attempts under way. One that hangs holds back itself. */
 const mostAtOnce = 64
+/** Nodes that could not say which outputs they have are asked again after this, milliseconds. */
+const compareMs = 15_000
 /** This many failures in a row are logged once. */
 const loggedFailures = 3
 
@@ -53,7 +56,7 @@ export function createShowing(
     configured: readonly ConfiguredOutput[]
     history: { positionAt(time: number): Promise<number> }
     retained: { onSilentChange(listener: (topic: string) => void): void }
-    leases: Pick<Leases, 'isOwn' | 'take' | 'release' | 'onFreed'>
+    leases: Pick<Leases, 'isOwnWithout' | 'take' | 'holds' | 'release' | 'onFreed'>
     calls: Calls
     ca: CurrentCa | undefined
     version: string
@@ -75,12 +78,14 @@ export function createShowing(
   /** By delay, milliseconds: outputs with the same delay follow the journal together. */
   const followed = new Map<number, { ofLivestream: LanesOf; position: () => number; end?: () => void }>()
   for (const settings of configured) openOutput(settings)
+  let comparing: NodeJS.Timeout | undefined
+  const others = createOthersOutputs(configured, calls)
   calls.serve('outputs', here)
   const tests = createTests({
     calls,
     run(key, title) {
       const found = lanes.get(key)
-      if (!found || !leases.isOwn(key)) return undefined
+      if (!found || !leases.holds(key)) return undefined
       return found.lane.test(madeUp(found.livestreamId, title, clock()))
     },
   })
@@ -94,18 +99,21 @@ export function createShowing(
         for (const { ofLivestream } of followed.values())
           for (const lane of ofLivestream.get(livestreamId) ?? []) lane.wake()
       })
-      leases.onFreed((key) => lanes.get(key)?.lane.wake(), wakeAll)
-      wakeAll()
+      leases.onFreed(
+        (key) => lanes.get(key)?.lane.wake(),
+        () => void compare(),
+      )
+      await compare()
     },
 
-    /** Whether a lease is that of a lane. */
-    isLane: (lease: string): boolean => lanes.has(lease),
+    /** Whether a lease is that of a lane, of this node or of others. */
+    isLane: (lease: string): boolean => lease.startsWith(lanePrefix),
 
     /** All lanes. Of a lane, what the node says that delivers it. */
     async list(): Promise<ShownLane[]> {
       // A node of an older release has no outputs, and answers null.
-      const others = (await calls.askOthers('outputs', null)).map(([, theirs]) => theirs as Here | null)
-      const own = new Map([...others, here()].flatMap((one) => one?.lanes ?? []))
+      const theirs = (await calls.askOthers('outputs', null)).map(([, lanes]) => lanes as Here | null)
+      const own = new Map([...theirs, here()].flatMap((one) => one?.lanes ?? []))
       return [...lanes].map(([name, { lane, settings, livestreamId }]) => ({
         name: settings.name,
         driver: settings.driver,
@@ -134,6 +142,7 @@ export function createShowing(
     /** Starts no more attempts, and cuts those under way short. */
     async close(): Promise<void> {
       stopping.abort()
+      clearTimeout(comparing)
       for (const { end } of followed.values()) end?.()
       for (const { lane } of lanes.values()) lane.end()
       await Promise.all([...lanes.values()].map(({ lane }) => lane.ended()))
@@ -213,16 +222,29 @@ export function createShowing(
   }
 
   function here(): Here {
-    const own = [...lanes].filter(([key]) => leases.isOwn(key))
+    const own = [...lanes].filter(([key]) => leases.holds(key))
     return { lanes: own.map(([key, { lane }]) => [key, lane.state()]) }
   }
 
   /** Whether this node delivers a lane. A node that no longer does lets the next one. */
   async function mayDeliver(key: string): Promise<boolean> {
-    const { isOwn, take, release } = leases
-    if (isOwn(key)) return take(key)
-    await release(key)
+    const output = lanes.get(key)?.settings.name ?? ''
+    if (leases.isOwnWithout(key, (node) => others.lacks(node, output))) return leases.take(key)
+    await leases.release(key)
     return false
+  }
+
+  /** Nodes have joined, or are gone. */
+  async function compare(): Promise<void> {
+    if (lanes.size === 0) return
+    clearTimeout(comparing)
+    wakeAll()
+    const isKnown = await others.ask().catch((err: unknown) => {
+      log.warn({ err }, 'outputs wait for the store')
+      return false
+    })
+    wakeAll()
+    if (!isKnown && !stopping.signal.aborted) comparing = setTimeout(() => void compare(), compareMs).unref()
   }
 
   function wakeAll(): void {
@@ -237,9 +259,11 @@ interface Here {
 
 const nowSuffixes = eventKinds.filter(({ isNow }) => isNow).map(({ suffix }) => `/${suffix}`)
 
+const lanePrefix = 'output:'
+
 /** The name of the lane of an output: also that of its lease. */
 function laneOf(name: string, livestreamId: string): string {
-  return `output:${name}:${livestreamId}`
+  return `${lanePrefix}${name}:${livestreamId}`
 }
 
 /** An element of a test. Its title has characters at which carriers stumble. */

@@ -19,6 +19,8 @@ export async function startFleet(
   count: number,
   options: {
     env?: Record<string, string>
+    /** Further variables of one node. */
+    envOf?: (index: number) => Record<string, string>
     settings?: readonly string[]
     through?: (index: number, port: number) => Promise<string>
     /** By how many milliseconds the clock of a node is ahead. */
@@ -49,6 +51,7 @@ export async function startFleet(
       HUB_REDIS_URL: url,
       HUB_PUBLIC_URL: 'https://hub.example',
       ...options.env,
+      ...options.envOf?.(index),
       ...(aheadMs !== 0 && { NODE_OPTIONS: `--import=${clockAhead(aheadMs)}` }),
     }
     const directory = join(home, String(index))

@@ -61,6 +61,33 @@ t.test(
   },
 )
 
+t.test(
+  'a node whose configuration has no outputs leaves them to one that has',
+  { skip: withoutRedis },
+  async (t) => {
+    const server = await startTitleServer(t)
+    const config = join(await temporaryDirectory(t), 'hub.json')
+    const names = ['a', 'b', 'c', 'd', 'e', 'f']
+    const outputs = names.map((name) => ({
+      name,
+      driver: 'url-template',
+      url: `http://127.0.0.1:${server.port}/{name}?t={title}`,
+      livestreams: { [first.id]: name },
+    }))
+    writeFileSync(config, JSON.stringify({ outputs }))
+    const { a, b } = await startFleet(t, 2, {
+      envOf: (index) => (index === 0 ? { HUB_CONFIG: config } : {}),
+    })
+    const { institution } = first
+    const login = await a.publisher([institution.id])
+    await b.knows(1)
+    const { publish } = await connectPublisher(t, b, login, institution.id)
+    await publish(playing(first, { title: 'One', artist: null }))
+    await until(() => names.every((name) => server.texts(name).length === 1))
+    t.equal(server.came.length, names.length)
+  },
+)
+
 async function laneOf(node: FleetNode): Promise<ShownLane | undefined> {
   return (await node.ask<ShownLane[]>('outputs.list')).find(({ there }) => there === 'first')
 }
