@@ -47,13 +47,18 @@ export const [first, second] = [station(0, 0), station(0, 1)] as const
 const institution = first.institution.id
 
 /** A hub with an output `web` for two livestreams, called `first` and `second` there. */
-export async function openOutput(t: Test, url: string, fields: Record<string, unknown> = {}) {
+export async function openOutput(
+  t: Test,
+  url: string,
+  fields: Record<string, unknown> = {},
+  variables: Record<string, string> = {},
+) {
   const home = await temporaryDirectory(t)
   const config = join(home, 'hub.json')
   const livestreams = { [first.id]: 'first', [second.id]: 'second' }
   const output = { name: 'web', driver: 'url-template', url, livestreams, ...fields }
   writeFileSync(config, JSON.stringify({ outputs: [output] }))
-  const env = { HUB_CONFIG: config, HUB_DATA_DIR: join(home, 'data') }
+  const env = { HUB_CONFIG: config, HUB_DATA_DIR: join(home, 'data'), ...variables }
   const start = () => startTestHub(t, env, home)
   const hub = await start()
   const { publish } = await connectPublisher(t, hub, await hub.publisher([institution]), institution)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { encodeRds } from '../../../../delivery/carriers/rds.ts'
 import { first, openOutput } from '../../../output-receiver.ts'
+import { startReceiver } from '../../../receiver.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
 
 t.jobs = 4
@@ -79,6 +80,29 @@ t.test('radioplayer: an ingest that checks what it gets', async (t) => {
   await play('', { artist: null })
   await hub.until(async () => (await lane('2760001')).state === 'retrying')
   t.match(await lane('2760001'), { lastReason: 'answered 400' })
+})
+
+t.test('url-template: a JSON body over TLS, by the CA of HUB_PUSH_CA, and not without it', async (t) => {
+  const receiver = await startReceiver(t, await temporaryDirectory(t))
+  const fields = {
+    method: 'POST',
+    body: '{"song":"{text}","station":"{name}"}',
+    headers: { 'x-api-key': 'SECRET' },
+    livestreams: { [first.id]: 'first' },
+  }
+  const url = `https://localhost:${receiver.port}/now`
+  const trusting = await openOutput(t, url, fields, { HUB_PUSH_CA: receiver.ca })
+  await trusting.play('Größe "7"', { artist: 'Ä' })
+  await trusting.hub.until(async () => (await trusting.lane()).state === 'shown')
+  t.strictSame(receiver.received[0]?.body, { song: 'Ä - Größe "7"', station: 'first' })
+  t.match(receiver.received[0]?.headers, { 'x-api-key': 'SECRET', 'content-type': 'application/json' })
+  const tested = await trusting.hub.ask('outputs.test', { name: 'web', livestream: first.id })
+  t.notMatch(JSON.stringify(tested), 'SECRET')
+
+  const strange = await openOutput(t, url, fields)
+  await strange.play('Nobody sees it')
+  await strange.hub.until(async () => (await strange.lane()).state === 'retrying')
+  t.match(await strange.lane(), { lastReason: /certificate/ })
 })
 
 /** The ingest of Radioplayer, version 2, as its page describes it. */
