@@ -1,8 +1,13 @@
-/** What a library for Standard Webhooks exports. */
+import { Webhook as StandardWebhook } from 'standardwebhooks'
+import { Webhook as SvixWebhook } from 'svix'
+
+/** What a library for Standard Webhooks verifies pushes with. */
 export interface WebhookLibrary {
-  Webhook: new (secret: string) => { verify(body: string | Buffer, headers: object): unknown }
+  Webhook: new (secret: string) => { verify(body: string | Buffer, headers: Record<string, string>): unknown }
 }
 
-/** The libraries that people verify pushes with, by name. Each has a type of its own for the same thing. */
-export const webhookLibraries: [name: string, WebhookLibrary][] = []
-for (const name of ['standardwebhooks', 'svix']) webhookLibraries.push([name, await import(name)])
+/** The libraries that people verify pushes with, by name. */
+export const webhookLibraries: [name: string, WebhookLibrary][] = [
+  ['standardwebhooks', { Webhook: StandardWebhook }],
+  ['svix', { Webhook: SvixWebhook }],
+]
