@@ -22,7 +22,16 @@ export async function openStream(
   t: Test,
   hub: Pick<TestHub, 'httpsPort' | 'caPath'>,
   path: string,
-  { token, headers = {} }: { token?: string | undefined; headers?: Record<string, string> } = {},
+  {
+    token,
+    headers = {},
+    from,
+  }: {
+    token?: string | undefined
+    headers?: Record<string, string>
+    /** The address of the reader. By default one of this host. */
+    from?: string
+  } = {},
 ) {
   const agent = new Agent({ ca: readFileSync(hub.caPath) })
   const sent = request({
@@ -30,6 +39,7 @@ export async function openStream(
     port: hub.httpsPort,
     path,
     agent,
+    ...(from !== undefined && { localAddress: from, family: 4 }),
     headers: { ...(token !== undefined && { authorization: `Bearer ${token}` }), ...headers },
   })
   sent.on('error', () => undefined)

@@ -14,15 +14,27 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
   const journal = await openJournal(store)
   const returnable = await openReturnable(store)
   store.start()
+  let floor = 1
+  let wake = () => {}
+  let isHeld = false
   const streams = createStreams({
-    journal,
+    journal: {
+      ...journal,
+      floor: () => floor,
+      onEach(listener) {
+        wake = () => listener(undefined as never, undefined as never)
+        return journal.onEach((...given) => {
+          if (!isHeld) listener(...given)
+        })
+      },
+    },
     returnable,
     history: { positionAt: async () => journal.head() + 1 },
     parts: { of: async () => [], ahead: () => [] },
     state: {
       async of(id) {
         await make(id)
-        return Buffer.alloc(0)
+        return Buffer.from(`state of ${id}\n`)
       },
     },
     livestreams: { find: () => undefined, ids: async () => ids },
@@ -48,9 +60,22 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
         returnable.setLatest({ position, topic, qos })
     },
 
+    checkRights: streams.checkRights,
+
+    /** The streams learn of no message until the returned function is called, and then only of those from a position on. */
+    hold(): (from: number) => void {
+      isHeld = true
+      return (from) => {
+        floor = from
+        isHeld = false
+        wake()
+      }
+    },
+
     /** Opens the stream of a reader that reads at once. */
     open(wanted: Partial<Wanted> = {}) {
       let text = ''
+      let hasEnded = false
       let wake = () => {}
       const client = {
         write(bytes: Buffer) {
@@ -59,7 +84,10 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
           return true
         },
         paced: async () => undefined,
-        end: () => undefined,
+        end() {
+          hasEnded = true
+          wake()
+        },
       }
       streams.open(client, {
         view: { key: '', isWhole: true, livestreams: undefined, allows: () => true },
@@ -74,6 +102,9 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
       })
       return {
         text: () => text,
+        async ended(): Promise<void> {
+          while (!hasEnded) await new Promise<void>((resolve) => (wake = resolve))
+        },
         async until(part: string): Promise<void> {
           while (!text.includes(part)) await new Promise<void>((resolve) => (wake = resolve))
         },
@@ -116,4 +147,45 @@ t.test('the states of many readers leave room for others in each turn', async (t
   }
   t.equal(work, 20 * 600)
   t.ok(most <= 100, `${most} livestreams in one turn`)
+})
+
+t.test('a right that ends while the state is made ends the stream there', async (t) => {
+  const states = new Map<string, () => void>()
+  let isStill = true
+  const { publish, open, checkRights } = await openStreams(t, ['a', 'b'], async (id) => {
+    await new Promise<void>((resolve) => states.set(id, resolve))
+  })
+  const reader = open({ holder: 'x', isStillUser: async () => isStill })
+  while (!states.has('a')) await nextTurn()
+  isStill = false
+  checkRights('another')
+  checkRights('x')
+  await reader.ended()
+  states.get('a')?.()
+  const other = open()
+  while (!states.has('b')) {
+    await nextTurn()
+    states.get('a')?.()
+  }
+  states.get('b')?.()
+  await other.until('event: ready')
+  await publish('a', 'live')
+  await other.until('live')
+  t.match(reader.text(), /^retry: \d+\n\n$/)
+})
+
+t.test('who is so slow that its place is gone is told, and gets the state once more', async (t) => {
+  const { publish, open, hold } = await openStreams(t, ['a'], async () => undefined)
+  const reader = open()
+  await reader.until('event: ready')
+  const release = hold()
+  for (const text of ['one', 'two', 'three']) await publish('a', text)
+  release(3)
+  await reader.until('event: missed')
+  await reader.until('id: 3')
+  await publish('a', 'four')
+  await reader.until('four')
+  const [, after = ''] = reader.text().split('event: missed')
+  t.match(after, /^\ndata: {}\n\nstate of a\nevent: ready\nid: 3\n/)
+  t.notMatch(reader.text(), /one|two|three/)
 })

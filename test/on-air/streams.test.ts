@@ -195,6 +195,43 @@ t.test('who comes back to a delayed stream gets all control states that it misse
   )
 })
 
+t.test(
+  'who comes back to a delayed stream gets a control state that has ended since, but not there',
+  async (t) => {
+    const hub = await startTestHub(t)
+    const { publish, open } = await openStation(t, hub)
+    const path = `${stream}?delay=4`
+    const reader = await open(path)
+    await reader.until(() => isReady(reader))
+    reader.close()
+    await publish(control(livestream, { name: 'a', validUntil: new Date(Date.now() + 3_000).toISOString() }))
+    const witness = await open(path)
+    await witness.until(() => witness.named('control').length === 1)
+    const back = await open(path, { 'last-event-id': String(reader.lastId()) })
+    await back.until(() => isReady(back))
+    t.equal(back.named('control').length, 1)
+  },
+)
+
+t.test('without a history of livestreams, a stream begins and goes on like any other', async (t) => {
+  const hub = await startTestHub(t, { HUB_HISTORY: '0' })
+  const { publish, open } = await openStation(t, hub)
+  await publish(playing(livestream, { title: 'seen' }))
+  const reader = await open(stream)
+  await reader.until(() => isReady(reader))
+  reader.close()
+  await publish(playing(livestream, { title: 'passed by' }))
+  await publish(playing(livestream, { title: 'newest' }))
+  const back = await open(stream, { 'last-event-id': String(reader.lastId()) })
+  await back.until(() => isReady(back))
+  await publish(playing(livestream, { title: 'live' }))
+  await back.until(() => isTold(back, 'live'))
+  t.same(
+    back.events.map(({ event, data }) => data.event?.title ?? event),
+    ['newest', 'ready', 'live'],
+  )
+})
+
 t.test('a livestream that is named twice comes once', async (t) => {
   const hub = await startTestHub(t)
   const { publish, open } = await openStation(t, hub)

@@ -7,6 +7,7 @@ import { generate } from 'mqtt-packet'
 import t, { type Test } from 'tap'
 import { WebSocket } from 'ws'
 import { openClient, password } from '../../bridge-https/api.ts'
+import { openStream } from '../../event-stream.ts'
 import { startTestHub, type TestHub } from '../../start-hub.ts'
 
 /*
@@ -44,6 +45,27 @@ t.test('failed log-ins count for the clients behind a trusted proxy', async (t) 
   t.match(doubts, [{ remoteAddress: proxy, times: 1 }])
   t.ok(hub.lines.some((line) => line.msg === 'request' && line.remoteAddress === '192.0.2.7'))
 })
+
+t.test(
+  'a client behind a proxy that has too many streams is sent away for a while, until one has ended',
+  async (t) => {
+    const hub = await start(t, { HUB_MAX_CONNECTIONS_PER_ADDRESS: '1', HUB_PUBLIC_PAGE: 'true' })
+    const open = async (client: string) => {
+      const reader = await openStream(t, hub, '/stream', { headers: by(client), from: proxy })
+      await reader.until(() => reader.events.length > 0)
+      return reader
+    }
+    const first = await open('192.0.2.1')
+    t.match(first.events, [{ event: 'ready' }])
+    t.match((await open('192.0.2.2')).events, [{ event: 'ready' }], 'another client')
+    const second = await open('192.0.2.1')
+    t.equal(second.status, 200)
+    t.equal(second.retry(), 30_000)
+    t.match(second.events, [{ event: 'bye', data: { reason: 'limit' } }])
+    first.close()
+    await hub.until(async () => (await open('192.0.2.1')).events[0]?.event === 'ready')
+  },
+)
 
 t.test('a client cannot hide behind many header fields what its proxy adds', async (t) => {
   const hub = await start(t, {})
