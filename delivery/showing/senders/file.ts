@@ -9,7 +9,12 @@ import type { FileContent } from '../../outputs/output.ts'
 export async function replaceFile({ file, content }: FileContent): Promise<void> {
   const beside = join(dirname(file), `.${basename(file)}.new`)
   await rm(beside, { force: true })
-  // `wx` follows no link that somebody puts there.
-  await writeFile(beside, content, { flag: 'wx', mode: 0o644 })
-  await rename(beside, file)
+  try {
+    // `wx` follows no link that somebody puts there.
+    await writeFile(beside, content, { flag: 'wx', mode: 0o644 })
+    await rename(beside, file)
+  } catch (error) {
+    await rm(beside, { force: true }).catch(() => undefined)
+    throw error
+  }
 }

@@ -5,6 +5,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { encodeRds } from '../../../../delivery/carriers/rds.ts'
+import { replaceFile } from '../../../../delivery/showing/senders/file.ts'
 import { first, openOutput } from '../../../output-receiver.ts'
 import { startReceiver } from '../../../receiver.ts'
 import { temporaryDirectory } from '../../../start-hub.ts'
@@ -65,6 +66,13 @@ t.test('dl-plus: the file is replaced as a whole, and comes when its folder does
   t.not(/ITEM_TOGGLE=(.)/.exec(await text())?.[1], before, 'another element has another toggle')
   t.strictSame(await readdir(folder), ['first.dls'], 'nothing is left beside it')
   await rm(folder, { recursive: true })
+})
+
+t.test('dl-plus: nothing is left beside a file that cannot be replaced', async (t) => {
+  const directory = await temporaryDirectory(t)
+  await mkdir(join(directory, 'a.dls'))
+  await t.rejects(replaceFile({ file: join(directory, 'a.dls'), content: 'x' }))
+  t.strictSame(await readdir(directory), ['a.dls'])
 })
 
 t.test('radioplayer: an ingest that checks what it gets', async (t) => {
