@@ -47,22 +47,41 @@ export function outputProblems(configured: unknown): string[] {
     (one): Record<string, unknown> => Object(one),
   )
   const names = list.map(({ name }) => name)
+  return list
+    .flatMap((settings, index) => {
+      const { name } = settings
+      const isTwice = name !== undefined && names.indexOf(name) < index
+      const twice = isTwice ? [`outputs.${index}.name: ${show('name', name)}, expected each name once`] : []
+      return [...twice, ...ownProblems(settings).map((line) => `outputs.${index}.${line}`)]
+    })
+    .concat(sharedPlaces(list))
+}
+
+/** Places to which an output writes, and one before it does, too: each would undo what the other has shown. */
+function sharedPlaces(list: readonly Record<string, unknown>[]): string[] {
+  const users = new Map<string, number>()
   return list.flatMap((settings, index) => {
-    const { name } = settings
-    const isTwice = name !== undefined && names.indexOf(name) < index
-    const twice = isTwice ? [`outputs.${index}.name: ${show('name', name)}, expected each name once`] : []
-    return [...twice, ...ownProblems(settings).map((line) => `outputs.${index}.${line}`)]
+    const { driver, names, isWhole } = readOutput(settings)
+    const places = new Set(
+      (isWhole && driver?.place && names.map((name) => driver.place?.(settings, name))) || [],
+    )
+    return [...places].flatMap((place) => {
+      const key = `${driver?.name} ${place}`
+      const before = users.get(key)
+      users.set(key, before ?? index)
+      return before === undefined
+        ? []
+        : [
+            `outputs.${index}: writes to ${JSON.stringify(place)}, as outputs.${before} does, expected a place of its own`,
+          ]
+    })
   })
 }
 
 function ownProblems(settings: Record<string, unknown>): string[] {
-  const driver = outputs.find(({ name }) => name === settings.driver)
-  const { properties = {}, required = [] } = driver?.settings ?? {}
-  // The schema has told already of what is missing, and of what is no text.
-  const isWhole = required.every((field) => typeof settings[field] === typeOf(properties[field]))
-  const names = Object.values<unknown>(Object(settings.livestreams)).map(String)
+  const { driver, properties, names, isWhole } = readOutput(settings)
   const found = (isWhole && driver?.problems?.(settings, names)) || []
-  const isShared = driver?.isOneEach === true && new Set(names).size < names.length
+  const isShared = driver?.place !== undefined && new Set(names).size < names.length
   return [
     ...found.map(
       ({ field, expected }) =>
@@ -70,6 +89,15 @@ function ownProblems(settings: Record<string, unknown>): string[] {
     ),
     ...(isShared ? ['livestreams: two with the same name there, expected each once'] : []),
   ]
+}
+
+function readOutput(settings: Record<string, unknown>) {
+  const driver = outputs.find(({ name }) => name === settings.driver)
+  const { properties = {}, required = [] } = driver?.settings ?? {}
+  // The schema has told already of what is missing, and of what is no text.
+  const isWhole = required.every((field) => typeof settings[field] === typeOf(properties[field]))
+  const names = Object.values<unknown>(Object(settings.livestreams)).map(String)
+  return { driver, properties, names, isWhole }
 }
 
 /** `number` also for a whole number. */

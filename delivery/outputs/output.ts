@@ -14,8 +14,8 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
   readonly about: string
   /** What `livestreams` names: the mount, the station. Completes "expected …". */
   readonly there: TSchema
-  /** Two livestreams with the same name there would overwrite each other. */
-  readonly isOneEach?: true
+  /** What it writes to, for people. Two livestreams, also of two outputs, would overwrite each other at the same place. */
+  place?(settings: Settings, there: string): string
   /** The settings beside those that all outputs have. */
   readonly settings: Schema
   readonly example: { readonly settings: Settings; readonly there: string }

@@ -113,6 +113,22 @@ t.test('each mistake names its field and what was expected, without a secret', a
     2,
     'one line for each mistake',
   )
+  const file = { name: 'd', driver: 'dl-plus', file: '/run/{name}.dls', livestreams: { [id]: 'a' } }
+  t.strictSame(
+    load(t, [
+      good,
+      { ...good, name: 'b' },
+      rds,
+      { ...rds, name: 'c' },
+      file,
+      { ...file, name: 'e', file: '/run/a.dls' },
+    ]),
+    [
+      'outputs.1: writes to "http://10.0.0.7:8000/live.mp3", as outputs.0 does, expected a place of its own',
+      'outputs.3: writes to "::1:7005", as outputs.2 does, expected a place of its own',
+      'outputs.5: writes to "/run/a.dls", as outputs.4 does, expected a place of its own',
+    ],
+  )
   t.match(load(t, [good, good]), [/^outputs\.1\.name: "web", expected each name once/])
   t.match(load(t, 'x'), [/^outputs: "x", expected a list/])
 })

@@ -25,7 +25,7 @@ export const dlPlus = output({
   }),
   settings,
   example: { settings: { file: '/run/dab/{name}.dls' }, there: 'station-1' },
-  isOneEach: true,
+  place: ({ file }, there) => file.replaceAll('{name}', there),
   carrier: dynamicLabel,
   problems({ file }, names) {
     const isPath = file.startsWith('/') && !/(^|\/)\.{1,2}(\/|$)|\/$/.test(file)

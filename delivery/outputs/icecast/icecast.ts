@@ -25,7 +25,7 @@ export const icecast = output({
     settings: { url: 'http://10.0.0.7:8000', username: 'admin', password: 'secret' },
     there: '/live.mp3',
   },
-  isOneEach: true,
+  place: ({ url }, mount) => joined(url, mount),
   carrier: icy,
 
   request(element, { url, username, password }, mount) {

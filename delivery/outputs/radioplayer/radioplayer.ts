@@ -32,7 +32,7 @@ export const radioplayer = output({
     settings: { url: 'https://np-ingest.radioplayer.cloud/', apiKey: 'user:key' },
     there: '2760001',
   },
-  isOneEach: true,
+  place: ({ url }, station) => `${url} ${station}`,
   carrier,
   problems: ({ apiKey }) =>
     /^[^:]+:./.test(apiKey)

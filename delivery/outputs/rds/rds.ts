@@ -20,6 +20,7 @@ export const rds = output({
   there: line('a text for people: the encoder is that of host and port', 200),
   settings,
   example: { settings: { host: '10.0.0.9', port: 7005 }, there: 'FM 98.2' },
+  place: ({ host, port }) => `${host}:${port}`,
   carrier: radiotext,
   problems: (_, { length }) =>
     length < 2 ? [] : [{ field: 'livestreams', expected: 'one livestream: an encoder shows one text' }],
