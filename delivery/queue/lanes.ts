@@ -1,58 +1,35 @@
+import { laneOf, livestreamsOf } from './lane-of.ts'
 import { firstOf, isDue, type Queue, type Waiting } from './queue.ts'
 import type { WorkItem } from './work-item.ts'
 
-/*
- * A lane is what a queue has for one livestream. Deliveries of different lanes run side by side, those of one lane one by
- * one (deliveries.md, "Lanes"). An item for several livestreams stands in the lane of its first one, and keeps its place
- * in the order of all of them.
- */
-
-/** The lane of items whose livestreams the hub does not know. They wait for all, and all wait for them. */
-const unknownLane = '?'
-
-const known = new WeakMap<object, readonly string[]>()
-
-/** The livestreams of an item. Empty: the hub does not know them. */
-export function livestreamsOf({
-  element,
-  details,
-}: Pick<WorkItem, 'element' | 'details'>): readonly string[] {
-  const of = element ?? details
-  const before = known.get(of)
-  if (before) return before
-  const { livestreamIds, livestreamId } = details
-  const found = element
-    ? Object.keys(element.livestreams)
-    : typeof livestreamIds === 'string'
-      ? livestreamIds.split(',')
-      : typeof livestreamId === 'string'
-        ? [livestreamId]
-        : []
-  known.set(of, found)
-  return found
-}
-
-/** The lane in which an item stands. */
-export function laneOf(item: Pick<WorkItem, 'element' | 'details'>): string {
-  return livestreamsOf(item)[0] ?? unknownLane
-}
-
-/** Whether two items may not be under way at once. */
-export function shareLivestream(one: readonly string[], other: readonly string[]): boolean {
-  return one.length === 0 || other.length === 0 || one.some((id) => other.includes(id))
-}
-
 /** The lanes of a queue that have items. */
-export function lanesOf({ inOrder, aside }: Queue): Set<string> {
-  return new Set([...inOrder, ...aside].map(laneOf))
+export function lanesOf({ byLane, aside }: Queue): Set<string> {
+  return new Set([...byLane.keys(), ...aside.map(laneOf)])
 }
 
 /** Like `waitingIn`, for one lane. `isBlocked`: its first item waits for items of other lanes. */
-export function waitingInLane(
-  { inOrder, aside }: Queue,
+export function waitingInLane(queue: Queue, lane: string, now: number): Waiting & { isBlocked: boolean } {
+  const { found, isBlocked } = firstTwo(queue, lane)
+  const [head, second] = found
+  const ofLane = queue.aside.filter((item) => laneOf(item) === lane)
+  const due = firstOf(ofLane.filter((item) => isDue(item, now)))
+  const first = firstOf(ofLane)
+  return {
+    isBlocked,
+    ...(head && { head }),
+    ...(second && { second }),
+    ...(due && { due }),
+    ...(first && { aside: first }),
+  }
+}
+
+/** The first items of a lane, at most two. One for several livestreams waits for those before it in their lanes. */
+function firstTwo(
+  { inOrder, byLane, ofSeveral }: Queue,
   lane: string,
-  now: number,
-): Waiting & { isBlocked: boolean } {
+): { found: WorkItem[]; isBlocked: boolean } {
+  // Behind a lane that hangs, thousands of items may wait: a search would take milliseconds.
+  if (ofSeveral === 0) return { found: byLane.get(lane)?.slice(0, 2) ?? [], isBlocked: false }
   const before = new Set<string>()
   let isAllBlocked = false
   let isBlocked = false
@@ -70,15 +47,5 @@ export function waitingInLane(
     found.push(item)
     if (found.length === 2) break
   }
-  const [head, second] = found
-  const ofLane = aside.filter((item) => laneOf(item) === lane)
-  const due = firstOf(ofLane.filter((item) => isDue(item, now)))
-  const first = firstOf(ofLane)
-  return {
-    isBlocked,
-    ...(head && { head }),
-    ...(second && { second }),
-    ...(due && { due }),
-    ...(first && { aside: first }),
-  }
+  return { found, isBlocked }
 }

@@ -1,9 +1,14 @@
+import { laneOf, livestreamsOf } from './lane-of.ts'
 import type { DeadLetter, WorkItem } from './work-item.ts'
 
 /** One queue in memory. */
 export interface Queue {
   /** The items that the hub tries one after the other, in the order of acceptance. */
   inOrder: WorkItem[]
+  /** The same by lane. */
+  byLane: Map<string, WorkItem[]>
+  /** How many of them are not for exactly one livestream. */
+  ofSeveral: number
   /** Items that the hub set aside after too many refusals, and tries out of order. */
   aside: WorkItem[]
   /** Dead letters, in the order in which the hub gave them up. */
@@ -52,7 +57,16 @@ export interface QueueLength {
 }
 
 export function emptyQueue(): Queue {
-  return { inOrder: [], aside: [], dead: [], dropped: 0, stale: 0, highest: { before: 0, since: 0 } }
+  return {
+    inOrder: [],
+    byLane: new Map(),
+    ofSeveral: 0,
+    aside: [],
+    dead: [],
+    dropped: 0,
+    stale: 0,
+    highest: { before: 0, since: 0 },
+  }
 }
 
 export function isEmpty({ inOrder, aside, dead }: Queue): boolean {
@@ -83,15 +97,43 @@ export function holds({ inOrder, aside }: Queue, messageId: string): { behind: s
  * Adds an item to `aside` if the item has `asideUntil`, otherwise to `inOrder`. In `inOrder`, items older than the
  * queue come first, in the order of their sequences. Any other item goes to the end.
  */
-export function addTo({ inOrder, aside, highest }: Queue, item: WorkItem): void {
+export function addTo(queue: Queue, item: WorkItem): void {
+  const { inOrder, byLane, aside, highest } = queue
   const age = isOlderThanQueue(item) ? 'before' : 'since'
   highest[age] = Math.max(highest[age], item.sequence)
-  if (item.asideUntil !== undefined) aside.push(item)
-  else if (!isOlderThanQueue(item)) inOrder.push(item)
-  else {
-    const before = inOrder.findLastIndex((other) => isOlderThanQueue(other) && other.sequence < item.sequence)
-    inOrder.splice(before + 1, 0, item)
+  if (item.asideUntil !== undefined) {
+    aside.push(item)
+    return
   }
+  place(inOrder, item)
+  const lane = byLane.get(laneOf(item)) ?? []
+  place(lane, item)
+  byLane.set(laneOf(item), lane)
+  if (isOfSeveral(item)) queue.ofSeveral++
+}
+
+function place(items: WorkItem[], item: WorkItem): void {
+  if (!isOlderThanQueue(item)) {
+    items.push(item)
+    return
+  }
+  const before = items.findLastIndex((other) => isOlderThanQueue(other) && other.sequence < item.sequence)
+  items.splice(before + 1, 0, item)
+}
+
+/** Removes an item from its lane, or puts `changed` in its place. */
+function changeInLane(queue: Queue, item: WorkItem, ...changed: WorkItem[]): void {
+  const name = laneOf(item)
+  const lane = queue.byLane.get(name) ?? []
+  const index = lane.findIndex((other) => isSame(other, item))
+  if (index < 0) return
+  lane.splice(index, 1, ...changed)
+  if (lane.length === 0) queue.byLane.delete(name)
+  if (changed.length === 0 && isOfSeveral(item)) queue.ofSeveral--
+}
+
+function isOfSeveral(item: WorkItem): boolean {
+  return livestreamsOf(item).length !== 1
 }
 
 /** Removes the items with these sequences, and returns them. */
@@ -99,17 +141,20 @@ export function takeFrom(queue: Queue, sequences: ReadonlySet<number>): WorkItem
   // Most calls take a few items near the front: a search is then faster than a filter.
   if (sequences.size <= few) return [...sequences].flatMap((sequence) => takeOne(queue, sequence))
   const taken = itemsIn(queue, sequences)
+  for (const item of queue.inOrder) if (sequences.has(item.sequence)) changeInLane(queue, item)
   queue.inOrder = queue.inOrder.filter(({ sequence }) => !sequences.has(sequence))
   queue.aside = queue.aside.filter(({ sequence }) => !sequences.has(sequence))
   return taken
 }
 
-function takeOne({ inOrder, aside }: Queue, sequence: number): WorkItem[] {
-  for (const list of [inOrder, aside]) {
-    const index = list.findIndex((item) => item.sequence === sequence)
-    if (index >= 0) return list.splice(index, 1)
-  }
-  return []
+function takeOne(queue: Queue, sequence: number): WorkItem[] {
+  const { inOrder, aside } = queue
+  const isIt = (item: WorkItem) => item.sequence === sequence
+  const index = inOrder.findIndex(isIt)
+  const place = index >= 0 ? -1 : aside.findIndex(isIt)
+  const taken = index >= 0 ? inOrder.splice(index, 1) : place >= 0 ? aside.splice(place, 1) : []
+  if (index >= 0) for (const item of taken) changeInLane(queue, item)
+  return taken
 }
 
 /** The waiting items with these sequences, in their current state. */
@@ -194,15 +239,20 @@ function byDueTime(a: WorkItem, b: WorkItem): number {
 }
 
 /** Replaces an item by its changed state. With `asideUntil`, moves the item to `aside`. */
-export function replaceIn({ inOrder, aside }: Queue, changed: WorkItem): void {
+export function replaceIn(queue: Queue, changed: WorkItem): void {
+  const { inOrder, aside } = queue
   const { sequence } = changed
   const asidePlace = aside.findIndex((item) => item.sequence === sequence)
   if (asidePlace >= 0) aside[asidePlace] = changed
   const index = inOrder.findIndex((item) => item.sequence === sequence)
-  if (index < 0) return
-  if (changed.asideUntil === undefined) inOrder[index] = changed
-  else {
+  const before = inOrder[index]
+  if (!before) return
+  if (changed.asideUntil === undefined) {
+    inOrder[index] = changed
+    changeInLane(queue, before, changed)
+  } else {
     inOrder.splice(index, 1)
+    changeInLane(queue, before)
     aside.push(changed)
   }
 }

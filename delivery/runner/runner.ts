@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { createRunningWork } from '../../store/running-work.ts'
-import { laneOf } from '../queue/lanes.ts'
+import { laneOf } from '../queue/lane-of.ts'
 import type { Waiting } from '../queue/queue.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import { isClosed, type Target } from '../target.ts'
@@ -115,18 +115,19 @@ export function createRunner(
 
   /** Looks at a queue, or at the lane of a new item. */
   function wake(name: string, item?: WorkItem): void {
-    const lanes = lanesOf(name)
-    const [first] = lanes
-    const isWhole = first === undefined || first === whole
-    for (const lane of item && !isWhole ? [laneOf(item)] : lanes) wakeRun(name, runs.get(name, lane))
+    const lanes = item && isInLanes(name) ? [laneOf(item)] : lanesOf(name)
+    for (const lane of lanes) wakeRun(name, runs.get(name, lane))
   }
 
   /** The lanes of a queue with items. A queue whose target has no lanes is worked off as a whole. */
   function lanesOf(name: string): string[] {
-    const target = targetOf(name)
-    const isInLanes = isOpen(target) && target.lanes !== undefined && leases.isOwn(name)
-    const lanes = isInLanes ? [...queues.lanes(name)] : []
+    const lanes = isInLanes(name) ? [...queues.lanes(name)] : []
     return lanes.length > 0 ? lanes : [whole]
+  }
+
+  function isInLanes(name: string): boolean {
+    const target = targetOf(name)
+    return isOpen(target) && target.lanes !== undefined && leases.isOwn(name)
   }
 
   function waitingOf(name: string, { lane }: Pick<QueueRun, 'lane'>): Waiting & { isBlocked?: boolean } {

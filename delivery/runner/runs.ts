@@ -1,4 +1,4 @@
-import { livestreamsOf, shareLivestream } from '../queue/lanes.ts'
+import { livestreamsOf, shareLivestream } from '../queue/lane-of.ts'
 import type { WorkItem } from '../queue/work-item.ts'
 import { createQueueRun, type QueueRun } from './queue-run.ts'
 
