@@ -129,7 +129,7 @@ export async function openQueues(
       letters: queues.deadLetters(name),
       // Of the items that were set aside, `waiting` has only the next one. When they were seen is in no store.
       ...Object.fromEntries(
-        Object.entries(queues.waiting(name)).map(([place, item]) => [place, { ...item, seen: 0 }]),
+        Object.entries(queues.waiting(name)).map(([place, { seen: _here, ...item }]) => [place, item]),
       ),
     }),
 

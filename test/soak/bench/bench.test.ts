@@ -60,8 +60,9 @@ t.test('slow-disk: PUBACK and persistent sessions wait for the disk, clean ones 
   ]
   const { rows } = JSON.parse((await bench('slow-disk', ...short)).stdout).results['slow-disk']
   const [clean, persistent, puback] = rows.map((row: { figures: object }) => row.figures)
-  t.ok(clean.p50 < 500)
   t.ok(persistent.p50 >= 500 && puback.p50 >= 500)
+  // A busy machine delays both alike.
+  t.ok(persistent.p50 - clean.p50 >= 250)
   t.match(puback, { events: 20, exceeded: Number, lost: 0 })
 })
 

@@ -1,4 +1,5 @@
-import { rm, symlink } from 'node:fs/promises'
+import { existsSync, readFileSync } from 'node:fs'
+import { rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import type { AuditEntry } from '../../../admin/audit.ts'
@@ -31,6 +32,7 @@ const changesOf = (username: string): [command: string, args: Record<string, unk
   ['clients.disconnect', { clientId: 'kept' }],
   ['sessions.drop', { clientId: 'kept' }],
   ['feed.refresh', {}],
+  ['outputs.test', { name: 'dab', livestream: livestream.id }],
 ]
 
 /** Commands that change something about a webhook that is not paused. */
@@ -38,6 +40,7 @@ const changesOfWebhook = (name: string): [command: string, args: Record<string, 
   ['subscriptions.pause', { name }],
   ['subscriptions.test', { name }],
   ['subscriptions.remove', { name }],
+  ['subscriptions.remove-secrets', { name }],
   ['queues.replay', { name, since: '2020-01-01T00:00:00Z' }],
 ]
 const changesOfPaused = (name: string): [command: string, args: Record<string, unknown>][] => [
@@ -57,7 +60,13 @@ t.test('every command that changes something is here', async (t) => {
 })
 
 onEachStore('no change is made that the audit log cannot take', async (t, store) => {
-  const hub = await startTestHub(t, store)
+  const home = await temporaryDirectory(t)
+  const config = join(home, 'hub.json')
+  const file = join(home, 'one.dls')
+  const output = { name: 'dab', driver: 'dl-plus', file: join(home, '{name}.dls') }
+  const outputs = [{ ...output, livestreams: { [livestream.id]: 'one' } }]
+  await writeFile(config, JSON.stringify({ outputs }))
+  const hub = await startTestHub(t, { ...store, HUB_CONFIG: config }, home)
   const login = await hub.publisher([institution])
   const { username } = login
   const publisher = await connectPublisher(t, hub, login, institution)
@@ -80,8 +89,10 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
       lifecycle: await hub.ask('lifecycle.status'),
       retained: await hub.ask('retained.list'),
       connected: sessions?.connected,
+      shown: readFileSync(file, 'utf8'),
     }
   }
+  await hub.until(async () => existsSync(file))
   const before = await state()
   await rm(log)
   // A write to /dev/full fails as on a full disk.
@@ -103,7 +114,8 @@ onEachStore('no change is made that the audit log cannot take', async (t, store)
 })
 
 onEachStore('nothing is done to a webhook that the audit log cannot take', async (t, store) => {
-  const { home, ask, name, queue, receiver } = await startWithWebhook(t, store)
+  const { home, ask, call, name, queue, receiver } = await startWithWebhook(t, store)
+  await call('POST', `/subscriptions/${name}/secret`)
   const log = join(home, 'data', 'audit.log')
   for (const changes of [changesOfWebhook(name), changesOfPaused(name)]) {
     const state = async () => [await ask('subscriptions.show', { name }), await queue()]
