@@ -1,9 +1,9 @@
 import t, { type Test } from 'tap'
-import { addUser, openApi } from '../bridge-https/api.ts'
-import { connectPublisher } from '../clients.ts'
-import { control, data, playing, serviceOf, station } from '../events.ts'
-import { startTestHub, type TestHub } from '../start-hub.ts'
-import { onEachStore } from '../stores.ts'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { control, data, playing, serviceOf, station } from '../../events.ts'
+import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { onEachStore } from '../../stores.ts'
 
 const livestream = station(0, 0)
 const other = station(0, 1)

@@ -2,11 +2,11 @@ import { readFileSync } from 'node:fs'
 import { connect } from 'node:tls'
 import { queryObjects } from 'node:v8'
 import t, { type Test } from 'tap'
-import { HubRequest } from '../../bridge-https/request.ts'
-import type { Route } from '../../bridge-https/routes/route.ts'
-import { openClient } from './api.ts'
-import { exchange, secured } from './raw.ts'
-import { startRoutes } from './start-routes.ts'
+import { HubRequest } from '../../../bridge-https/request.ts'
+import type { Route } from '../../../bridge-https/routes/route.ts'
+import { openClient } from '../../bridge-https/api.ts'
+import { exchange, secured } from '../../bridge-https/raw.ts'
+import { startRoutes } from '../../bridge-https/start-routes.ts'
 
 const textBytes = 8 * 1024 * 1024
 const long = Buffer.alloc(textBytes, 'x')
