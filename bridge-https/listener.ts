@@ -195,7 +195,7 @@ export async function listenHttps(parts: {
   }
 }
 
-/** What is open until a request is answered. A stream outlasts its response. */
+/** Closes when a request has ended: the response, or the socket of a stream, which outlasts its response. */
 function lasting({ raw }: FastifyRequest, reply: FastifyReply): EventEmitter {
   return raw instanceof HubRequest && raw.isLast ? raw.socket : reply.raw
 }

@@ -127,7 +127,7 @@ function check(
   return { layer: value as Layer, problems }
 }
 
-/** Of a name, and of the driver of an output, an error of its own says what is wrong. */
+/** The name and the driver of an output have errors of their own. */
 const toldByOthers: ReadonlySet<string> = new Set(['propertyNames', 'discriminator'])
 
 function describe(error: ErrorObject, label: (place: string) => string): string {

@@ -41,7 +41,7 @@ const output = Type.Unsafe<ConfiguredOutput>({
 
 export const outputList = Type.Array(output, { maxItems: 200, description: 'a list of at most 200 outputs' })
 
-/** What is wrong with outputs beyond their schemas. Those that do not fit them are left out. */
+/** Checks what the schemas of outputs cannot. Leaves out outputs that do not fit their schema. */
 export function outputProblems(configured: unknown): string[] {
   const list = (Array.isArray(configured) ? configured : []).map(
     (one): Record<string, unknown> => Object(one),
@@ -94,7 +94,7 @@ function ownProblems(settings: Record<string, unknown>): string[] {
 function readOutput(settings: Record<string, unknown>) {
   const driver = outputs.find(({ name }) => name === settings.driver)
   const { properties = {}, required = [] } = driver?.settings ?? {}
-  // The schema has told already of what is missing, and of what is no text.
+  // The schema has already reported what is missing or no text.
   const isWhole = required.every((field) => typeof settings[field] === typeOf(properties[field]))
   const names = Object.values<unknown>(Object(settings.livestreams)).map(String)
   return { driver, properties, names, isWhole }

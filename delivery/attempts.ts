@@ -54,7 +54,7 @@ export function createAttempts(store: Store) {
     list: async (queue: string): Promise<Attempt[]> =>
       (await logOf(queue)).map(({ attempt }) => attempt).reverse(),
 
-    /** Reads the attempts of a queue again next time: what was added last is not stored. */
+    /** Forgets the attempts of a queue in memory, because a commit failed. The next call reads them from the store. */
     forget: (queue: string): void => void logs.delete(queue),
 
     /** The changes that remove all attempts of a queue. */
