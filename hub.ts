@@ -39,8 +39,12 @@ import { createLoginLimit } from './listener/login-limit.ts'
 import { connectionsWithinOpenFiles } from './listener/open-files.ts'
 import { createPublishRate } from './listener/pacing.ts'
 import { createOnAir } from './on-air/on-air.ts'
+import { ownOperations } from './operations/institution/operations.ts'
+import { ownOf } from './operations/institution/own.ts'
+import { createPerformOwn } from './operations/institution/perform.ts'
 import { createTail } from './operations/lookups/event-tail.ts'
 import { createEventTrace } from './operations/lookups/event-trace.ts'
+import type { NodeParts } from './operations/node-parts.ts'
 import { operations } from './operations/operations.ts'
 import { createCommands, createPerform } from './operations/perform.ts'
 import { shareAnswers } from './operations/share-answers.ts'
@@ -381,7 +385,19 @@ async function listen(
     maxConnectionsPerAddress: config.maxConnectionsPerAddress,
   }
   const mqttBounds = createConnectionBounds(bounds)
-  const commands = createCommands({
+  const onAir = createOnAir({
+    ...broker,
+    returnable: parts.returnable,
+    feed: feed.current,
+    former: feed.former,
+    topics,
+    catchUp: opened.catchUp,
+    maxStreams: config.maxStreams,
+    clock: parts.clock,
+    log,
+    metrics,
+  })
+  const node: NodeParts = {
     ...parts,
     ...accounts,
     storeState,
@@ -401,24 +417,14 @@ async function listen(
     status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
     tail: createTail(broker.history.onDecided),
     trace: createEventTrace({ ...parts, latency: metrics.latency }),
-  })
+    nowOf: onAir.shows,
+  }
+  const commands = createCommands(node)
   // A person who only tries out the hub has configured no certificate.
   const isTrial = config.tlsCert === undefined
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = add(createWebFiles())
   const httpsAt = { host: config.host, port: config.httpsPort }
-  const onAir = createOnAir({
-    ...broker,
-    returnable: parts.returnable,
-    feed: feed.current,
-    former: feed.former,
-    topics,
-    catchUp: opened.catchUp,
-    maxStreams: config.maxStreams,
-    clock: parts.clock,
-    log,
-    metrics,
-  })
   parts.credentials.onRevoked(onAir.streams.checkRights)
   accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
@@ -449,6 +455,9 @@ async function listen(
       metricsToken: config.metricsToken,
       operations,
       perform: shareAnswers(createPerform({ commands, log })),
+      ownOperations,
+      performOwn: createPerformOwn(node, log),
+      receiversOf: (found, user) => ownOf(node, user).events.receivers(found),
       bounds: createConnectionBounds(bounds),
       mqttBounds,
       proxyProtocol: config.proxyProtocol,

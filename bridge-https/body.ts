@@ -29,11 +29,24 @@ export function compileBody(
       variants.find(({ names }) => names.some((name) => Object.hasOwn(Object(value), name))) ?? first
     const validate = meant?.validate()
     if (!validate || validate(value)) return { value }
-    const errors = createErrorList()
-    for (const error of (validate.errors ?? []).filter(isOwnError))
-      errors.add(() => schemaError(error, { isSecret }))
-    return { errors: belowBody(errors.items()) }
+    return { errors: belowBody(errorsOf(validate)) }
   }
+}
+
+/** Returns a function that checks the parameters of a request: their errors, with paths such as `.limit`. */
+export function compileParameters(schema: TSchema): (given: unknown) => ErrorItem[] {
+  const check = whenAsked(schema)
+  return (given) => {
+    const validate = check()
+    return validate(given) ? [] : errorsOf(validate)
+  }
+}
+
+function errorsOf(validate: ValidateFunction): ErrorItem[] {
+  const errors = createErrorList()
+  for (const error of (validate.errors ?? []).filter(isOwnError))
+    errors.add(() => schemaError(error, { isSecret }))
+  return errors.items()
 }
 
 /** The check for a schema, compiled when first needed: many routes are never called. */

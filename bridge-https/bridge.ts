@@ -22,6 +22,7 @@ import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
 import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
 import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
+import { type InstitutionParts, institutionRoutes } from './routes/institution-routes.ts'
 import { livestreamRoutes } from './routes/livestream-routes.ts'
 import { type OnAirParts, onAirRoutes } from './routes/on-air-routes.ts'
 import { type OperateParts, operateRoutes } from './routes/operate-routes.ts'
@@ -55,7 +56,8 @@ export async function startBridge(
     HistoryParts &
     OnAirParts &
     StreamParts &
-    OperateParts & {
+    OperateParts &
+    InstitutionParts & {
       stage: string
       project: string
       version: string
@@ -127,6 +129,7 @@ export async function startBridge(
     ...subscriptionRoutes({ ...parts, names }),
     ...deliveryRoutes(parts),
     ...pubsubRoutes(parts),
+    ...institutionRoutes(parts),
     ...operateRoutes(parts),
     ...healthRoutes({ ...parts, frontPage: () => pageAnswer('on-air', parts) }),
     ...schemaRoutes(parts),

@@ -4,7 +4,7 @@ import type { Attempts } from './attempts.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import { retryChange } from './runner/retry.ts'
 import type { Standings } from './webhook/standing.ts'
-import type { PushSubscription, SubscriptionRequest } from './webhook/subscription.ts'
+import type { AsOwner, PushSubscription, SubscriptionRequest } from './webhook/subscription.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** Changes subscriptions together with their queues. */
@@ -53,17 +53,17 @@ export function createSubscriptionQueues(parts: {
     },
 
     /** Pauses a webhook on every node. A delivery under way goes on. True if the webhook was not paused yet. */
-    async pause(name: string, by: string): Promise<boolean> {
-      if (!(await subscriptions.pause(name, by))) return false
+    async pause(name: string, by: string, as: AsOwner = {}): Promise<boolean> {
+      if (!(await subscriptions.pause(name, by, as))) return false
       // Wait for the answers of the other nodes. A node that answers has received the pause, which was sent before the
       // question. A node that does not answer learns of the pause later.
       await calls.askOthers('queues', null).catch(() => undefined)
       return true
     },
 
-    /** Ends the pause of a webhook. True if the webhook was paused. */
-    async resume(name: string): Promise<boolean> {
-      const isResumed = await subscriptions.resume(name, [retryChange(name)])
+    /** Ends the pause of a webhook. False: there is no pause that `as` may end. */
+    async resume(name: string, as: AsOwner = {}): Promise<boolean> {
+      const isResumed = await subscriptions.resume(name, [retryChange(name)], as)
       if (isResumed) runner.retryNow(name)
       return isResumed
     },

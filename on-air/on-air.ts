@@ -1,3 +1,5 @@
+import { radioTree } from '../acl/access.ts'
+import { readObject } from '../journal/history/event-row.ts'
 import type { History } from '../journal/history/history.ts'
 import type { Journal } from '../journal/journal.ts'
 import { isHistory } from '../journal/keeping.ts'
@@ -11,6 +13,9 @@ import { createParts, type Moment } from './parts.ts'
 import { playedAt } from './played.ts'
 import { createState } from './state.ts'
 import { createStreams } from './streams.ts'
+import { viewOf } from './view.ts'
+
+const wholeView = viewOf([radioTree])
 
 export type OnAir = ReturnType<typeof createOnAir>
 
@@ -36,6 +41,11 @@ export function createOnAir(
   return {
     livestreams,
     now: now.of,
+    /** What a livestream shows at present, to those who may read all. Undefined: there is no such livestream. */
+    async shows(livestreamId: string): Promise<Record<string, unknown> | undefined> {
+      const found = await now.of(livestreamId, wholeView, { position: journal.head(), now: clock() })
+      return found && readObject(Buffer.from(found.text))
+    },
     streams: createStreams({ ...parts, parts: shown, state, livestreams }),
     playedAt: (livestreamId: string, time: number) => playedAt(history, livestreamId, time),
 

@@ -1,9 +1,11 @@
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv'
+import type { TSchema } from 'typebox'
 import { emailPattern } from '../bridge-https/users/user.ts'
 import { quote } from '../event/error.ts'
 import { schemaOptions } from '../event/schema-options.ts'
 import type { Operation } from './operation.ts'
-import { type OperationName, operations } from './operations.ts'
+
+type Judged = Pick<Operation, 'args' | 'check'>
 
 const ajv = new Ajv({
   ...schemaOptions,
@@ -12,20 +14,19 @@ const ajv = new Ajv({
 })
 
 /** Compiled when first needed: most commands are never called. */
-const checks = new Map<string, ValidateFunction>()
+const checks = new WeakMap<TSchema, ValidateFunction>()
 
 /**
  * Which argument of a command is wrong, and why. Undefined if all are right. `typedAs`: how the person who asks knows an
  * argument.
  */
 export function whyWrong(
-  name: OperationName,
+  { args: schema, check: checkFurther }: Judged,
   args: Record<string, unknown>,
   typedAs?: (argument: string) => string,
 ): string | undefined {
-  const { args: schema, check: checkFurther }: Operation = operations[name]
-  const check = checks.get(name) ?? ajv.compile(schema)
-  checks.set(name, check)
+  const check = checks.get(schema) ?? ajv.compile(schema)
+  checks.set(schema, check)
   if (check(args)) return checkFurther?.(args as never)
   const [error] = check.errors ?? []
   return error && described(error, schema, args, typedAs)

@@ -1,6 +1,8 @@
 import type { Log } from '../telemetry/log.ts'
 
 const refusalName = 'Refusal'
+/** The cause of a refusal that says that there is nothing of a name. */
+const nothingOfThatName = 'nothing of that name'
 const failureName = 'Failure'
 
 /**
@@ -29,6 +31,8 @@ function isFailure(error: unknown): error is Error {
 /** Why a command failed, for the person who asked. */
 export interface Failed {
   code: 'refused' | 'internal'
+  /** The command names something that does not exist. */
+  isUnknown?: true
   message: string
 }
 
@@ -38,7 +42,10 @@ export function describeFailure(
   log: Pick<Log, 'error'>,
   about: { command: string; who: string },
 ): Failed {
-  if (isRefusal(err)) return { code: 'refused', message: err.message }
+  if (isRefusal(err)) {
+    const isUnknown = err.cause === nothingOfThatName
+    return { code: 'refused', message: err.message, ...(isUnknown && { isUnknown }) }
+  }
   log.error({ err, ...about }, 'an admin command failed')
   const message = isFailure(err) ? err.message : 'the node could not do it; its log says why'
   return { code: 'internal', message }
@@ -52,7 +59,8 @@ export function unlessError<T extends object>(outcome: T | { error: string }): T
 
 /** Makes the refusal of a request for a thing that does not exist. */
 export function unknownName(what: string, name: string): Error {
-  return refusal(`there is no ${what} ${JSON.stringify(name)}`)
+  const message = `there is no ${what} ${JSON.stringify(name)}`
+  return named(refusalName, new Error(message, { cause: nothingOfThatName }))
 }
 
 /**

@@ -38,8 +38,8 @@ import {
   texts,
 } from './results.ts'
 
-const errorItem = Type.Object({ path: string, message: string, errorCode: string })
-const warning = Type.Object({ ...errorItem.properties, startBehindMs: Type.Optional(integer) })
+export const errorItem = Type.Object({ path: string, message: string, errorCode: string })
+export const warning = Type.Object({ ...errorItem.properties, startBehindMs: Type.Optional(integer) })
 const warnings = Type.Optional(Type.Array(warning))
 
 const row = {
@@ -59,6 +59,7 @@ const row = {
   title: stringOrNull,
   artist: stringOrNull,
   errors: Type.Array(errorItem),
+  warnings,
 }
 export const listedEvent = Type.Object(row)
 
@@ -67,7 +68,7 @@ const page = Type.Object({
   next: Type.Union([integer, Type.Null()], { description: 'the `before` of the next page' }),
 })
 
-const stages = { decided: number, stored: number, written: number }
+export const stages = { decided: number, stored: number, written: number }
 
 const slowEvent = Type.Object({
   ...stages,
@@ -78,7 +79,7 @@ const slowEvent = Type.Object({
   node: string,
 })
 
-const delivery = Type.Object({
+export const delivery = Type.Object({
   queue: string,
   target: stringOrNull,
   contact: stringOrNull,
@@ -88,7 +89,7 @@ const delivery = Type.Object({
   attempts: Type.Array(attempt),
 })
 
-const shown = Type.Object({
+export const shownEvent = Type.Object({
   ...row,
   published: orNull(recordOf(Type.Unknown())),
   report: orNull(Type.Object({ warnings }, { additionalProperties: true })),
@@ -131,7 +132,7 @@ const recent = Type.Object({
 })
 
 /** A report (docs/publishers.md, "Feedback") with the topics of the messages. */
-const checked = Type.Object({
+export const checked = Type.Object({
   outcome: one('published', 'blocked', 'invalid', 'failed'),
   statuses: Type.Object({ published: integer, blocked: integer, failed: integer }),
   event: stringOrNull,
@@ -155,7 +156,7 @@ export type EventError = Of<typeof errorItem>
 type SlowEvent = Of<typeof slowEvent>
 /** When an event reached each stage, milliseconds after its arrival. */
 export type Stages = Pick<SlowEvent, 'decided' | 'stored' | 'written'>
-export type ShownEvent = Of<typeof shown>
+export type ShownEvent = Of<typeof shownEvent>
 export type NewestEvent = Of<typeof newest>
 export type Checked = Of<typeof checked>
 
@@ -226,7 +227,7 @@ export const eventOperations = {
       args: { id: text('the id or the position of an event') },
       example: { id: '505315548641748030472978432' },
       hubctl: { about: 'Its report, where it went, how long each stage took.' },
-      result: shown,
+      result: shownEvent,
       async run(node, { id }) {
         const { find } = node.broker.history
         const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
@@ -351,7 +352,8 @@ async function positionOf(history: History, before: number | string | undefined)
   return at === undefined ? undefined : history.positionAt(at)
 }
 
-async function toShown({ broker, deliveries, trace }: NodeParts, { report, messages }: Found) {
+/** Everything that is known of an event, to operators. */
+export async function toShown({ broker, deliveries, trace }: NodeParts, { report, messages }: Found) {
   const { history, retained } = broker
   const [message] = messages
   const event = message ? readObject(message.payload) : undefined

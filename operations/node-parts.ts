@@ -26,6 +26,8 @@ export interface NodeParts {
   keys: SigningKeys
   lifecycle: Lifecycle
   nodeName: string
+  /** What a livestream shows now, as `GET /livestreams/{id}/now` tells it. Undefined: there is no such livestream. */
+  nowOf(livestreamId: string): Promise<Record<string, unknown> | undefined>
   pipeline: Pick<Pipeline, 'check'>
   storeState: StoreState
   topics: Topics
@@ -44,6 +46,8 @@ export interface NodeParts {
   lastUsed(username: string): string | undefined
   /** URL of the page on which a person chooses a password with this token. */
   resetUrl(token: string): string
+  /** Since when a livestream has been silent for longer than it usually is, ISO 8601. */
+  silentSince?(livestreamId: string): string | undefined
   status: ReturnType<typeof createStatus>
   tail: ReturnType<typeof createTail>
   trace: ReturnType<typeof createEventTrace>

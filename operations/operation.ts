@@ -7,7 +7,7 @@ import type { Lines } from './lines.ts'
 import type { NodeParts } from './node-parts.ts'
 
 /** A command of operators, as all doors (admin socket, HTTPS, `hubctl`) know it. */
-export type Operation = Described & (Reading | Changing)
+export type Operation<Node = NodeParts> = Described & (Reading<Node> | Changing<Node>)
 
 interface Described {
   summary: string
@@ -27,14 +27,14 @@ interface Described {
   console?: InConsole | undefined
 }
 
-interface Reading {
+interface Reading<Node> {
   effect: 'none'
-  run(node: NodeParts, args: never): Awaitable<unknown>
+  run(node: Node, args: never): Awaitable<unknown>
 }
 
-interface Changing {
+interface Changing<Node> {
   effect: 'change' | 'loss'
-  run(node: NodeParts, args: never, change: Change): Awaitable<unknown>
+  run(node: Node, args: never, change: Change): Awaitable<unknown>
 }
 
 /** A change that somebody asks for. */
@@ -42,6 +42,8 @@ export interface Change {
   who: string
   /** Writes its entry into the audit log. If that fails, rejects with a refusal, which says that nothing was changed. */
   note: First
+  /** A user of the institution asks, who is no operator (`operations/institution/own.ts`). */
+  isOwner?: boolean
 }
 
 type Awaitable<T> = T | Promise<T>
@@ -57,7 +59,7 @@ type ReadOnly<T> = T extends object
   : T
 
 /** What a row says besides its sentence. `example`: arguments that show how the command is asked. */
-interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[]> {
+interface Row<Node, P extends TProperties, R extends TSchema, S, More extends unknown[]> {
   args?: P
   example?: object
   result: R
@@ -68,23 +70,24 @@ interface Row<P extends TProperties, R extends TSchema, S, More extends unknown[
   isAboutThisNode?: boolean
   /** Carries the command out. A command that may answer line by line returns the lines. */
   run(
-    node: NodeParts,
+    node: Node,
     args: Static<TObject<P>>,
     ...more: More
   ): Awaitable<Of<R> | (S extends object ? Lines : never)>
 }
 
 /** A command that only reads. */
-export const reads = rowOf<'none', []>('none')
+export const reads = rowOf<NodeParts, 'none', []>('none')
 /** A command that changes something. */
-export const changes = rowOf<'change', [change: Change]>('change')
+export const changes = rowOf<NodeParts, 'change', [change: Change]>('change')
 /** A command that removes something for good: programs ask for confirmation. */
-export const loses = rowOf<'loss', [change: Change]>('loss')
+export const loses = rowOf<NodeParts, 'loss', [change: Change]>('loss')
 
-function rowOf<Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {
+/** Makes the function that makes rows. `Node`: what their commands ask and change. */
+export function rowOf<Node, Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {
   return <R extends TSchema, P extends TProperties = Record<never, never>, S = undefined>(
     summary: string,
-    row: Row<P, R, S, More>,
+    row: Row<Node, P, R, S, More>,
   ) => {
     const { args = {} as P, example = {}, singleAnswerArgs, isAboutThisNode = false } = row
     const { run, result, check, hubctl, console } = row

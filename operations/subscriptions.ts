@@ -23,7 +23,7 @@ const listed = {
   createdAt: instant,
 }
 
-const shown = Type.Object({
+export const shownSubscription = Type.Object({
   ...listed,
   ...trouble,
   from: instantOrNull,
@@ -46,7 +46,7 @@ const shown = Type.Object({
   disabled: orNull(Type.Object({ at: instant, by: string, reason: string })),
   attempts: Type.Array(attempt),
 })
-const listedSubscription = Type.Object(listed)
+export const listedSubscription = Type.Object(listed)
 
 export type ListedSubscription = Of<typeof listedSubscription>
 
@@ -110,7 +110,7 @@ export const subscriptionOperations = {
     args: { name: text('the name of a subscription, or its beginning') },
     example: { name: aQueue },
     hubctl: { about: 'The last ten deliveries.' },
-    result: shown,
+    result: shownSubscription,
     async run(node, args) {
       const { subscriptions, attempts: attemptsOf } = node.deliveries
       const names = subscriptions.list().map(({ name }) => name)
@@ -173,15 +173,15 @@ export const subscriptionOperations = {
     example: { name: aQueue },
     hubctl: { done: 'Paused {name}.' },
     result: Type.Object({ name: string, paused: boolean }),
-    async run(node, args, { who, note }) {
+    async run(node, args, { who, note, isOwner }) {
       const { name, institutionId, topicId } = existing(node, args.name)
       const closed = node.deliveries.whyClosed(name)
       if (closed !== undefined) throw refusal(`nothing is paused: ${closed}`)
-      refusePaused(node, name)
+      refusePaused(node, name, isOwner)
       await note(name, { institutionId, livestreamId: topicId })
-      if (await node.deliveries.subscriptions.pause(name, who)) return { name, paused: true }
-      // Meanwhile another operator paused the subscription, or its owner removed it.
-      refusePaused(node, name)
+      if (await node.deliveries.subscriptions.pause(name, who, { isOwner })) return { name, paused: true }
+      // Meanwhile somebody else paused the subscription, or its owner removed it.
+      refusePaused(node, name, isOwner)
       throw unknownName('subscription', name)
     },
   }),
@@ -190,12 +190,17 @@ export const subscriptionOperations = {
     example: { name: aQueue },
     hubctl: { done: 'Resumed {name}. Messages that wait: {pending}.' },
     result: Type.Object({ name: string, resumed: boolean, state: one(...queueStates), pending: integer }),
-    async run(node, args, { note }) {
+    async run(node, args, { note, isOwner }) {
       const subscription = existing(node, args.name)
       const { name, pausedAt, pausedBy } = subscription
       if (pausedAt === undefined) throw notPaused(subscription)
+      refuseOthersPause(subscription, isOwner)
       await note(name, { pausedAt, pausedBy })
-      if (!(await node.deliveries.subscriptions.resume(name))) throw notPaused(existing(node, name))
+      if (!(await node.deliveries.subscriptions.resume(name, { isOwner }))) {
+        const changed = existing(node, name)
+        refuseOthersPause(changed, isOwner)
+        throw notPaused(changed)
+      }
       const { state, pending } = await queueOf(node, name)
       return { name, resumed: true, state, pending }
     },
@@ -285,9 +290,27 @@ function toListed({ feed }: NodeParts, subscription: PushSubscription, queue: Sh
   return { name, institutionId, livestream, url, contact, state, pending, oldest, deadLetters, createdAt }
 }
 
-function refusePaused({ deliveries }: NodeParts, name: string): void {
-  const { pausedAt, pausedBy } = deliveries.subscriptions.find(name) ?? {}
-  if (pausedAt !== undefined) throw refusal(`${pausedBy} paused it already, at ${pausedAt}`)
+function refusePaused({ deliveries }: NodeParts, name: string, isOwner?: boolean): void {
+  const subscription = deliveries.subscriptions.find(name)
+  if (subscription?.pausedAt === undefined) return
+  throw refusal(`${pauserOf(subscription, isOwner)} paused it already, at ${subscription.pausedAt}`)
+}
+
+/** Refuses to let the owner of a webhook end the pause of an operator. */
+function refuseOthersPause(subscription: PushSubscription, isOwner = false): void {
+  const { pausedAt, isPausedByOwner } = subscription
+  if (pausedAt !== undefined && isOwner && !isPausedByOwner)
+    throw refusal(`${anOperator} paused it at ${pausedAt}: only an operator resumes it`)
+}
+
+const anOperator = 'an operator of the hub'
+
+/** Who paused a webhook. Its owner does not learn the names of operators. */
+export function pauserOf(
+  { pausedBy, isPausedByOwner }: Pick<PushSubscription, 'pausedBy' | 'isPausedByOwner'>,
+  isOwner = false,
+): string | undefined {
+  return isOwner && !isPausedByOwner ? anOperator : pausedBy
 }
 
 function notPaused({ disabledAt }: PushSubscription): Error {

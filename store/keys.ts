@@ -235,6 +235,7 @@ export const storeKeys = {
           disabledAt: instant,
           pausedAt: instant,
           pausedBy: text,
+          isPausedByOwner: flag,
           toldBy: text,
           secrets: list(object({ secret: text }, { until: instant })),
         },

@@ -81,6 +81,7 @@ const folders: Record<string, string[]> = {
     'bridge-https/lifecycle',
   ],
   'operations/lookups': ['operations', 'acl', 'telemetry'],
+  'operations/institution': ['operations', 'event', 'telemetry', 'journal/history', 'delivery/webhook'],
   admin: [
     'operations',
     'event',
@@ -129,6 +130,7 @@ const seesTypesOfAll = [
   'admin/backup',
   'operations',
   'operations/lookups',
+  'operations/institution',
   'cli',
   'cli/by-hand',
   'cli/backup',

@@ -137,6 +137,7 @@ export const keptEvent = {
   report,
   event: keptBody,
   creator: null,
+  receivers: { clients: 212, webhooks: [], others: 3 },
   trace: null,
 }
 

@@ -1,3 +1,4 @@
+import type { Static } from 'typebox'
 import { Type } from '../../event/type.ts'
 import { history, keptEvent, report } from './examples.ts'
 
@@ -79,6 +80,37 @@ export const LivestreamEvents = Type.Object(
   { $id: 'LivestreamEvents', title: 'LivestreamEvents', examples: [history] },
 )
 
+/** Who got an event (open.md §7). */
+const Receivers = Type.Object({
+  clients: Type.Unsafe<number | null>({
+    type: ['integer', 'null'],
+    description: 'Connected MQTT clients that got it; null where nodes do not remember',
+  }),
+  webhooks: Type.Unsafe<readonly object[] | null>({
+    type: ['array', 'null'],
+    items: {
+      type: 'object',
+      required: ['queue', 'target', 'state', 'held', 'behind', 'attempts'],
+      properties: {
+        queue: { type: 'string', description: 'Name of the subscription' },
+        target: { type: ['string', 'null'] },
+        contact: { type: ['string', 'null'] },
+        state: { type: 'string', enum: ['delivered', 'waiting', 'retrying', 'dead letter', 'settled'] },
+        held: {
+          type: ['string', 'null'],
+          enum: ['paused', 'disabled', null],
+          description: 'What holds it back',
+        },
+        behind: { type: ['string', 'null'], description: 'Id of the event that it waits behind' },
+        attempts: { type: 'array', items: { $ref: 'Delivery' } },
+      },
+    },
+    description: 'Webhooks of the institution; null without the permission `subscribe`',
+  }),
+  others: Type.Integer({ description: 'Number of webhooks of other institutions, and of plugin targets' }),
+})
+export type Receivers = Static<typeof Receivers>
+
 export const KeptEvent = Type.Object(
   {
     position,
@@ -93,6 +125,7 @@ export const KeptEvent = Type.Object(
       description: `${livestreamEvent.description} Null where it was refused, or is not kept any more.`,
     }),
     creator: textOrNull('Who made the event, as its publisher said; it is not in the event'),
+    receivers: Receivers,
     trace,
   },
   { $id: 'KeptEvent', title: 'KeptEvent', examples: [keptEvent] },

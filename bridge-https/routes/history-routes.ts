@@ -6,7 +6,8 @@ import type { History } from '../../journal/history/history.ts'
 import type { Feed } from '../../validator/feed/feed.ts'
 import type { Topics } from '../../validator/topics.ts'
 import { jsonText, refuse } from '../answer.ts'
-import { KeptEvent, LivestreamEvents } from '../description/history-schemas.ts'
+import { KeptEvent, LivestreamEvents, type Receivers } from '../description/history-schemas.ts'
+import type { KnownUser } from '../users/users.ts'
 import type { EventRate } from './event-routes.ts'
 import { createOneAtATime, tooManyQuestions } from './one-at-a-time.ts'
 import { checkNumber } from './parameters.ts'
@@ -17,6 +18,8 @@ export interface HistoryParts {
   history: Pick<History, 'messages' | 'find'>
   topics: Pick<Topics, 'stored'>
   feed: () => Feed | undefined
+  /** Who got an event of the institution: its own webhooks, as far as the user may see them, and how many others. */
+  receiversOf: (found: Found, user: KnownUser) => Promise<Receivers>
   /** The publish rate of a user. Reading the history uses up the same rate. */
   rate: EventRate
 }
@@ -32,7 +35,7 @@ const query = {
 } satisfies Record<string, QueryParameter>
 
 /** Routes to past events of a livestream or of the user's institution (design.md §9). */
-export function historyRoutes({ history, topics, feed, rate }: HistoryParts): GuardedRoute[] {
+export function historyRoutes({ history, topics, feed, rate, receiversOf }: HistoryParts): GuardedRoute[] {
   const oneAtATime = createOneAtATime(rate)
   return [
     {
@@ -93,7 +96,7 @@ export function historyRoutes({ history, topics, feed, rate }: HistoryParts): Gu
             : { isWhole: true }
           const entries = [found?.report, found?.messages[0]]
           const bytes = entries.reduce((sum, entry) => sum + (entry?.payload.length ?? 0), 0)
-          const body = found && shown(found)
+          const body = found && shown(found, await receiversOf(found, user))
           if (body) return { answer: { status: 200, body }, bytes }
           const message = isWhole ? 'Event not found' : 'Event not found: too many around its time'
           return { answer: refuse(404, undefined, message), bytes }
@@ -112,7 +115,7 @@ function pageOf(messages: readonly Entry[], next: number | null): string {
   return `{"events":[${events.join()}],"next":${next},"trace":null}`
 }
 
-function shown({ report, messages: [message] }: Found) {
+function shown({ report, messages: [message] }: Found, receivers: Receivers) {
   const { position, at } = report ?? message ?? {}
   if (at === undefined) return undefined
   return {
@@ -121,6 +124,7 @@ function shown({ report, messages: [message] }: Found) {
     report: report ? readObject(report.payload) : null,
     event: message ? readObject(message.payload) : null,
     creator: report?.creator ?? null,
+    receivers,
     trace: null,
   }
 }

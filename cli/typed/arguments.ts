@@ -46,7 +46,7 @@ export function typedArguments(operation: OperationName) {
 export async function readArguments(command: Command, input: Input): Promise<Record<string, unknown>> {
   const { operation } = command
   const args = await command.args(input)
-  const wrong = whyWrong(operation, args, (argument) => {
+  const wrong = whyWrong(operations[operation], args, (argument) => {
     const typed = argumentsOf(operations[operation]).find((one) => one.argument === argument)
     return typed ? nameOf(typed.flags) : argument
   })

@@ -30,10 +30,12 @@ export interface PushSubscription extends Selected {
   isBeginning?: true
   /** When the hub disabled the webhook because of 410, ISO 8601. Items wait. */
   disabledAt?: string
-  /** When an operator paused the webhook, ISO 8601. Items wait. */
+  /** When somebody paused the webhook, ISO 8601. Items wait. */
   pausedAt?: string
-  /** Operating-system user of the operator who paused the webhook. */
+  /** Operating-system user or e-mail address of the person who paused the webhook. */
   pausedBy?: string
+  /** The webhook was paused by a user of its own institution. Absent: by an operator, who alone resumes it. */
+  isPausedByOwner?: true
   /** Id of the node that still has to inform the contact of a disabled webhook. */
   toldBy?: string
   /** What signs its pushes, the present secret first. Shown to nobody after it was made. */
@@ -101,12 +103,25 @@ export function enabled({ disabledAt, toldBy: _nobody, ...others }: PushSubscrip
 }
 
 /** Marks a webhook as paused. Enabling a webhook does not end its pause. */
-export function paused(now: PushSubscription, pausedAt: string, pausedBy: string): Changed {
-  return now.pausedAt === undefined ? { ...now, pausedAt, pausedBy } : undefined
+export function paused(
+  now: PushSubscription,
+  pausedAt: string,
+  pausedBy: string,
+  { isOwner }: AsOwner,
+): Changed {
+  if (now.pausedAt !== undefined) return undefined
+  return { ...now, pausedAt, pausedBy, ...(isOwner && { isPausedByOwner: true }) }
 }
 
-export function resumed({ pausedAt, pausedBy: _nobody, ...others }: PushSubscription): Changed {
-  return pausedAt === undefined ? undefined : others
+/** Ends a pause. An owner ends no pause of an operator. */
+export function resumed(now: PushSubscription, { isOwner }: AsOwner): Changed {
+  const { pausedAt, pausedBy: _nobody, isPausedByOwner = false, ...others } = now
+  return pausedAt === undefined || (isOwner && !isPausedByOwner) ? undefined : others
+}
+
+/** Who pauses or resumes a webhook. `isOwner`: a user of its institution, not an operator. */
+export interface AsOwner {
+  isOwner?: boolean | undefined
 }
 
 /** Gives a webhook a new secret. `now`: milliseconds since the epoch. Undefined: too many sign already. */

@@ -5,6 +5,7 @@ import type { Change, Store } from '../../store/store.ts'
 import { isForAll, named, type Selected } from './selected.ts'
 import type { SigningSecret } from './signature.ts'
 import {
+  type AsOwner,
   disabled,
   enabled,
   newSubscription,
@@ -95,11 +96,16 @@ export async function createPushSubscriptions(parts: {
       change(name, enabled, alongside),
 
     /** Stops sending until `resume`, whatever `enable` does. True if the webhook was not paused. */
-    pause: (name: string, by: string): Promise<boolean> => change(name, (now) => paused(now, isoNow(), by)),
+    pause: (name: string, by: string, as: AsOwner = {}): Promise<boolean> =>
+      change(name, (now) => paused(now, isoNow(), by, as)),
 
-    /** Ends a pause. The same commit stores `alongside`. True if the webhook was paused. */
-    resume: (name: string, alongside: readonly Change[] = []): Promise<boolean> =>
-      change(name, resumed, () => alongside),
+    /** Ends a pause. The same commit stores `alongside`. False: there is no pause that `as` may end. */
+    resume: (name: string, alongside: readonly Change[] = [], as: AsOwner = {}): Promise<boolean> =>
+      change(
+        name,
+        (now) => resumed(now, as),
+        () => alongside,
+      ),
 
     /**
      * Gives a webhook a new secret to sign with, and returns it. Those before sign until `previousUntil`, ISO 8601. Undefined:

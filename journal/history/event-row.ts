@@ -33,6 +33,8 @@ export interface EventRow {
   artist: string | null
   /** Why the event was refused, wholly or for some of its services. */
   errors: ErrorItem[]
+  /** Only in rows of reports that have some: what is probably wrong with a published event. */
+  warnings?: ErrorItem[] | undefined
 }
 
 /** Parses a payload. Returns an empty object if the payload is no JSON object. */
@@ -96,6 +98,7 @@ export function rowOfReport(
     title: textOf(titled.title),
     artist: textOf(titled.artist),
     errors: Array.isArray(report.errors) ? (report.errors as ErrorItem[]) : [],
+    warnings: Array.isArray(report.warnings) ? (report.warnings as ErrorItem[]) : undefined,
   }
 }
 

@@ -35,6 +35,8 @@ export interface Query extends RowFilter {
   /** Only events before this position. */
   before?: number | undefined
   limit: number
+  /** Further condition for the listed events. */
+  isMeant?: ((row: EventRow) => boolean) | undefined
 }
 
 /** The parsed payload of a report. */
@@ -79,6 +81,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
     /** Returns a page of events. Even a short page can have a next page. */
     async list(query: Query): Promise<EventPage> {
       const { livestream, institutionIds = [], since = 0, from = 0, before = Infinity, limit } = query
+      const { isMeant = () => true } = query
       const owners = [...institutionIds, livestream?.owner].filter((id) => id !== undefined)
       const indexes = [...(livestream ? indexesOf(livestream.id) : []), ...owners.map(reportsOf)]
       const newest = newestFirst(store, indexes, Math.min(before, journal.head() + 1))
@@ -93,7 +96,7 @@ export function createHistory({ store, journal }: { store: Store; journal: Journ
       for (;;) {
         const { entries, isLast } = await take(newest, { since: since - clockToleranceMs, from })
         for (const row of await Promise.all(entries.map((entry) => rowAt(entry, query, get)))) {
-          if (!row || Date.parse(row.at) < since || !isAsked(row, query)) continue
+          if (!row || Date.parse(row.at) < since || !isAsked(row, query) || !isMeant(row)) continue
           if (events.push(row) === limit) {
             const isWhole = isLast && row.position <= (entries.at(-1)?.position ?? 0)
             return { events, next: isWhole ? null : row.position }

@@ -382,6 +382,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     trace: { of: async () => [], slowest: async () => [] },
     tail: unasked,
     importFromAedes: unasked,
+    nowOf: async () => undefined,
     resetUrl: (token) => `https://hub.example/#${token}`,
     storeState: shortened({ replaced: () => undefined }),
     pipeline: { check: ({ payload, ...rest }) => shortened({ hex: payload.toString('hex'), ...rest }) },

@@ -2,6 +2,7 @@ import t from 'tap'
 import { checkCredentialRequest } from '../../acl/permissions.ts'
 import { checkAnnouncement } from '../../bridge-https/lifecycle/track.ts'
 import { whyWrong } from '../../operations/check-arguments.ts'
+import { operations } from '../../operations/operations.ts'
 
 t.test('the schemas refuse what the hub refuses, and nothing else', async (t) => {
   const institution = 'urn:org:institution:75b657fb49856f7b'
@@ -11,12 +12,12 @@ t.test('the schemas refuse what the hub refuses, and nothing else', async (t) =>
   ]) {
     const request = { role: 'subscriber', label: 'x', filters: [filter] }
     const isWrong = 'error' in checkCredentialRequest(request)
-    t.equal(whyWrong('credentials.add', request) !== undefined, isWrong, JSON.stringify(filter))
+    t.equal(whyWrong(operations['credentials.add'], request) !== undefined, isWrong, JSON.stringify(filter))
   }
   for (const label of ['a', 'kw-1', '-', 'x'.repeat(32), '', 'A', 'a b', 'ü', 'x'.repeat(33)]) {
     const request = { role: 'publisher', label, institutions: [institution] }
     const isWrong = 'error' in checkCredentialRequest(request)
-    t.equal(whyWrong('credentials.add', request) !== undefined, isWrong, label)
+    t.equal(whyWrong(operations['credentials.add'], request) !== undefined, isWrong, label)
   }
   const good = { track: 'push', sunset: '2027-12-31', link: 'https://hub.example/' }
   for (const change of [
@@ -25,18 +26,22 @@ t.test('the schemas refuse what the hub refuses, and nothing else', async (t) =>
   ]) {
     const request = { ...good, ...change }
     const isWrong = 'error' in checkAnnouncement(request)
-    t.equal(whyWrong('lifecycle.announce', request) !== undefined, isWrong, JSON.stringify(change))
+    t.equal(
+      whyWrong(operations['lifecycle.announce'], request) !== undefined,
+      isWrong,
+      JSON.stringify(change),
+    )
   }
 })
 
 t.test('a wrong item of a list is named, with what was expected', async (t) => {
   const filters = ['radio/#', 'radio//data']
   t.equal(
-    whyWrong('credentials.add', { role: 'subscriber', label: 'x', filters }),
+    whyWrong(operations['credentials.add'], { role: 'subscriber', label: 'x', filters }),
     'each of filters must be a topic filter within radio/#, not "radio//data"',
   )
   t.match(
-    whyWrong('users.add', { email: 'a@b.example', institution: 'x' }),
+    whyWrong(operations['users.add'], { email: 'a@b.example', institution: 'x' }),
     /^institution must be an institution/,
   )
 })

@@ -111,6 +111,7 @@ export const samples: readonly Sample[] = [
       disabledAt: time,
       pausedAt: time,
       pausedBy: 'o',
+      isPausedByOwner: true,
       toldBy: 'n',
       secrets: [{ secret: 'whsec_c2VjcmV0' }, { secret: 'whsec_b2xkZXI=', until: time }],
     },

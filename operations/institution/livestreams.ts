@@ -1,0 +1,146 @@
+import { isRecord } from '../../event/json.ts'
+import { feedbackTopic, inboxTopic } from '../../event/topic.ts'
+import { Type } from '../../event/type.ts'
+import { text } from '../arguments.ts'
+import { anId } from '../examples.ts'
+import type { Of } from '../operation.ts'
+import { boolean, instant, one, orNull, string, stringOrNull } from '../results.ts'
+import type { Own, OwnLivestream } from './own.ts'
+import { type OwnOperation, shows } from './row.ts'
+
+const states = ['silent', 'stale', 'no event yet', 'on air'] as const
+
+const track = orNull(Type.Object({ title: stringOrNull, artist: stringOrNull, start: stringOrNull }))
+
+const livestream = Type.Object({
+  id: string,
+  title: stringOrNull,
+  state: one(...states),
+  playing: track,
+  next: track,
+  lastEventAt: Type.Union([instant, Type.Null()], {
+    description: 'when the hub accepted the newest event that is still shown; null: none is',
+  }),
+  silentSince: Type.Union([instant, Type.Null()], {
+    description: 'silent for longer than usual at this hour; null: it is not',
+  }),
+  subscribers: Type.Integer({ description: 'connected clients that subscribe to it' }),
+  subscribersOfAll: Type.Integer({ description: 'connected clients that subscribe to all livestreams' }),
+  externalId: stringOrNull,
+  publisherId: stringOrNull,
+  isListed: boolean,
+  publishTo: string,
+  reportsOn: string,
+  readOn: string,
+})
+
+export type ShownLivestream = Of<typeof livestream>
+
+const columns = [
+  ['Livestream', 'title', '{externalId}'],
+  'state',
+  ['Plays', 'playing.title', '{playing.artist}'],
+  ['Last event', 'lastEventAt'],
+  ['Subscribers', 'subscribers'],
+  ['Of all livestreams', 'subscribersOfAll'],
+  ['Id', 'id'],
+] as const
+
+export const ownLivestreams = {
+  'livestreams.list': {
+    permission: 'publish',
+    at: 'GET /institution/livestreams',
+    ...shows('the livestreams of the institution, those that need a look first', {
+      args: {
+        limit: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 5_000, description: 'a whole number from 1 to 5000' }),
+        ),
+      },
+      example: { limit: 100 },
+      console: {
+        view: 'own-livestreams',
+        title: 'Livestreams',
+        columns,
+        everySeconds: 10,
+        empty: 'The feed lists no livestream of your institution.',
+      },
+      result: Type.Array(livestream),
+      async run(own, { limit = 1_000 }) {
+        const shown = await shownOf(own, await own.livestreams.all())
+        return shown.sort(byUrgency).slice(0, limit)
+      },
+    }),
+  },
+  'livestreams.show': {
+    permission: 'publish',
+    at: 'GET /institution/livestreams/{id}',
+    ...shows('one livestream, with the topics and ids to configure', {
+      args: { id: text('the id of a livestream') },
+      example: { id: anId },
+      console: {
+        view: 'own-livestreams',
+        title: 'Livestream',
+        of: 'institution.livestreams.list',
+        by: 'id',
+        everySeconds: 10,
+      },
+      result: livestream,
+      async run(own, { id }) {
+        const [shown] = await shownOf(own, [own.livestreams.named(id)])
+        if (!shown) throw new Error('a livestream was found and not shown')
+        return shown
+      },
+    }),
+  },
+} satisfies Record<string, OwnOperation>
+
+async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise<ShownLivestream[]> {
+  const { ofAll, byLivestream } = await own.livestreams.subscribers(livestreams)
+  const shown: ShownLivestream[] = []
+  for (const one of livestreams) {
+    const { playing, next, at, stale } = (await own.livestreams.nowOf(one)) ?? {}
+    const silentSince = own.livestreams.silentSince(one)
+    const lastEventAt = typeof at === 'string' ? at : null
+    shown.push({
+      id: one.id,
+      title: one.title,
+      state: stateOf({ silentSince, stale: stale === true, lastEventAt }),
+      playing: trackOf(playing),
+      next: trackOf(next),
+      lastEventAt,
+      silentSince,
+      subscribers: byLivestream[one.id] ?? 0,
+      subscribersOfAll: ofAll,
+      externalId: one.externalId,
+      publisherId: one.publisherId,
+      isListed: one.isListed,
+      publishTo: inboxTopic(own.institutionId),
+      reportsOn: feedbackTopic(own.institutionId),
+      readOn: `radio/${one.id}/#`,
+    })
+  }
+  return shown
+}
+
+function stateOf(of: { silentSince: string | null; stale: boolean; lastEventAt: string | null }) {
+  if (of.silentSince !== null) return 'silent'
+  if (of.stale) return 'stale'
+  return of.lastEventAt === null ? 'no event yet' : 'on air'
+}
+
+function trackOf(event: unknown) {
+  if (!isRecord(event)) return null
+  return { title: textOf(event.title), artist: textOf(event.artist), start: textOf(event.start) }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
+}
+
+/** Those that need a look first; of these, the longest silent one first. */
+function byUrgency(a: ShownLivestream, b: ShownLivestream): number {
+  const rank = states.indexOf(a.state) - states.indexOf(b.state)
+  if (rank !== 0) return rank
+  if (a.state !== 'on air') return (a.lastEventAt ?? '') < (b.lastEventAt ?? '') ? -1 : 1
+  return (a.title ?? a.id).localeCompare(b.title ?? b.id)
+}

@@ -1,0 +1,132 @@
+import { eventClasses } from '../../event/kind.ts'
+import { remedyOf } from '../../event/remedy.ts'
+import { Type } from '../../event/type.ts'
+import { type EventRow, isOf } from '../../journal/history/event-row.ts'
+import { oneOf, text } from '../arguments.ts'
+import { checked, delivery, errorItem, listedEvent, shownEvent, stages, warning } from '../events.ts'
+import type { Of } from '../operation.ts'
+import { integer, orNull, string } from '../results.ts'
+import type { OwnLivestream } from './own.ts'
+import { type OwnOperation, shows } from './row.ts'
+
+const remedy = Type.Union([string, Type.Null()], {
+  description: 'what mends it; null: there is nothing to do',
+})
+const mendedError = Type.Object({ ...errorItem.properties, remedy })
+const mendedWarning = Type.Object({ ...warning.properties, remedy })
+const mended = { errors: Type.Array(mendedError), warnings: Type.Array(mendedWarning) }
+
+const refusedEvent = Type.Object({ ...listedEvent.properties, ...mended })
+
+const refusals = Type.Object({
+  events: Type.Array(refusedEvent),
+  next: Type.Union([integer, Type.Null()], {
+    description: 'the `before` of the next page; null: the last page',
+  }),
+})
+
+const { deliveries: _deliveries, nodes: _nodes, ...ofEvent } = shownEvent.properties
+const ownEvent = Type.Object({
+  ...ofEvent,
+  ...mended,
+  stages: orNull(Type.Object(stages)),
+  receivers: Type.Object({
+    clients: Type.Union([integer, Type.Null()], {
+      description: 'connected clients that got it; null: not known any more',
+    }),
+    webhooks: Type.Union([Type.Array(delivery), Type.Null()], {
+      description: 'those of the institution; null: the user lacks the permission subscribe',
+    }),
+    others: Type.Integer({ description: 'webhooks of others, and plugin targets' }),
+  }),
+})
+
+export type RefusedEvent = Of<typeof refusedEvent>
+export type OwnEvent = Of<typeof ownEvent>
+
+const weekMs = 7 * 24 * 3600 * 1000
+const defaultLimit = 100
+
+export const ownRefusals = {
+  'refusals.list': {
+    permission: 'publish',
+    at: 'GET /institution/refusals',
+    ...shows('what was refused or warned of within a week, newest first, and what mends it', {
+      args: {
+        only: Type.Optional(oneOf('refused', 'warned')),
+        livestream: Type.Optional(text('the id of a livestream')),
+        before: Type.Optional(
+          Type.Integer({ minimum: 0, description: 'a position: `next` of the page before' }),
+        ),
+        limit: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 200, description: 'a whole number from 1 to 200' }),
+        ),
+      },
+      example: { only: 'refused', limit: 20 },
+      console: { view: 'own-refusals', title: 'Refusals' },
+      result: refusals,
+      async run(own, { only, livestream: id, before, limit = defaultLimit }) {
+        const livestream = id === undefined ? undefined : own.livestreams.named(id)
+        const { events, next } = await own.events.list({
+          since: Date.now() - weekMs,
+          before,
+          limit,
+          isMeant: (row) =>
+            !row.dryRun &&
+            ((only !== 'warned' && row.errors.length > 0) ||
+              (only !== 'refused' && row.warnings !== undefined)) &&
+            (livestream === undefined || isOf(row, namesOf(livestream))),
+        })
+        return { events: events.map(withRemedies), next }
+      },
+    }),
+  },
+  'events.show': {
+    permission: 'publish',
+    at: 'GET /institution/events/{id}',
+    ...shows('what the hub made of one event: by its id, or, where it was refused, by its position', {
+      args: { id: text('the id or the position of an event') },
+      example: { id: '505315548641748030472978432' },
+      console: { view: 'own-events', title: 'Event' },
+      result: ownEvent,
+      async run(own, { id }) {
+        const event = await own.events.show(id)
+        return withRemedies(event)
+      },
+    }),
+  },
+  check: {
+    permission: 'publish',
+    at: 'POST /institution/check',
+    ...shows('dry run: what would become of an event that is published over MQTT, and what mends it', {
+      args: {
+        event: Type.String({ maxLength: 1_000_000, description: 'an event as text, as it would be sent' }),
+        class: Type.Optional(oneOf(...eventClasses)),
+      },
+      example: { event: '{"event":"de.org.hub.v1.radio.track.playing"}' },
+      console: { view: 'own-check', title: 'Dry run' },
+      result: Type.Object({ ...checked.properties, ...mended }),
+      async run(own, { event, class: topicClass }) {
+        const report = await own.events.check(Buffer.from(event), topicClass)
+        return { ...report, ...withRemedies({ errors: report.errors, warnings: report.warnings }) }
+      },
+    }),
+  },
+} satisfies Record<string, OwnOperation>
+
+/** The row with what mends each of its errors and warnings. */
+function withRemedies<Row extends Pick<EventRow, 'errors' | 'warnings'>>({
+  errors,
+  warnings = [],
+  ...row
+}: Row) {
+  const mend = <Item extends { errorCode: string }>(item: Item) => ({
+    ...item,
+    remedy: remedyOf(item.errorCode),
+  })
+  return { ...row, errors: errors.map(mend), warnings: warnings.map(mend) }
+}
+
+function namesOf({ id, externalId }: OwnLivestream) {
+  return { id, ...(externalId !== null && { externalId }) }
+}

@@ -1,0 +1,134 @@
+import { states } from '../../delivery/webhook/selection.ts'
+import { Type } from '../../event/type.ts'
+import { instant as instantArgument, subscription, text } from '../arguments.ts'
+import { aQueue } from '../examples.ts'
+import type { Of } from '../operation.ts'
+import { attempt } from '../queues.ts'
+import { instant, integer, orNull, string } from '../results.ts'
+import { listedSubscription, shownSubscription, subscriptionOperations } from '../subscriptions.ts'
+import { alters, type OwnOperation, shows } from './row.ts'
+
+const deadLetter = Type.Object({ messageId: string, givenUpAt: instant, tries: integer, reason: string })
+
+const { institutionId: _listed, ...listed } = listedSubscription.properties
+const { institutionId: _shown, paused: _paused, ...shown } = shownSubscription.properties
+
+const ownSubscription = Type.Object({
+  ...shown,
+  paused: orNull(
+    Type.Object({
+      at: instant,
+      by: string,
+      mayResume: Type.Boolean({ description: 'false: an operator of the hub paused it' }),
+    }),
+  ),
+  attempts: Type.Array(attempt, { description: 'the last 50, newest first' }),
+  letters: Type.Array(deadLetter, { description: 'what was given up, at most 100' }),
+})
+
+export type OwnSubscription = Of<typeof ownSubscription>
+
+const maxLetters = 100
+const placed = { view: 'own-subscriptions', of: 'institution.subscriptions.list', by: 'name' } as const
+const named = { args: { name: subscription }, example: { name: aQueue } }
+
+export const ownSubscriptions = {
+  'subscriptions.list': {
+    permission: 'subscribe',
+    at: 'GET /institution/subscriptions',
+    ...shows('the webhooks of the institution, and how it goes with them', {
+      console: {
+        view: 'own-subscriptions',
+        title: 'Webhooks',
+        empty: 'Your institution has no webhook.',
+        columns: [
+          ['Webhook', 'name', '{url}'],
+          ['Livestream', 'livestream.title'],
+          'state',
+          ['Waiting', 'pending'],
+          ['Oldest', 'oldest'],
+          'deadLetters',
+        ],
+      },
+      result: Type.Array(Type.Object(listed)),
+      run: async (own) => (await own.subscriptions.list()).map(({ institutionId: _own, ...one }) => one),
+    }),
+  },
+  'subscriptions.show': {
+    permission: 'subscribe',
+    at: 'GET /institution/subscriptions/{name}',
+    ...shows('one of them, with its last deliveries and what was given up', {
+      ...named,
+      console: { ...placed, title: 'Webhook' },
+      result: ownSubscription,
+      async run(own, { name }) {
+        const { institutionId: _own, letters, ...shown } = await own.subscriptions.show(name)
+        return {
+          ...shown,
+          letters: letters.slice(0, maxLetters).map(({ messageId, givenUpAt, tries, reason }) => {
+            return { messageId, givenUpAt, tries, reason }
+          }),
+        }
+      },
+    }),
+  },
+  'subscriptions.test': {
+    permission: 'subscribe',
+    at: 'POST /institution/subscriptions/{name}/test',
+    ...alters(
+      'send a marked test message to a webhook now; if it is acknowledged, a disabled one is enabled',
+      {
+        ...named,
+        console: { ...placed, title: 'Test', patienceSeconds: 30 },
+        result: subscriptionOperations['subscriptions.test'].result,
+        run: (own, { name }, change) => own.subscriptions.test(name, change),
+      },
+    ),
+  },
+  'subscriptions.pause': {
+    permission: 'subscribe',
+    at: 'POST /institution/subscriptions/{name}/pause',
+    ...alters('send nothing to a webhook until it is resumed; its events are collected', {
+      ...named,
+      console: { ...placed, title: 'Pause', where: { state: states.filter((state) => state !== 'paused') } },
+      result: subscriptionOperations['subscriptions.pause'].result,
+      run: (own, { name }, change) => own.subscriptions.pause(name, change),
+    }),
+  },
+  'subscriptions.resume': {
+    permission: 'subscribe',
+    at: 'POST /institution/subscriptions/{name}/resume',
+    ...alters('end a pause, and send what was collected, in its order', {
+      ...named,
+      console: { ...placed, title: 'Resume', where: { state: ['paused'] } },
+      result: subscriptionOperations['subscriptions.resume'].result,
+      run: (own, { name }, change) => own.subscriptions.resume(name, change),
+    }),
+  },
+  'subscriptions.replay': {
+    permission: 'subscribe',
+    at: 'POST /institution/subscriptions/{name}/replay',
+    ...alters('send once more what was given up, all or one message, or all events since a time', {
+      args: {
+        name: subscription,
+        messageId: Type.Optional(text('the id of a message that was given up')),
+        since: Type.Optional(instantArgument),
+      },
+      example: { name: aQueue },
+      console: {
+        ...placed,
+        title: 'Replay',
+        fields: {
+          messageId: { label: 'Only this message', hint: 'Empty: all that was given up' },
+          since: { label: 'Or all events since', hint: 'Delivered or not' },
+        },
+      },
+      check: ({ messageId, since }) =>
+        since !== undefined && messageId !== undefined
+          ? 'since is for all events: leave out messageId'
+          : undefined,
+      result: Type.Object({ name: string, replayed: integer }),
+      run: (own, { name, ...asked }, change) => own.subscriptions.replay(name, asked, change),
+    }),
+  },
+} satisfies Record<string, OwnOperation>
