@@ -7,8 +7,16 @@ import { createAedesImport } from './admin/aedes-redis/import-command.ts'
 import { auditPath, createAudit } from './admin/audit.ts'
 import { createBackupCommands } from './admin/backup/backup-commands.ts'
 import { openStoreAtStart } from './admin/backup/opening.ts'
+import { createAskNode } from './admin/other-node.ts'
+import { watchReach } from './admin/reach.ts'
 import { socketPathIn, startAdminSocket } from './admin/socket.ts'
-import { createHealth, createReadings, createStatus, createStoreCheck } from './admin/status.ts'
+import {
+  createHealth,
+  createReadiness,
+  createReadings,
+  createStatus,
+  createStoreCheck,
+} from './admin/status.ts'
 import { openAccounts } from './bridge-https/accounts.ts'
 import { startBridge } from './bridge-https/bridge.ts'
 import { createLifecycle } from './bridge-https/lifecycle/lifecycle.ts'
@@ -185,6 +193,9 @@ async function load({ config, log, options, reached, add }: Given) {
   const reading = checkReads(opened.store)
   const store = { ...opened.store, ...reading.reads }
   const checkStore = createStoreCheck({ store, state: storeState })
+  const { proxyProtocol } = config
+  const ask = createAskNode({ certificates, caPath: paths.tlsCa, proxyProtocol })
+  const reach = add(watchReach({ nodes, state: storeState, ask, log }))
 
   const feedRead = createFeedSource({
     source: config.feed,
@@ -342,6 +353,7 @@ async function load({ config, log, options, reached, add }: Given) {
     certificates,
     opened,
     checkStore,
+    reach,
     feed,
     audit,
     credentials,
@@ -377,7 +389,7 @@ async function listen(
   { config, log, options, reached, add }: Given,
   parts: Awaited<ReturnType<typeof load>>,
 ) {
-  const { metrics, certificates, opened, checkStore, feed, broker, deliveries } = parts
+  const { metrics, certificates, opened, checkStore, reach, feed, broker, deliveries } = parts
   const { pipeline, topics, accounts, lifecycle } = parts
   const { store, state: storeState } = opened
   const bounds = {
@@ -393,6 +405,7 @@ async function listen(
     topics,
     catchUp: opened.catchUp,
     maxStreams: config.maxStreams,
+    isCutOff: reach.isCutOff,
     clock: parts.clock,
     log,
     metrics,
@@ -425,6 +438,12 @@ async function listen(
   const firstOperator = isTrial ? createFirstOperator({ ...accounts, clock: parts.clock }) : undefined
   const webFiles = add(createWebFiles())
   const httpsAt = { host: config.host, port: config.httpsPort }
+  reach.onCutOff(() => {
+    broker.sendAway()
+    onAir.streams.sendAway()
+  })
+  const accept: typeof broker.accept = (socket, address) =>
+    reach.isCutOff() ? void socket.destroy() : broker.accept(socket, address)
   parts.credentials.onRevoked(onAir.streams.checkRights)
   accounts.users.onLoggedOut(onAir.streams.checkRights)
   const bridgeOpened = listening('HUB_HTTPS_PORT', httpsAt, () =>
@@ -468,7 +487,7 @@ async function listen(
       rate: createPublishRate(config.publishRate, store, 'https-publish'),
       publicUrl: () => reached.publicUrl,
       mqttPort: () => reached.mqttPort,
-      accept: broker.accept,
+      accept,
       maxPacket: config.maxPacket,
       maxConnectPacket: config.maxConnectPacket,
       feed: feed.current,
@@ -483,6 +502,8 @@ async function listen(
       checkUrl: (url) =>
         checkWebhookUrl(url, { allowPrivate: config.pushAllowPrivate, own: reached.publicUrl }),
       health: createHealth({ checkStore, state: storeState, feed }),
+      readiness: createReadiness({ checkStore, isShared: opened.nodes.isShared, isCutOff: reach.isCutOff }),
+      securityContact: config.securityContact,
     }),
   )
   const bridge = add(await bridgeOpened)
@@ -511,7 +532,7 @@ async function listen(
       bounds: mqttBounds,
       proxyProtocol: config.proxyProtocol,
       proxyFrom: config.proxyFrom,
-      accept: broker.accept,
+      accept,
       log,
       metrics,
     }),

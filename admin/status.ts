@@ -58,6 +58,22 @@ export function createHealth(parts: { checkStore: StoreCheck; state: StoreState;
   }
 }
 
+/**
+ * What `/readyz` says: why clients should go to another node. Undefined: they may come. A Redis that no node reaches is no
+ * reason, because no other node is better.
+ */
+export function createReadiness(parts: {
+  checkStore: StoreCheck
+  isShared: boolean
+  isCutOff: () => boolean
+}) {
+  const { checkStore, isShared, isCutOff } = parts
+  return async (): Promise<'cut off' | 'store' | undefined> => {
+    if (isShared) return isCutOff() ? 'cut off' : undefined
+    return (await checkStore(healthWaitMs)).ok ? undefined : 'store'
+  }
+}
+
 /** How the node reads its metrics when Prometheus asks: all but the two that `hub.ts` and the metrics themselves know. */
 export function createReadings(parts: {
   feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>

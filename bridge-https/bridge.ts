@@ -20,7 +20,7 @@ import { listenHttps } from './listener.ts'
 import { type AuthParts, authRoutes } from './routes/auth-routes.ts'
 import { type DeliveryParts, deliveryRoutes } from './routes/delivery-routes.ts'
 import { type EventRate, eventRoutes } from './routes/event-routes.ts'
-import { type HealthCheck, healthRoutes } from './routes/health-routes.ts'
+import { type HealthCheck, healthRoutes, type ReadinessCheck } from './routes/health-routes.ts'
 import { type HistoryParts, historyRoutes } from './routes/history-routes.ts'
 import { type InstitutionParts, institutionRoutes } from './routes/institution-routes.ts'
 import { livestreamRoutes } from './routes/livestream-routes.ts'
@@ -29,6 +29,7 @@ import { type OperateParts, operateRoutes } from './routes/operate-routes.ts'
 import { pageAnswer, pageRoutes, type WebFiles } from './routes/page-routes.ts'
 import { type PubsubParts, pubsubRoutes } from './routes/pubsub-routes.ts'
 import type { Route } from './routes/route.ts'
+import { securityRoutes } from './routes/security-routes.ts'
 import { sessionRoutes } from './routes/session-routes.ts'
 import { type StreamParts, streamRoutes } from './routes/stream-routes.ts'
 import { type AuditOfChanges, subscriptionRoutes } from './routes/subscription-routes.ts'
@@ -91,6 +92,9 @@ export async function startBridge(
       checkUrl: (url: string) => Promise<string | undefined>
       audit: AuditOfChanges
       health: HealthCheck
+      readiness: ReadinessCheck
+      /** `HUB_SECURITY_CONTACT`. */
+      securityContact: string | undefined
       rate: EventRate
     },
 ) {
@@ -132,6 +136,7 @@ export async function startBridge(
     ...institutionRoutes(parts),
     ...operateRoutes(parts),
     ...healthRoutes({ ...parts, frontPage: () => pageAnswer('on-air', parts) }),
+    ...securityRoutes(parts),
     ...schemaRoutes(parts),
     ...descriptionRoutes({ ...parts, openapi, asyncapi }),
   ]

@@ -174,6 +174,11 @@ export async function createBroker(parts: BrokerParts) {
       }
     },
 
+    /** Closes every connection: the clients find another node. */
+    sendAway(): void {
+      for (const { connection } of clients.open) connection.cut('cut-off', 'cut off from the store')
+    },
+
     /** Finishes the packets that were received, closes all connections, and stores the sessions and the hub time. */
     async close(): Promise<void> {
       isClosing = true

@@ -41,6 +41,8 @@ export function createClientEvents(parts: {
 
   function logCut({ remoteAddress, request }: MqttConnection, reason: CutReason, detail: string): void {
     metrics.connectionsCut.inc({ reason })
+    // One line about the node says it for all of them.
+    if (reason === 'cut-off') return
     const line = { clientId: request?.clientId, remoteAddress, reason, detail }
     if (reason === 'takeover' || reason === 'operator') log.info(line, 'connection closed')
     else log.warn(line, 'connection closed')

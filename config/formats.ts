@@ -7,8 +7,12 @@ export const formats = {
   name: /^[A-Za-z0-9._-]{1,64}$/,
   // RFC 6750 §2.1
   bearer: /^[A-Za-z0-9._~+/-]{16,512}=*$/,
+  // RFC 9116 §2.5.3: no line break, and no http.
+  contact: /^(mailto:[^\s@]+@[^\s@]+|https:\/\/[^\s]+)$/,
   account: /^[^\s@]+@[^\s@]+$/,
   'https-url': (value: string) => hasProtocol(value, 'https:'),
+  // Of an address in a list of members: nothing behind the port.
+  'node-url': (value: string) => hasProtocol(value, 'https:') && /^https:\/\/[^\s/?#@\\]+$/.test(value),
   'base-url': (value: string) => hasProtocol(value, 'https:') && !/[?#]/.test(value),
   'server-url': (value: string) => serverUrl.test(value) && URL.canParse(value),
   'redis-url': isRedisUrl,

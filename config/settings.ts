@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { resolve } from 'node:path'
 import type { Static, TSchema } from 'typebox'
 import { Type } from '../event/type.ts'
@@ -48,7 +49,9 @@ export interface Setting {
 interface Others {
   stage?: string
   host?: string
+  httpsPort?: number
   tlsCert?: string
+  redisUrl?: string
   redis?: RedisConfig
 }
 
@@ -103,6 +106,14 @@ export const settings = {
     complete: (url: string) => url.replace(/\/+$/, ''),
     does: 'address of the HTTPS port for clients: issuer of tokens, start of links; unset: `https://localhost:<port>`. With another value all log-ins end',
     example: 'https://hub.example',
+  },
+  nodeUrl: {
+    group: 'node',
+    schema: formatted('node-url', 'an https URL of a host and a port, such as https://10.0.0.7:8443'),
+    derive: nodeUrlOf,
+    defaultText: '`HUB_HOST`, or the name of the machine, with `HUB_HTTPS_PORT`',
+    does: 'address of the HTTPS port of this node for the other nodes on the same Redis: where Redis is not reachable, they [ask each other](deployment.md#when-a-node-is-cut-off)',
+    example: 'https://10.0.0.7:8443',
   },
   workers: {
     group: 'node',
@@ -401,6 +412,12 @@ export const settings = {
     defaultText: '`true` where a node is tried out',
     does: 'strangers may look at the [on-air page](operators.md#the-on-air-page), with credentials that only read and end after an hour. Unset, it is `true` only where a node is tried out: on stage `test`, with development certificates, while `HUB_HOST` is a loopback address; the start says so. Everywhere else it is `false`',
   },
+  securityContact: {
+    group: 'watching',
+    schema: formatted('contact', 'mailto: with an address, or an https URL'),
+    does: 'who is told of a security hole in your hub: `/.well-known/security.txt` names it (RFC 9116). Unset, there is no such file',
+    example: 'mailto:security@hub.example',
+  },
   metricsToken: {
     group: 'watching',
     schema: secret(formatted('bearer', 'a secret of 16 to 512 letters, digits and - . _ ~ + /')),
@@ -475,6 +492,13 @@ function absolute(path: string, cwd: string): string {
 
 function resolveDrivers(targets: Static<typeof pluginTarget>[], cwd: string) {
   return targets.map((target) => resolveDriver(target, cwd))
+}
+
+/** Undefined for a node alone, and for a port that the system chooses. */
+function nodeUrlOf({ host = '', httpsPort, redisUrl, redis }: Others): string | undefined {
+  if (!httpsPort || (redisUrl === undefined && redis === undefined)) return undefined
+  const name = host === '0.0.0.0' || host === '::' ? hostname() : host
+  return new URL(`https://${name.includes(':') ? `[${name}]` : name}:${httpsPort}`).origin
 }
 
 function isLoopback(host = ''): boolean {

@@ -4,7 +4,7 @@ import { dirname, join, relative, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type BuildOptions, build, type Plugin } from 'esbuild'
 import { bundle as bundlePages } from '../web/bundle.ts'
-import { licensesOf } from '../web/licenses.ts'
+import { licensesOf, packagesOf } from '../web/licenses.ts'
 
 // As esbuild names the files: without symbolic links.
 const project = realpathSync(fileURLToPath(new URL('../', import.meta.url)))
@@ -12,16 +12,17 @@ const manifest = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8'))
 
 /**
  * Makes what an installed hub runs, in `directory`: bundles of the node, of `hubctl` and of the hub for tests, and the
- * files that they read (docs/decisions, "The package is a bundle").
+ * files that they read (docs/decisions, "The package is a bundle"). Resolves with the folders of all packages in them or beside
+ * them.
  */
-export async function bundle(directory: string): Promise<void> {
+export async function bundle(directory: string): Promise<string[]> {
   const output = resolve(directory)
   const options = {
     ...bundled,
     outdir: output,
     plugins: [withoutDebug, inItsPlace({ url: urlHere, folder: folderHere })],
   }
-  const [{ metafile }] = await Promise.all([
+  const [{ metafile }, pages] = await Promise.all([
     build({
       ...options,
       entryPoints: {
@@ -34,6 +35,7 @@ export async function bundle(directory: string): Promise<void> {
       splitting: true,
       metafile: true,
     }),
+    bundlePages(join(output, 'web/public')),
     // What a node starts in a process or a thread of its own.
     build({
       ...options,
@@ -45,9 +47,10 @@ export async function bundle(directory: string): Promise<void> {
       recursive: true,
       filter: (path) => !path.endsWith('.map'),
     }),
-    bundlePages(join(output, 'web/public')),
   ])
   await writeFile(join(output, 'licenses.txt'), await licensesOf(metafile, project))
+  const installed = Object.keys(manifest.dependencies).map((name) => join(project, 'node_modules', name))
+  return [...(await packagesOf(metafile, project, installed)).keys(), ...pages]
 }
 
 /** Files that modules read beside them. */

@@ -28,6 +28,7 @@ export function createOnAir(
     history: Pick<History, 'messages' | 'positionAt'>
     catchUp: () => Promise<void>
     maxStreams: number
+    isCutOff: () => boolean
     clock: () => number
     log: Log
     metrics: Metrics

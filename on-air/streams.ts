@@ -94,10 +94,13 @@ export function createStreams(parts: {
   /** Resolves when this node knows all earlier commits of the other nodes. */
   catchUp: () => Promise<void>
   maxStreams: number
+  /** What this node could send may be old. */
+  isCutOff: () => boolean
   clock: () => number
   log: Log
   metrics: Metrics
 }) {
+  const { isCutOff } = parts
   const { journal, returnable, history, state, livestreams, catchUp, maxStreams, clock, log, metrics } = parts
   const streams = new Set<Stream>()
   const lines = new Map<number, Promise<Line>>()
@@ -111,7 +114,7 @@ export function createStreams(parts: {
 
   return {
     /** Whether one more stream may begin. */
-    hasRoom: (): boolean => !isClosed && streams.size < maxStreams,
+    hasRoom: (): boolean => !isClosed && !isCutOff() && streams.size < maxStreams,
 
     /** Serves a reader until its connection ends. The returned function says how it has ended. */
     open(client: Client, wanted: Wanted): (how: 'closed' | 'slow') => void {
@@ -131,15 +134,22 @@ export function createStreams(parts: {
       for (const stream of streams) if (stream.holder === holder) void checkRight(stream)
     },
 
-    /** Ends all streams. Their readers come back, to this node or another one. */
+    /** Ends all streams that there are. Their readers come back, to another node. */
+    sendAway: (): void => endAll('cut-off'),
+
+    /** Ends all streams, and lets none begin. Their readers come back, to this node or another one. */
     close(): void {
       isClosed = true
       clearInterval(ticks)
-      for (const stream of streams) {
-        write(stream, notice('bye', { reason: 'stopping' }))
-        end(stream, 'stopping')
-      }
+      endAll('stopping')
     },
+  }
+
+  function endAll(reason: 'stopping' | 'cut-off'): void {
+    for (const stream of streams) {
+      write(stream, notice('bye', { reason }))
+      end(stream, reason)
+    }
   }
 
   async function begin(stream: Stream, after: number | undefined): Promise<void> {
@@ -381,7 +391,7 @@ export function createStreams(parts: {
 
   function leave(
     stream: Stream,
-    reason: 'closed' | 'slow' | 'revoked' | 'expired' | 'stopping' | 'failed',
+    reason: 'closed' | 'slow' | 'revoked' | 'expired' | 'stopping' | 'cut-off' | 'failed',
   ): void {
     if (stream.isOver) return
     stream.isOver = true

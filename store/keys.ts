@@ -526,7 +526,7 @@ export const storeKeys = {
     isOfNodes: true,
     isKeptByImport: true,
     key: { form: /^\d+$/, expected: 'digits' },
-    value: json(object({ node: text, name: text, number })),
+    value: json(object({ node: text, name: text, number }, { url: text })),
   }),
   lock: family('lock/{name}', {
     holds: 'which node may change something alone, such as credentials',

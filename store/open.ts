@@ -90,8 +90,8 @@ async function openShared(
   log: Log,
   { onGap, prepare }: Handlers,
 ): Promise<OpenStore> {
-  const { project, stage, dataDir, redisUrl: url, redis, redisReplicas: replicas } = config
-  const [setting, value] = url === undefined ? ['redis', redis] : ['HUB_REDIS_URL', url]
+  const { project, stage, dataDir, redisUrl, redis, redisReplicas: replicas } = config
+  const [setting, value] = redisUrl === undefined ? ['redis', redis] : ['HUB_REDIS_URL', redisUrl]
   let problem: string | undefined
   let logProblem: string | undefined
   const whyUnreachable = () => problem ?? logProblem
@@ -127,7 +127,14 @@ async function openShared(
     for (const problem of await redisSettingProblems(server, replicas)) {
       log.warn({ problem }, 'Redis may lose what was acknowledged')
     }
-    const membership = await createMembership({ store, name, idFile: join(dataDir, 'node'), onGap, log })
+    const membership = await createMembership({
+      store,
+      name,
+      url: config.nodeUrl,
+      idFile: join(dataDir, 'node'),
+      onGap,
+      log,
+    })
     return {
       store,
       nodes: membership,

@@ -512,6 +512,16 @@ export const messages = {
     means:
       'at start: a [setting of Redis](deployment.md#several-nodes), or `HUB_REDIS_REPLICAS=0` with Sentinels',
   },
+  'this node is cut off from the store: clients are sent away': {
+    level: 'error',
+    fields: ['node'],
+    means:
+      'it does not reach Redis, and the named node does; its `/readyz` says 503 until it reaches Redis again: look at the [network of this node](deployment.md#when-a-node-is-cut-off)',
+  },
+  'this node is no longer cut off from the store': {
+    level: 'info',
+    means: 'it reaches Redis again, or no other node reaches it either; clients may come',
+  },
   'Redis is not reachable: nothing is acknowledged': {
     level: 'error',
     fields: ['reason'],

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import { type BuildOptions, build, type Metafile, type Plugin, transform } from 'esbuild'
-import { licensesOf } from './licenses.ts'
+import { licensesOf, packagesOf } from './licenses.ts'
 import { pages, type WebPage } from './pages.ts'
 
 const sources = fileURLToPath(new URL('.', import.meta.url))
@@ -19,9 +19,9 @@ const inBrowsers = {
 
 /**
  * Makes the files that browsers load, each also compressed (`.gz`, `.br`). Scripts and style sheets of pages get names
- * that change with their content.
+ * that change with their content. Resolves with the folders of the packages in them.
  */
-export async function bundle(directory: string, from = sources): Promise<void> {
+export async function bundle(directory: string, from = sources): Promise<string[]> {
   const { metafile } = await build({
     ...inBrowsers,
     absWorkingDir: from,
@@ -57,6 +57,7 @@ export async function bundle(directory: string, from = sources): Promise<void> {
   }
   await writeFile(join(directory, 'licenses.txt'), await licensesOf(metafile, from))
   for (const name of await readdir(directory)) await compress(join(directory, name))
+  return [...(await packagesOf(metafile, from)).keys()]
 }
 
 /** Puts the value of the table of commands into scripts, and none of the code behind it. */

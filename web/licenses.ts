@@ -10,15 +10,8 @@ type Packages = Map<string, Set<string>>
  * The licences of all packages in a bundle, which was made in the folder `from`. A package may itself be a bundle of
  * others: those that it depends on are named as well, and the notices that it holds.
  */
-export async function licensesOf({ inputs }: Metafile, from: string): Promise<string> {
-  const packages: Packages = new Map()
-  for (const path of Object.keys(inputs)) {
-    const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []
-    if (folder === undefined) continue
-    const notices = await addWithNeeded(resolve(from, folder), packages)
-    for (const [notice] of (await readFile(resolve(from, path), 'utf8')).matchAll(legalComment))
-      notices.add(notice)
-  }
+export async function licensesOf(bundle: Metafile, from: string): Promise<string> {
+  const packages = await packagesOf(bundle, from)
   const texts = [...packages].map(async ([folder, notices]) => {
     const file = (await readdir(folder)).find((name) => /^licen[cs]e/i.test(name))
     const text = file === undefined ? '' : await readFile(join(folder, file), 'utf8')
@@ -26,6 +19,24 @@ export async function licensesOf({ inputs }: Metafile, from: string): Promise<st
     return `${[name, text.trim(), ...notices].join('\n\n')}\n`
   })
   return (await Promise.all(texts)).sort().join('\n----\n\n')
+}
+
+/** The folders of the packages in a bundle, of those in the folders `beside` it, and of all that they depend on. */
+export async function packagesOf(
+  { inputs }: Pick<Metafile, 'inputs'>,
+  from: string,
+  beside: readonly string[] = [],
+): Promise<Packages> {
+  const packages: Packages = new Map()
+  for (const folder of beside) await addWithNeeded(folder, packages)
+  for (const path of Object.keys(inputs)) {
+    const [folder] = /^.*node_modules\/(?:@[^/]+\/)?[^/]+/.exec(path) ?? []
+    if (folder === undefined) continue
+    const notices = await addWithNeeded(resolve(from, folder), packages)
+    for (const [notice] of (await readFile(resolve(from, path), 'utf8')).matchAll(legalComment))
+      notices.add(notice)
+  }
+  return packages
 }
 
 const legalComment = /\/\*!.*?\*\//gs

@@ -297,6 +297,19 @@ export const Health = Type.Object(
   { $id: 'Health', title: 'Health', examples: [examples.health] },
 )
 
+export const Liveness = Type.Object(
+  { status: Type.Literal('ok') },
+  { $id: 'Liveness', title: 'Liveness', examples: [{ status: 'ok' }] },
+)
+
+export const NotReady = Type.Object(
+  {
+    status: Type.Literal('unavailable'),
+    reason: Type.Union([Type.Literal('cut off'), Type.Literal('store')]),
+  },
+  { $id: 'NotReady', title: 'NotReady', examples: [{ status: 'unavailable', reason: 'cut off' }] },
+)
+
 const ErrorItem = Type.Object(
   {
     path: Type.String({ description: 'Place in the request, such as .body.start' }),
@@ -348,6 +361,8 @@ export const namedSchemas: readonly TSchema[] = [
   KeptEvent,
   ServiceInfo,
   Health,
+  Liveness,
+  NotReady,
   ErrorItem,
   ErrorWithItems,
   PlainError,

@@ -1,6 +1,6 @@
 import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Answer } from '../answer.ts'
-import { Health, ServiceInfo } from '../description/schemas.ts'
+import { Health, Liveness, NotReady, ServiceInfo } from '../description/schemas.ts'
 import { isSameSecret } from '../users/passwords.ts'
 import { wantsPage } from './page-routes.ts'
 import type { Route } from './route.ts'
@@ -8,17 +8,21 @@ import type { Route } from './route.ts'
 /** Says whether the store and the feed are well. */
 export type HealthCheck = () => Promise<{ store: boolean | 'replaced'; feed: boolean }>
 
+/** Why clients should go to another node. Undefined: they may come. */
+export type ReadinessCheck = () => Promise<'cut off' | 'store' | undefined>
+
 /** Health and metrics, for load balancers and Prometheus. */
 export function healthRoutes(parts: {
   version: string
   stage: string
   health: HealthCheck
+  readiness: ReadinessCheck
   metrics: Metrics
   metricsToken: string | undefined
   /** The page that browsers get in place of the JSON of `/`. */
   frontPage: () => Promise<Answer>
 }): Route[] {
-  const { version, stage, health, metrics, metricsToken, frontPage } = parts
+  const { version, stage, health, readiness, metrics, metricsToken, frontPage } = parts
   const base = { method: 'GET', tag: 'Operation' } as const
   return [
     {
@@ -51,6 +55,35 @@ export function healthRoutes(parts: {
         const { store, feed } = await health()
         const isWell = store === true && feed
         return { status: isWell ? 200 : 503, body: { status: isWell ? 'ok' : 'unavailable', store, feed } }
+      },
+    },
+    {
+      ...base,
+      path: '/livez',
+      id: 'livez',
+      summary: 'That the process answers',
+      answers: { 200: { description: 'It does', schema: Liveness } },
+      handle: () => ({ status: 200, body: { status: 'ok' } }),
+    },
+    {
+      ...base,
+      path: '/readyz',
+      id: 'readyz',
+      summary: 'Whether a load balancer should send clients to this node',
+      description:
+        'It stays 200 while no node reaches Redis: then no other node is better. `/health` says whether events are accepted.',
+      answers: {
+        200: { description: 'It should', schema: Liveness },
+        503: {
+          description:
+            'The store of a single node fails (`store`), or this node does not reach Redis while another one does (`cut off`)',
+          schema: NotReady,
+        },
+      },
+      async handle() {
+        const reason = await readiness()
+        if (reason === undefined) return { status: 200, body: { status: 'ok' } }
+        return { status: 503, body: { status: 'unavailable', reason } }
       },
     },
     {

@@ -16,6 +16,8 @@ export interface Member {
    * commits of an earlier membership.
    */
   number: number
+  /** The URL of its HTTPS port for the other nodes. Undefined: nobody can say it before the port is open. */
+  url?: string
 }
 
 export type Members = Awaited<ReturnType<typeof loadMembers>>

@@ -24,6 +24,8 @@ export async function createMembership(parts: {
   store: FollowedStore
   /** Host and process, for operators. */
   name: string
+  /** Where the other nodes reach this one without the store (`Member.url`). */
+  url?: string | undefined
   /** Path of a file with the id of this node. The next start removes the member with this id. */
   idFile: string
   /** Called when this node has missed changes, and must load everything again. */
@@ -31,7 +33,7 @@ export async function createMembership(parts: {
   log: Log
   heartbeatMs?: number
 }): Promise<Membership> {
-  const { store, name, idFile, onGap, log } = parts
+  const { store, name, url, idFile, onGap, log } = parts
   const self = randomUUID()
   const previous = await readFile(idFile, 'utf8').catch(() => undefined)
   const members = await loadMembers(store)
@@ -43,6 +45,7 @@ export async function createMembership(parts: {
     members,
     self,
     name,
+    url,
     log,
     taken: changed,
     returned() {
@@ -71,6 +74,7 @@ export async function createMembership(parts: {
     isLiving: (node) => members.of(node) !== undefined,
     slotOf: (node) => members.of(node)?.[0],
     living: () => members.all().map(([, { node }]) => node),
+    urlOf: (node) => members.of(node)?.[1].url,
     nameOf: (node) => members.of(node)?.[1].name ?? node,
     isLeader: () => own.isFirst(() => true),
     onGone: (listener) => void goneListeners.push(listener),

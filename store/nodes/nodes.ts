@@ -16,6 +16,8 @@ export interface Nodes {
   /** The ids of all living nodes (this one too), ordered by slot. */
   living(): readonly string[]
   nameOf(node: string): string
+  /** Where other nodes reach this one without the store. Undefined: it has not said so. */
+  urlOf(node: string): string | undefined
   /** Whether this node is the leader: one living node does the work that only one node must do. */
   isLeader(): boolean
   /**
@@ -52,6 +54,7 @@ export function createOnlyNode(name: string): Nodes {
     slotOf: (node) => (node === self ? 0 : undefined),
     living: () => [self],
     nameOf: () => name,
+    urlOf: () => undefined,
     isLeader: () => true,
     onGone: () => undefined,
     onChange: () => undefined,

@@ -11,13 +11,14 @@ export function createOwnSlot(parts: {
   self: string
   /** The name of this node for operators. */
   name: string
+  url: string | undefined
   log: Log
   /** Called when this node has become a member. */
   taken: () => void
   /** Called when this node is a member again after a removal. */
   returned: () => void
 }) {
-  const { store, members, self, name, log, taken, returned } = parts
+  const { store, members, self, name, url, log, taken, returned } = parts
   let own: number | undefined
   let joined = 0
   let comingBack: Promise<void> | undefined
@@ -55,7 +56,7 @@ export function createOwnSlot(parts: {
       if (attempts > maxNodes) throw new Error('no slot could be taken')
       const slot = members.freeFor(self)
       if (slot === undefined) throw new Error(`there are ${maxNodes} nodes already`)
-      const member: Member = { node: self, name, number: ++joined }
+      const member: Member = { node: self, name, number: ++joined, ...(url !== undefined && { url }) }
       const [key, value] = [keyOfSlot(slot), JSON.stringify(member)]
       const former = members.get(slot)
       const when = former ? { value: JSON.stringify(former) } : 'absent'

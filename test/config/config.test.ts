@@ -1,3 +1,4 @@
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import t from 'tap'
 import { limitsOf, loadConfig, maskedConfig } from '../../config/config.ts'
@@ -9,6 +10,7 @@ const cwd = '/srv/hub'
 const needed = {
   HUB_REDIS_URL: 'rediss://redis',
   HUB_PUBLIC_URL: 'https://hub.example',
+  HUB_NODE_URL: 'https://node.example:8443',
   HUB_TLS_CERT: '/cert.pem',
   HUB_TLS_KEY: '/key.pem',
   HUB_PROXY_PROTOCOL: 'true',
@@ -60,6 +62,16 @@ t.test('seconds become milliseconds for the parts of a node, other numbers stay'
   })
   t.ok(Object.values(limits).every((value) => typeof value === 'number'))
   for (const [name, { unit }] of rows) if (unit === 'seconds') t.notOk(name in limits, name)
+})
+
+t.test('other nodes reach a node at its host and port, or at the name of the machine', async (t) => {
+  const { HUB_NODE_URL: _, ...unset } = needed
+  const nodeUrl = (env: Record<string, string>) => configOf({ ...unset, ...env }).nodeUrl
+  t.equal(nodeUrl({ HUB_HOST: '10.0.0.7', HUB_HTTPS_PORT: '9443' }), 'https://10.0.0.7:9443')
+  t.equal(nodeUrl({ HUB_HOST: '::1' }), 'https://[::1]:8443')
+  for (const HUB_HOST of ['0.0.0.0', '::']) t.equal(nodeUrl({ HUB_HOST }), `https://${hostname()}:8443`)
+  t.equal(nodeUrl({ HUB_HTTPS_PORT: '0' }), undefined, 'nobody knows the port yet')
+  t.equal(configOf({}).nodeUrl, undefined, 'a node alone has no others')
 })
 
 t.test('relative paths are below the working directory', async (t) => {

@@ -40,6 +40,7 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
     livestreams: { find: () => undefined, ids: async () => ids },
     catchUp: store.catchUp,
     maxStreams: 100,
+    isCutOff: () => false,
     clock: Date.now,
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),

@@ -18,6 +18,7 @@ t.test('a stream ends with the right of its reader', async (t) => {
     livestreams: { find: () => undefined, ids: async () => [] },
     catchUp: async () => undefined,
     maxStreams: 10,
+    isCutOff: () => false,
     clock: () => now,
     log: pino({ level: 'silent' }),
     metrics: createMetrics(),

@@ -64,7 +64,8 @@ t.test(
     const app = await connect(t, front, listener, { ...again, clientId: 'app', clean: false })
     await app.client.subscribeAsync('radio/+/control', { qos: 1 })
     const sender = await connect(t, front, studio, again)
-    t.equal(await health(balancer.https, ca), 200)
+    for (const path of ['/health', '/readyz']) t.equal(await statusOf(balancer.https, path, ca), 200)
+    for (const port of [balancer.a, balancer.b]) t.equal(await statusOf(port, '/metrics', ca), 200)
 
     const sent: string[] = []
     const publishing = new AbortController()
@@ -79,7 +80,7 @@ t.test(
     await goesOn()
     publishing.abort()
     await published
-    t.equal(await health(balancer.https, ca), 200)
+    t.equal(await statusOf(balancer.https, '/health', ca), 200)
 
     const names = () => new Set(app.received.all.map(({ json }) => json.name))
     const deadline = Date.now() + 10_000
@@ -115,12 +116,14 @@ interface Ports {
 
 /** Starts haproxy with the shipped configuration. Only addresses, ports and `maxconn` are changed. */
 async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports }) {
-  const own = { mqtt: await freePort(), https: await freePort() }
+  const own = { mqtt: await freePort(), https: await freePort(), a: await freePort(), b: await freePort() }
   let text = await readFile(projectFile('deploy/haproxy.cfg'), 'utf8')
   text = text
     .replace('maxconn 80000', 'maxconn 100')
     .replace('bind :8883', `bind 127.0.0.1:${own.mqtt}`)
     .replace('bind :8443', `bind 127.0.0.1:${own.https}`)
+    .replace('bind :9441', `bind 127.0.0.1:${own.a}`)
+    .replace('bind :9442', `bind 127.0.0.1:${own.b}`)
   for (const [name, address] of [
     ['a', '192.0.2.11'],
     ['b', '192.0.2.12'],
@@ -128,7 +131,7 @@ async function startBalancer(t: Test, home: string, nodes: { a: Ports; b: Ports 
     const { mqtt, https } = nodes[name]
     text = text
       .replace(`${address}:8883 check port 8443`, `127.0.0.1:${mqtt} check port ${https}`)
-      .replace(`${address}:8443`, `127.0.0.1:${https}`)
+      .replaceAll(`${address}:8443`, `127.0.0.1:${https}`)
   }
   t.notMatch(text, /192\.0\.2|:8883|8443/, 'everything was replaced')
   const path = join(home, 'haproxy.cfg')
@@ -168,10 +171,10 @@ function accepts(port: number): Promise<boolean> {
   })
 }
 
-function health(port: number, ca: string): Promise<number | undefined> {
+function statusOf(port: number, path: string, ca: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
     readFile(ca).then((trusted) => {
-      request({ host: 'localhost', port, path: '/health', ca: trusted, agent: false }, (response) => {
+      request({ host: 'localhost', port, path, ca: trusted, agent: false }, (response) => {
         response.resume()
         resolve(response.statusCode)
       })

@@ -16,6 +16,7 @@ import { onEachStore } from '../../stores.ts'
 import { folderWithClient } from '../client/client-folder.ts'
 
 const run = promisify(execFile)
+const manifest = JSON.parse(readFileSync(projectFile('package.json'), 'utf8'))
 
 /*
  * Other tests start a bundled node. These start a node as docs/deployment.md installs it.
@@ -36,6 +37,31 @@ t.test('what was tested is what is installed, without asking a registry', async 
     t.match(licenses, notice)
   t.ok(licenses.split('\n----\n').length > 100)
 })
+
+t.test(
+  'the bill of materials names what is in the package, and nothing that only builds or tests it',
+  async (t) => {
+    const sbom = JSON.parse(await readFile(join(await installedPackage(), 'dist/sbom.cdx.json'), 'utf8'))
+    t.match(sbom, {
+      bomFormat: 'CycloneDX',
+      metadata: { component: { name: manifest.name, version: manifest.version } },
+    })
+    const named: string[] = sbom.components.map(({ name }: { name: string }) => name)
+    for (const name of ['aedes', 'classic-level', 'fastify', 'ioredis', 'preact', '@fastify/swagger-ui'])
+      t.ok(named.includes(name), name)
+    for (const name of ['tap', 'typescript', '@biomejs/biome', 'esbuild', 'playwright-core'])
+      t.notOk(named.includes(name), name)
+    const licensed = await readFile(join(await installedPackage(), 'dist/licenses.txt'), 'utf8')
+    const missing = licensed.split('\n----\n\n').map((part) => part.slice(0, part.indexOf('\n')))
+    t.same(
+      missing.filter((name) => !named.includes(name.replace(/^.*node_modules\//, ''))),
+      [],
+    )
+    for (const { name, hashes } of sbom.components) t.match(hashes, [{ alg: 'SHA-512' }], name)
+    const refs = new Set(sbom.dependencies.map(({ ref }: { ref: string }) => ref))
+    for (const { dependsOn } of sbom.dependencies) for (const ref of dependsOn) t.ok(refs.has(ref), ref)
+  },
+)
 
 onEachStore('an installed node starts, distributes an event, and ends', async (t, store) => {
   await distributes(t, store, {})

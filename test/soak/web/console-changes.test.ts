@@ -143,7 +143,10 @@ t.test(
     await page.getByText('Sending 1 message once more.').waitFor()
     await page.getByRole('button', { name: 'Pause' }).click()
     // The buttons move when the page says who has paused.
-    await page.getByText(/^by .*, \d/).nth(1).waitFor()
+    await page
+      .getByText(/^by .*, \d/)
+      .nth(1)
+      .waitFor()
     await page.getByRole('button', { name: 'Resume' }).hover()
     await page.mouse.down({ clickCount: 2 })
     await page.mouse.up({ clickCount: 2 })
