@@ -1,20 +1,14 @@
-import { createHash, X509Certificate } from 'node:crypto'
-import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { chromium } from 'playwright-core'
-import t, { type Test } from 'tap'
+import t from 'tap'
 import { addUser, openApi, password } from '../../bridge-https/api.ts'
 import { connectPublisher } from '../../clients.ts'
 import { institutions, playing, playingTopic, station } from '../../events.ts'
-import { startTestHub, type TestHub } from '../../start-hub.ts'
+import { startTestHub } from '../../start-hub.ts'
+import { createBrowser, skip } from '../../web/browser.ts'
 
-const executablePath = '/usr/bin/chromium'
-const skip = existsSync(executablePath)
-  ? false
-  : `NOT TESTED: there is no ${executablePath} (apt-get install chromium)`
 const mqttBundle = fileURLToPath(new URL('./dist/mqtt.min.js', import.meta.resolve('mqtt/package.json')))
 const [own = ''] = institutions
+const browser = createBrowser(t)
 
 /** The global variable that mqtt.js defines in a page. */
 interface Page {
@@ -34,7 +28,7 @@ t.test('mqtt.js in Chromium receives a retained event over wss', { skip }, async
   const hub = await startTestHub(t)
   const publisher = await connectPublisher(t, hub, await hub.publisher([own]), own)
   const report = await publisher.publish(playing(station()))
-  const page = await openPage(t, hub)
+  const page = await browser.blank(t, hub)
   // The page does not come from the hub. It can connect all the same: the hub checks no origin for MQTT over WebSocket.
   await page.addScriptTag({ path: mqttBundle })
   const login = await hub.subscriber('radio/#')
@@ -67,7 +61,7 @@ t.test('a person chooses a password by the link', { skip }, async (t) => {
   const api = await openApi(t, hub)
   const { email } = await addUser(hub, api, own)
   const { resetUrl } = await hub.ask<{ resetUrl: string }>('users.reset-password', { email })
-  const page = await openPage(t, hub)
+  const page = await browser.blank(t, hub)
   const problems: string[] = []
   page.on('console', (message) => {
     if (message.type() === 'error') problems.push(`${message.text()} ${message.location().url}`)
@@ -88,18 +82,3 @@ t.test('a person chooses a password by the link', { skip }, async (t) => {
   await page.getByText('/events/{eventName}').first().waitFor()
   t.pass('the page of the description shows the routes, within its policy')
 })
-
-async function openPage(t: Test, hub: TestHub) {
-  const certificate = new X509Certificate(readFileSync(join(dirname(hub.caPath), 'server.pem')))
-  const spki = certificate.publicKey.export({ type: 'spki', format: 'der' })
-  const browser = await chromium.launch({
-    executablePath,
-    args: [
-      '--no-sandbox',
-      // Chromium trusts this certificate, and no other.
-      `--ignore-certificate-errors-spki-list=${createHash('sha256').update(spki).digest('base64')}`,
-    ],
-  })
-  t.teardown(() => browser.close())
-  return browser.newPage({ bypassCSP: false })
-}
