@@ -36,7 +36,6 @@ export function createGroupCommit<P extends Pending>(write: (group: readonly P[]
     },
     /** Removes all commits that still wait, and returns them. */
     withdrawAll: (): P[] => waiting.splice(0),
-    isIdle: () => writing === undefined,
     /** Resolves when no commit waits or is being written. */
     async ended(): Promise<void> {
       await writing

@@ -26,7 +26,7 @@ export async function openEmbeddedStore(
   onDamaged?: (damage: Damage) => void,
 ): Promise<Store & Dumpable> {
   const db = await openDirectory(directory, onDamaged)
-  const commits = createGroupCommit(write)
+  const commits = createGroupCommit<NumberedPending>(write)
   /** Cache of stored event times, for keys that a change with an `order` has named. */
   const times: EventTimes = new Map()
   /** The counter of numbers (`Numbered`) on disk. `lastNumber`, the last number taken, may be ahead. */
@@ -34,6 +34,8 @@ export async function openEmbeddedStore(
   const reclaiming = startReclaiming(db)
   const writing = createWriting(db, reclaiming.written)
   let lastNumber = storedNumber
+  /** The last commit that was called for. If it has taken its numbers, all commits before it have taken theirs. */
+  let latest: NumberedPending | undefined
   /** The last write succeeded, so the next write is expected to succeed. */
   let isTrusted = true
   const reading = createRepeatedReads(writing.reopening)
@@ -78,11 +80,12 @@ export async function openEmbeddedStore(
       if (closed) return Promise.reject(new Error('the store is closed'))
       if (changes.length === 0) return Promise.resolve(0)
       return new Promise((resolve, reject) => {
-        const isNext = isTrusted && commits.isIdle() && !changes.some(mustCheck)
-        const pending = { changes, underway: isNext ? undefined : underway, resolve, reject }
+        const pending: NumberedPending = { changes, underway, resolve, reject }
+        // A commit does not wait for the disk, but for earlier commits of which it is open whether they apply.
+        const isNext = !latest || latest.first !== undefined
+        latest = pending
         commits.add(pending)
-        // No other commit waits or is being written, so the write begins in this turn of the event loop.
-        if (isNext) underway?.(firstNumberOf(pending))
+        if (isNext && !hasConditions(pending)) begin([pending])
       })
     },
 
@@ -102,11 +105,10 @@ export async function openEmbeddedStore(
       await writing.recover()
       const { operations, failed } = await applicable(db, group, { times, firstNumberOf })
       if (mayFail) begin(group.filter((pending) => !failed.has(pending)))
-      if (lastNumber > storedNumber) {
-        operations.push({ key: counterKey, time: NaN, value: String(lastNumber) })
-      }
+      const number = lastNumber // commits that begin during the write take further numbers
+      if (number > storedNumber) operations.push({ key: counterKey, time: NaN, value: String(number) })
       await writing.write(operations)
-      storedNumber = lastNumber
+      storedNumber = number
       isTrusted = true
       for (const pending of group) {
         const key = failed.get(pending)
@@ -126,6 +128,7 @@ export async function openEmbeddedStore(
       // Even without `underway`, a commit takes its numbers here: the next commit takes the following ones.
       const first = firstNumberOf(pending)
       pending.underway?.(first)
+      pending.underway = undefined
     }
   }
 
@@ -210,6 +213,7 @@ async function applicable(
     const broken = asked.size > 0 && pending.changes.find(isBroken)
     if (broken) {
       failed.set(pending, keyOf(broken))
+      pending.first = 0
       continue
     }
     for (const change of withNumbers(pending.changes, firstNumberOf(pending))) {

@@ -8,7 +8,10 @@ import { compiledServer } from './compiled-server.ts'
 import { shareSigningKey } from './signing-key.ts'
 import { isEmbedded } from './start-hub.ts'
 
-/** Starts a node as a separate process, until the test ends. `server`: path of its program; `node`: of Node.js. */
+/**
+ * Starts a node as a separate process, until the test ends. `server`: path of its program; `node`: of Node.js.
+ * `command`: words in front of the command.
+ */
 export async function spawnHub(
   t: Test,
   home: string,
@@ -18,9 +21,16 @@ export async function spawnHub(
     server,
     node: runtime = process.execPath,
     killAfterMs,
-  }: { openFiles?: number; server?: string; node?: string; killAfterMs?: number } = {},
+    command = [],
+  }: {
+    openFiles?: number
+    server?: string
+    node?: string
+    killAfterMs?: number
+    command?: readonly string[]
+  } = {},
 ) {
-  const node = [runtime, server ?? (await compiledServer())]
+  const node = [...command, runtime, server ?? (await compiledServer())]
   await shareCertificates(join(home, 'certs'))
   if (isEmbedded(env)) await shareSigningKey(join(home, 'data'))
   // `exec` replaces the shell by the node, so `child` is the node itself.

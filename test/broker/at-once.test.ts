@@ -190,6 +190,25 @@ t.test('nothing overtakes a large event that goes out in portions', async (t) =>
   for (const topic of topics) t.equal(String(broker.broker.retained.current(topic)?.payload), 'third')
 })
 
+t.test('a burst while the disk writes drops nothing of a client that reads', async (t) => {
+  const broker = await openBroker(t, { limits: { outgoingBuffer: 1024 * 1024 } })
+  const live = await subscriber(t, broker, 'live', { '#': 0 })
+  const filler = '.'.repeat(100_000)
+  const count = 120
+  const distributed = Array.from({ length: count }, (_, nth) =>
+    broker.broker.distribute([
+      { topic: 'a', payload: Buffer.from(`${nth} ${filler}`), qos: 1, queue: { keep: 'every' } },
+    ]),
+  )
+  await live.next('publish', count - 1)
+  const seen = publishes(live).map(({ payload }) => Number.parseInt(String(payload), 10))
+  t.same(
+    seen,
+    Array.from({ length: count }, (_, nth) => nth),
+  )
+  await Promise.all(distributed)
+})
+
 t.test('a topic that is cleared while something is published there shows what is stored', async (t) => {
   const broker = await openBroker(t)
   const { retained } = broker.broker
