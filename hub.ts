@@ -338,7 +338,7 @@ async function load({ config, log, options, reached, add }: Given) {
     const clients = await broker.clients()
     return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
   })
-  metrics.read(createReadings({ feed, checkStore, queues: deliveries, broker, clock }))
+  metrics.read(createReadings({ feed, checkStore, state: storeState, queues: deliveries, broker, clock }))
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
 

@@ -78,11 +78,12 @@ export function createReadiness(parts: {
 export function createReadings(parts: {
   feed: Pick<FeedSource, 'status' | 'reasons' | 'confirmedAt' | 'current'>
   checkStore: StoreCheck
+  state: Pick<StoreState, 'unsafeSettings'>
   queues: { totals(): QueueTotals; outputs: { failing(): number } }
   broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
   clock: () => number
 }): Required<Omit<Readings, 'startTime' | 'certificateExpiryDays'>> {
-  const { feed, checkStore, queues, broker, clock } = parts
+  const { feed, checkStore, state, queues, broker, clock } = parts
   const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
 
   return {
@@ -97,6 +98,7 @@ export function createReadings(parts: {
       const { reason: current } = feed.status()
       for (const reason of feed.reasons) set(reason === current ? 1 : 0, { reason })
     },
+    storeUnsafe: (set) => set(state.unsafeSettings()),
     storeOk: async (set) => set((await checkStore(scrapeWaitMs)).ok ? 1 : 0),
     workPending: (set) => set(queues.totals().pending),
     workOldest(set) {

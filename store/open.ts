@@ -13,13 +13,15 @@ import type { RedisServer } from './redis/client.ts'
 import { isRefused } from './redis/connection.ts'
 import { unreadable } from './redis/log.ts'
 import { openRedisStore } from './redis/redis.ts'
-import { redisSettingProblems } from './redis/settings.ts'
+import { watchRedisSettings } from './redis/settings.ts'
 import type { Dumpable, Store } from './store.ts'
 
 /** The state of a node's store. Reading it does not ask the store. */
 export interface StoreState {
   /** Why the store cannot be reached. Undefined as long as no problem is known. */
   unreachable(): string | undefined
+  /** How many settings of the store may lose what was acknowledged. */
+  unsafeSettings(): number
   /** Set if an empty store has replaced a damaged one, until an operator accepts the empty store. */
   replaced(): Replacement | undefined
   accept(): Promise<void>
@@ -124,9 +126,14 @@ async function openShared(
       await store.close()
       store = await open()
     }
-    for (const problem of await redisSettingProblems(server, replicas)) {
-      log.warn({ problem }, 'Redis may lose what was acknowledged')
-    }
+    const settings = await watchRedisSettings({
+      server,
+      replicas,
+      onChange(problem, isMended) {
+        if (isMended) log.info({ problem }, 'a setting of Redis is mended')
+        else log.warn({ problem }, 'Redis may lose what was acknowledged')
+      },
+    })
     const membership = await createMembership({
       store,
       name,
@@ -138,7 +145,12 @@ async function openShared(
     return {
       store,
       nodes: membership,
-      state: { unreachable: whyUnreachable, replaced: () => undefined, accept: async () => undefined },
+      state: {
+        unreachable: whyUnreachable,
+        unsafeSettings: () => settings.problems().length,
+        replaced: () => undefined,
+        accept: async () => undefined,
+      },
       join: membership.join,
       async catchUp() {
         const reason = whyUnreachable()
@@ -146,6 +158,7 @@ async function openShared(
         await store.commit([{ tell: 'caught up', value: '' }])
       },
       async close() {
+        settings.close()
         await membership.leave().catch((err: unknown) => log.warn({ err }, 'the other nodes were not told'))
         await store.close()
       },
@@ -178,6 +191,7 @@ async function openOwn(
     let replaced = await replacementOf(directory)
     const state: StoreState = {
       unreachable: () => undefined,
+      unsafeSettings: () => 0,
       replaced: () => replaced,
       async accept() {
         await acceptReplacement(directory)

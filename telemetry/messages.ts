@@ -510,7 +510,12 @@ export const messages = {
     level: 'warn',
     fields: ['problem'],
     means:
-      'at start: a [setting of Redis](deployment.md#several-nodes), or `HUB_REDIS_REPLICAS=0` with Sentinels',
+      'a [setting of Redis](deployment.md#several-nodes), at start or since then, or `HUB_REDIS_REPLICAS=0` with Sentinels',
+  },
+  'a setting of Redis is mended': {
+    level: 'info',
+    fields: ['problem'],
+    means: 'the setting of which an earlier line warned keeps what is acknowledged from now on',
   },
   'this node is cut off from the store: clients are sent away': {
     level: 'error',

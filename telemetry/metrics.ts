@@ -342,6 +342,14 @@ export const metricTable = {
     does: '1 if the store accepts commits and has not replaced a damaged one that nobody has accepted, otherwise 0',
     act: '`hubctl status` names the problem: free the disk, bring Redis back, or [go on](operators.md#a-damaged-store)',
   },
+  storeUnsafe: {
+    type: 'gauge',
+    name: 'hub_store_unsafe_settings',
+    help: 'Settings with which Redis may lose what was acknowledged',
+    isRead: true,
+    does: 'settings of Redis with which it may lose what was acknowledged; the node looks once a minute',
+    act: 'the log names them (`Redis may lose what was acknowledged`): [how Redis must be set](deployment.md#several-nodes)',
+  },
   workPending: {
     type: 'gauge',
     name: 'hub_work_pending',

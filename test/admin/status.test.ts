@@ -2,7 +2,12 @@ import t from 'tap'
 import { createStoreCheck } from '../../admin/status.ts'
 import { createMemoryStore } from '../delivery/memory-store.ts'
 
-const sound = { unreachable: () => undefined, replaced: () => undefined, accept: async () => undefined }
+const sound = {
+  unreachable: () => undefined,
+  unsafeSettings: () => 0,
+  replaced: () => undefined,
+  accept: async () => undefined,
+}
 
 t.test('the store is asked anew every few seconds, however the clock is set', async (t) => {
   const memory = createMemoryStore()
