@@ -4,13 +4,13 @@ import { Aedes, type Client as AedesClient, type AuthenticateError } from 'aedes
 import type { Client, Clients } from './connection/client.ts'
 import type { MqttConnection } from './connection/connection.ts'
 import { connackCode } from './connection/protocol.ts'
-import type { Credentials } from './login/log-in.ts'
+import type { ConnectCredentials } from './login/log-in.ts'
 import type { SendConnack } from './login/serving.ts'
 
 /** The decisions that Aedes asks this broker for. */
 interface Decisions {
   /** Serves a client from its CONNECT on. */
-  serve(client: Client, clientId: string, credentials: Credentials, answer: SendConnack): void
+  serve(client: Client, clientId: string, credentials: ConnectCredentials, answer: SendConnack): void
   /** Aedes calls this when a connection has ended without DISCONNECT. */
   publishWill(client: Client): Promise<unknown>
   /** Whether CONNACK says that the client found its session [MQTT-3.2.2-2]. */

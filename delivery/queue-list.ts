@@ -4,7 +4,7 @@ import type { DriverState } from './plugins/driver-process.ts'
 import type { PluginTarget } from './plugins/targets.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
 import type { QueueRunState } from './runner/queue-run.ts'
-import type { Push } from './webhook/push.ts'
+import type { PushSender } from './webhook/push.ts'
 import type { PushSubscriptions } from './webhook/subscriptions.ts'
 
 /** A queue as operators see it. */
@@ -59,7 +59,7 @@ export function createQueueList(parts: {
   /** Whether this node works off a queue. */
   isOwn: (queue: string) => boolean
   subscriptions: Pick<PushSubscriptions, 'list' | 'find'>
-  push: Pick<Push, 'whyClosed'>
+  push: Pick<PushSender, 'whyClosed'>
   /** How long after their acceptance the items of a queue are delivered, milliseconds. */
   delayOf: (queue: string) => number
   clock: () => number

@@ -1,6 +1,6 @@
 import type { EarlierMessage } from './queue/work-item.ts'
 import type { WorkQueues } from './queue/work-queues.ts'
-import type { Push } from './webhook/push.ts'
+import type { PushSender } from './webhook/push.ts'
 import type { Selected } from './webhook/selected.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
@@ -10,7 +10,7 @@ export function createReplays(parts: {
   enable: (queue: string) => Promise<boolean>
   queues: Pick<WorkQueues, 'replay' | 'repeat'>
   earlierOf: (selected: Selected, since: number) => Promise<EarlierMessage[]>
-  push: Pick<Push, 'whyNotSent'>
+  push: Pick<PushSender, 'whyNotSent'>
   retry: (queue: string) => void
 }) {
   const { find, enable, queues, earlierOf, push, retry } = parts

@@ -20,7 +20,7 @@ export interface Target extends Worth {
    */
   isOwnDriver?: boolean
   /** Tries once to deliver an item. Never rejects. Ends early, with any outcome, when `signal` aborts. */
-  deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<Outcome>
+  deliver(item: WorkItem, payload: Buffer, signal: AbortSignal): Promise<AttemptOutcome>
 }
 
 /** The hub sends nothing from this queue any more, and gives up its items. */
@@ -40,7 +40,7 @@ export function isClosed(target: ReturnType<TargetOf>): target is Closed {
 }
 
 /** The outcome of one attempt. */
-export interface Outcome {
+export interface AttemptOutcome {
   /**
    * `refused`: the answer blames the message. `gone`: the endpoint wants no more messages. `failed`: other failures.
    */

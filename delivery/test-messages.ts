@@ -1,7 +1,7 @@
 import type { Change, Store } from '../store/store.ts'
 import type { Attempts } from './attempts.ts'
 import type { Attempt } from './queue/work-item.ts'
-import type { Push } from './webhook/push.ts'
+import type { PushSender } from './webhook/push.ts'
 import type { Standings } from './webhook/standing.ts'
 import type { PushSubscription } from './webhook/subscription.ts'
 
@@ -9,7 +9,7 @@ import type { PushSubscription } from './webhook/subscription.ts'
 export function createTestMessages(parts: {
   store: Pick<Store, 'commit'>
   find: (name: string) => PushSubscription | undefined
-  push: Pick<Push, 'test'>
+  push: Pick<PushSender, 'test'>
   attempts: Pick<Attempts, 'add'>
   standings: Pick<Standings, 'tested'>
   /** Why the hub sends nothing to webhooks any more. Undefined: it still sends. */

@@ -62,7 +62,7 @@ export interface InWindow {
 }
 
 /** The limits that the rules apply at the moment. */
-export interface Reach {
+export interface KeptFrom {
   /** The window begins at this position: the journal keeps every message from there on. */
   window: number
   /** The history had too many bytes: events before this position no longer count. */
@@ -80,7 +80,7 @@ export function unkept(
   newestFirst: readonly IndexEntry[],
   inWindow: InWindow,
   limits: KeepingLimits,
-  reach: Reach,
+  reach: KeptFrom,
 ): IndexEntry[] {
   const { history, queueLimit } = limits
   const { window, historyFrom, streamBytes, now } = reach

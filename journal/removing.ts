@@ -18,7 +18,7 @@ import {
   isControlEvent,
   isHistory,
   type KeepingLimits,
-  type Reach,
+  type KeptFrom,
   unkept,
 } from './keeping.ts'
 import type { RetainedMessages } from './retained.ts'
@@ -77,7 +77,7 @@ export function createRemoving(parts: {
 
   return {
     /** Trims these streams. `before`: where the window began at the last check. */
-    async trimStreams(streams: Iterable<string>, reach: Reach, before: number): Promise<Found> {
+    async trimStreams(streams: Iterable<string>, reach: KeptFrom, before: number): Promise<Found> {
       const found = { kept: 0, added: 0, removed: 0, read: 0, hasLatest: false }
       const over = new Map<number, IndexEntry>()
       const counted: { position: number; bytes: number }[] = []
@@ -229,6 +229,6 @@ function isLatest({ keep }: IndexEntry): boolean {
   return keep === 'latest'
 }
 
-function isCounted(entry: IndexEntry, { window, historyFrom }: Reach): boolean {
+function isCounted(entry: IndexEntry, { window, historyFrom }: KeptFrom): boolean {
   return isHistory(entry) && entry.position < window && entry.position >= historyFrom
 }

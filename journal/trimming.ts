@@ -14,8 +14,8 @@ import type { Journal } from './journal.ts'
 import {
   isHistory,
   type KeepingLimits,
+  type KeptFrom,
   moveWindow,
-  type Reach,
   streamBytesOf,
   type WindowPart,
 } from './keeping.ts'
@@ -195,7 +195,7 @@ export async function openTrimming(parts: {
   }
 }
 
-function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLimits, now: number): Reach {
+function reachOf({ passed, historyFrom, historyBytes }: State, limits: KeepingLimits, now: number): KeptFrom {
   return { window: passed, historyFrom, streamBytes: streamBytesOf(limits, historyBytes), now }
 }
 

@@ -3,7 +3,7 @@ import { originOf } from './origin.ts'
 export type ConnectionBounds = ReturnType<typeof createConnectionBounds>
 
 /** The place that one open connection takes. */
-export interface Place {
+export interface ConnectionPlace {
   /**
    * Counts the connection for the address of its client (IPv6: the /64), and no longer for a former one. False: the
    * address has too many connections, and the connection counts for none.
@@ -27,7 +27,7 @@ export function createConnectionBounds(limits: {
 
   return {
     /** Takes a place for a new connection, before the client's address is known. Undefined: no place is left. */
-    enter(): Place | undefined {
+    enter(): ConnectionPlace | undefined {
       if (open >= maxConnections) return undefined
       open++
       let hasLeft = false

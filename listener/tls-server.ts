@@ -5,7 +5,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics, RefusedReason } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import { clientHelloArrived } from './client-hello.ts'
-import type { ConnectionBounds, Place } from './connection-bounds.ts'
+import type { ConnectionBounds, ConnectionPlace } from './connection-bounds.ts'
 import { createNetworks } from './networks.ts'
 import { takeListeners } from './node-internals.ts'
 import { originOf } from './origin.ts'
@@ -33,7 +33,7 @@ type Peer = Pick<Socket, 'localAddress' | 'localPort' | 'remoteAddress' | 'remot
 
 interface Client {
   address: string
-  place: Place
+  place: ConnectionPlace
   /** The client's handshake has succeeded, or has failed for a reason that was logged. */
   isJudged: boolean
 }

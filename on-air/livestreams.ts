@@ -1,11 +1,11 @@
-import type { Feed, Livestreams as Former } from '../validator/feed/feed.ts'
+import type { Feed, LivestreamIndex as Former } from '../validator/feed/feed.ts'
 import type { Topics } from '../validator/topics.ts'
 import type { View } from './view.ts'
 
 export type Livestreams = ReturnType<typeof createLivestreams>
 
 /** A livestream and its institution, by the names that the feed gives them. Null: the feed does not say. */
-export interface Named {
+export interface NamedLivestream {
   id: string
   title: string | null
   institution: { id: string | null; title: string | null }
@@ -25,7 +25,7 @@ export function createLivestreams({
 
   return {
     /** The livestream with this id. Undefined: there is none, or the view shows nothing of it. */
-    find(id: string, view: View): Named | undefined {
+    find(id: string, view: View): NamedLivestream | undefined {
       if (view.livestreams && !view.livestreams.has(id)) return undefined
       const found = feed()?.byId.get(id) ?? former.byId.get(id)
       if (found) {

@@ -3,7 +3,7 @@ import { bareName, type EventKind } from '../event/kind.ts'
 import { radioTopic } from '../event/topic.ts'
 import { readObject } from '../journal/history/event-row.ts'
 import type { RetainedValue } from '../journal/retained-value.ts'
-import type { Livestreams, Named } from './livestreams.ts'
+import type { Livestreams, NamedLivestream } from './livestreams.ts'
 import type { Moment, Part, Parts } from './parts.ts'
 import type { View } from './view.ts'
 
@@ -52,7 +52,7 @@ function shownParts(parts: readonly Part[]): Part[] {
 }
 
 function nowOf(
-  { id, title, institution }: Named,
+  { id, title, institution }: NamedLivestream,
   { shown, ahead }: { shown: readonly Part[]; ahead: readonly number[] },
   view: View,
   now: number,

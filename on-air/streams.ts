@@ -17,7 +17,7 @@ import type { View } from './view.ts'
 export type Streams = ReturnType<typeof createStreams>
 
 /** What a reader asks for. */
-export interface Wanted {
+export interface StreamRequest {
   view: View
   /** Ids of livestreams. Undefined: all that the view shows. */
   livestreams: readonly string[] | undefined
@@ -35,7 +35,7 @@ export interface Wanted {
 }
 
 /** The connection of a reader. It never waits for the reader. */
-export interface Client {
+export interface ReaderConnection {
   /** False: too much waits already, and the connection ends. */
   write(bytes: Buffer): boolean
   /** Resolves when little waits, or the connection has ended. */
@@ -43,8 +43,8 @@ export interface Client {
   end(): void
 }
 
-interface Stream extends Wanted {
-  client: Client
+interface Stream extends StreamRequest {
+  client: ReaderConnection
   /** The reader has what was accepted up to this position. */
   upTo: number
   /** When the last bytes were written, by `performance.now()`. */
@@ -117,7 +117,7 @@ export function createStreams(parts: {
     hasRoom: (): boolean => !isClosed && !isCutOff() && streams.size < maxStreams,
 
     /** Serves a reader until its connection ends. The returned function says how it has ended. */
-    open(client: Client, wanted: Wanted): (how: 'closed' | 'slow') => void {
+    open(client: ReaderConnection, wanted: StreamRequest): (how: 'closed' | 'slow') => void {
       const stream: Stream = { ...wanted, client, upTo: 0, writtenAt: performance.now(), isOver: false }
       streams.add(stream)
       counts.set(stream.delayMs, (counts.get(stream.delayMs) ?? 0) + 1)

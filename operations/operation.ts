@@ -34,11 +34,11 @@ interface Reading<Node> {
 
 interface Changing<Node> {
   effect: 'change' | 'loss'
-  run(node: Node, args: never, change: Change): Awaitable<unknown>
+  run(node: Node, args: never, change: ChangeRequest): Awaitable<unknown>
 }
 
 /** A change that somebody asks for. */
-export interface Change {
+export interface ChangeRequest {
   who: string
   /** Writes its entry into the audit log. If that fails, rejects with a refusal, which says that nothing was changed. */
   note: First
@@ -79,9 +79,9 @@ interface Row<Node, P extends TProperties, R extends TSchema, S, More extends un
 /** A command that only reads. */
 export const reads = rowOf<NodeParts, 'none', []>('none')
 /** A command that changes something. */
-export const changes = rowOf<NodeParts, 'change', [change: Change]>('change')
+export const changes = rowOf<NodeParts, 'change', [change: ChangeRequest]>('change')
 /** A command that removes something for good: programs ask for confirmation. */
-export const loses = rowOf<NodeParts, 'loss', [change: Change]>('loss')
+export const loses = rowOf<NodeParts, 'loss', [change: ChangeRequest]>('loss')
 
 /** Makes the function that makes rows. `Node`: what their commands ask and change. */
 export function rowOf<Node, Effect extends Operation['effect'], More extends unknown[]>(effect: Effect) {

@@ -4,7 +4,7 @@ import { reasonOf } from '../telemetry/reason.ts'
 import { whyWrong } from './check-arguments.ts'
 import { describeFailure, type Failed, refusal } from './errors.ts'
 import type { NodeParts } from './node-parts.ts'
-import type { Change, Operation } from './operation.ts'
+import type { ChangeRequest, Operation } from './operation.ts'
 import { operationNames, operations } from './operations.ts'
 
 /** The commands of the node, by name. `who`: the person who asks, for the audit log. */
@@ -73,7 +73,7 @@ export function commandOf<Asked>(
   operation: Operation<Asked>,
   node: Pick<NodeParts, 'audit' | 'catchUp'>,
   asked: () => Asked,
-  as: Pick<Change, 'isOwner'> = {},
+  as: Pick<ChangeRequest, 'isOwner'> = {},
 ): Commands[string] {
   return async (args, who, isStillAllowed) => {
     const wrong = whyWrong(operation, args)

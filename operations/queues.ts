@@ -6,7 +6,7 @@ import { refusal, uniqueByPrefix, unknownName } from './errors.ts'
 import { aQueue } from './examples.ts'
 import { choose } from './lookups/choose.ts'
 import type { NodeParts } from './node-parts.ts'
-import { type Change, changes, type Of, reads } from './operation.ts'
+import { type ChangeRequest, changes, type Of, reads } from './operation.ts'
 import { instant, instantOrNull, integer, one, orNull, recordOf, string, stringOrNull } from './results.ts'
 
 /** The states of a queue. Those of a push subscription are among them. */
@@ -173,7 +173,7 @@ export const queueOperations = {
 
 type Deliveries = NodeParts['deliveries']
 
-async function replaySince(deliveries: Deliveries, name: string, since: string, note: Change['note']) {
+async function replaySince(deliveries: Deliveries, name: string, since: string, note: ChangeRequest['note']) {
   const time = parseInstant(since)
   if (time === undefined) throw refusal(`since must be a time in ISO 8601, not ${JSON.stringify(since)}`)
   if (!deliveries.isWebhook(name))

@@ -1,9 +1,9 @@
-import { messages, type Row } from '../telemetry/messages.ts'
+import { type MessageRow, messages } from '../telemetry/messages.ts'
 import { code, type ReferencePage, table } from './page.ts'
 
 /** What the log says. */
 export function logPage(): ReferencePage {
-  const rows = Object.entries<Row>(messages).map(([message, { level, also, fields = [], means }]) => {
+  const rows = Object.entries<MessageRow>(messages).map(([message, { level, also, fields = [], means }]) => {
     return [code(message), also ? `${level}, ${also}` : level, code(...fields), means]
   })
   return {

@@ -1,7 +1,7 @@
 /** A level of the log; `fatal` is the highest. */
 export type Level = 'debug' | 'info' | 'warn' | 'error' | 'fatal'
 
-export interface Row {
+export interface MessageRow {
   level: Level
   /** A second level, at which the same message comes in other cases. */
   also?: Level
@@ -635,7 +635,7 @@ export const messages = {
     fields: ['err'],
     means: 'of the [tracks](operators.md#retiring-the-https-api); they are written with the next ones',
   },
-} as const satisfies Record<string, Row>
+} as const satisfies Record<string, MessageRow>
 
 /** The text of a message. */
 export type LogMessage = keyof typeof messages
@@ -645,7 +645,7 @@ export type MessageAt<L extends Level> = {
   [M in LogMessage]: L extends LevelsOf<(typeof messages)[M]> ? M : never
 }[LogMessage]
 
-type LevelsOf<R extends Row> = R['level'] | (R extends { also: infer Also } ? Also : never)
+type LevelsOf<R extends MessageRow> = R['level'] | (R extends { also: infer Also } ? Also : never)
 
 /** The fields of a message. */
 export type FieldsOf<M extends LogMessage> = {

@@ -2,7 +2,7 @@ import { type ErrorItem, errorItem } from '../event/error.ts'
 import { parseJson } from '../event/json.ts'
 import { checkShape } from '../event/shape.ts'
 import { checkTotalSize, maxPayloadBytes } from './decide.ts'
-import type { FeedInUse, Livestreams } from './feed/feed.ts'
+import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import type { Topics } from './topics.ts'
 import { checkNames, type Judged, judge, type Ownership } from './verdict.ts'
 
@@ -38,7 +38,7 @@ export interface RequestRefused {
 export function judgeRequest(
   { payload, eventName, institutionId }: LegacyRequest,
   now: number,
-  { feed, former, topics }: { feed: FeedInUse; former: Livestreams; topics: Topics },
+  { feed, former, topics }: { feed: FeedInUse; former: LivestreamIndex; topics: Topics },
 ): RequestRefused | Judgeable {
   const shape = readEvent(payload, eventName, now)
   const livestreams = 0

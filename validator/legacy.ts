@@ -6,7 +6,7 @@ import type { Way } from '../telemetry/latency.ts'
 import type { Log } from '../telemetry/log.ts'
 import type { EventOutcome, Metrics } from '../telemetry/metrics.ts'
 import type { Arrival, Charge } from './decide.ts'
-import type { FeedInUse, Livestreams } from './feed/feed.ts'
+import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import { answer, answerDry, describeAnswer, type LegacyResult, topicsToMake } from './legacy-answer.ts'
 import { type Judgeable, judgeRequest, type LegacyRequest, type RequestRefused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
@@ -27,7 +27,7 @@ type LegacyDecided = {
 
 interface LegacyParts {
   feed: FeedInUse
-  former: Livestreams
+  former: LivestreamIndex
   topics: Topics
   repetitions: Repetitions
   work: Pick<WorkPlanner, 'pluginTargets'>

@@ -9,7 +9,7 @@ import type { Log } from '../telemetry/log.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 import { type Arrival, type Charge, type Decision, decide, type Submission } from './decide.ts'
 import type { Dialects } from './dialect.ts'
-import type { FeedInUse, Livestreams } from './feed/feed.ts'
+import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
@@ -27,7 +27,7 @@ export type Pipeline = ReturnType<typeof createPipeline>
 export function createPipeline(parts: {
   feed: FeedInUse
   /** Livestreams that dropped out of the feed. */
-  former: Livestreams
+  former: LivestreamIndex
   topics: Topics
   repetitions: Repetitions
   fanout: FanOut

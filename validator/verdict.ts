@@ -4,7 +4,7 @@ import { isPublisherUrn, serviceTypes } from '../event/format.ts'
 import type { HubEvent } from '../event/kind.ts'
 import type { Service } from '../event/schema.ts'
 import { isCrid } from './feed/external-id.ts'
-import type { Feed, Livestream, Livestreams } from './feed/feed.ts'
+import type { Feed, Livestream, LivestreamIndex } from './feed/feed.ts'
 import { eachOnce } from './messages.ts'
 import type { Topics, Unlisted } from './topics.ts'
 
@@ -17,7 +17,7 @@ const maxUnlisted = 2_000
 /** Sources for the owners of livestreams, in the order in which `judgeService` asks. */
 export interface Ownership {
   feed: Feed
-  former: Livestreams
+  former: LivestreamIndex
   ownerOf: Topics['ownerOf']
 }
 

@@ -5,7 +5,7 @@ import { isRecord } from '../../event/json.ts'
 import { filterMatches } from '../../event/topic.ts'
 import { createEventImport } from './events.ts'
 import { LeftOut } from './left-out.ts'
-import type { createReport, Part } from './report.ts'
+import type { createReport, ReportPart } from './report.ts'
 import type { createSessionCredentials } from './session-credentials.ts'
 import { type AedesSource, endedBy } from './source.ts'
 
@@ -115,7 +115,7 @@ function checkGoingOn({ aborted }: AbortSignal): void {
   if (aborted) throw endedBy('nobody waits for the report any more')
 }
 
-async function counted(part: Part, of: string, take: () => Promise<void>): Promise<void> {
+async function counted(part: ReportPart, of: string, take: () => Promise<void>): Promise<void> {
   try {
     await take()
     part.cameOver()

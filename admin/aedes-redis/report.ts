@@ -8,7 +8,7 @@ const maxTextLength = 200
 /** How many pieces of data an import found, imported and left out. */
 export type ImportReport = ReturnType<ReturnType<typeof createReport>['shown']>
 
-export type Part = ReturnType<typeof createPart>
+export type ReportPart = ReturnType<typeof createPart>
 
 /** Counts what is imported and what is left out, with examples of each reason. */
 export function createReport() {

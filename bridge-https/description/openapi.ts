@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { instantPattern } from '../../event/format.ts'
 import { eventSchemas } from '../../event/kind.ts'
 import { errorStatuses, type StatusRow } from '../answer.ts'
-import type { Track, TrackState } from '../lifecycle/track.ts'
+import type { ApiTrack, TrackState } from '../lifecycle/track.ts'
 import { type Described, maxBodyBytes, needsToken, type QueryParameter, type Route } from '../routes/route.ts'
 import { ErrorWithItems, namedSchemas, PlainError } from './schemas.ts'
 
@@ -12,7 +12,7 @@ const reader = 'reader'
 /** Describes every route that has not retired, from the table that the hub serves (service.md §9). */
 export function describeApi(
   routes: readonly Route[],
-  about: { version: string; publicUrl: string; stateOf: (track: Track) => TrackState },
+  about: { version: string; publicUrl: string; stateOf: (track: ApiTrack) => TrackState },
 ): object {
   const { version, publicUrl, stateOf } = about
   const live = routes.filter(({ track }) => track === undefined || stateOf(track) !== 'gone')

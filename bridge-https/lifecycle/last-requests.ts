@@ -1,7 +1,7 @@
 import { storeKeys } from '../../store/keys.ts'
 import { createLastSeen } from '../../store/nodes/last-seen.ts'
 import type { Store } from '../../store/store.ts'
-import type { Track } from './track.ts'
+import type { ApiTrack } from './track.ts'
 
 /** A user of the HTTPS API, and how an operator can reach this user. */
 export interface LastAsker {
@@ -11,7 +11,7 @@ export interface LastAsker {
 }
 
 export interface LastRequest extends LastAsker {
-  track: Track
+  track: ApiTrack
   route: string
   /** ISO 8601 */
   lastAt: string
@@ -30,13 +30,13 @@ export async function createLastRequests(parts: {
   const lastSeen = await createLastSeen<LastRequest>({ ...parts, family: storeKeys.lastRequest, since })
 
   return {
-    note(track: Track, route: string, { userId, email, institutionId }: LastAsker): void {
+    note(track: ApiTrack, route: string, { userId, email, institutionId }: LastAsker): void {
       const lastAt = new Date(clock()).toISOString()
       lastSeen.note(`${track} ${userId}`, { track, route, userId, email, institutionId, lastAt })
     },
 
     /** The last request of each user for a track, the newest first. */
-    of: (track: Track): Omit<LastRequest, 'track'>[] =>
+    of: (track: ApiTrack): Omit<LastRequest, 'track'>[] =>
       lastSeen
         .all()
         .filter((one) => one.track === track)

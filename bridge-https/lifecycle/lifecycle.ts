@@ -6,8 +6,8 @@ import type { LastRequest } from './last-requests.ts'
 import {
   type Announcement,
   type AnnouncementRequest,
+  type ApiTrack,
   checkAnnouncement,
-  type Track,
   type TrackStatus,
   tracks,
 } from './track.ts'
@@ -38,7 +38,7 @@ export async function createLifecycle(parts: {
   const collection = await createCollection<TrackStatus>(store, storeKeys.lifecycle)
   // One change at a time: an announcement must not bring back a track that was just retired.
   const inLock = await createLock(store, 'lifecycle')
-  const retired: ((track: Track) => void)[] = []
+  const retired: ((track: ApiTrack) => void)[] = []
   collection.onChanged((_key, before, after) => {
     if (after?.state === 'gone' && before?.state !== 'gone') tellRetired(after.track)
   })
@@ -58,7 +58,7 @@ export async function createLifecycle(parts: {
     },
 
     /** Retires a track whose sunset has passed and that had no requests for 7 days. */
-    retire: (track: Track): Promise<TrackReport | { error: string }> =>
+    retire: (track: ApiTrack): Promise<TrackReport | { error: string }> =>
       inLock(async (held) => {
         const before = of(track)
         const error = reasonAgainstRetiring(before, traffic.of(track, quietDays), clock())
@@ -70,7 +70,7 @@ export async function createLifecycle(parts: {
       }),
 
     /** Switches a deprecated track off for some seconds, so that its users notice; 0 switches it on again. */
-    brownout: (track: Track, seconds: number): Promise<TrackReport | { error: string }> =>
+    brownout: (track: ApiTrack, seconds: number): Promise<TrackReport | { error: string }> =>
       inLock(async (held) => {
         const before = of(track)
         if (before.state === 'gone') return { error: `${track} is gone since ${before.retiredAt}` }
@@ -81,7 +81,7 @@ export async function createLifecycle(parts: {
       }),
 
     /** Seconds for which a track is still switched off. Undefined: it is on. */
-    secondsOff(track: Track): number | undefined {
+    secondsOff(track: ApiTrack): number | undefined {
       const left = Date.parse(of(track).brownoutUntil ?? '') - clock()
       return left > 0 ? Math.ceil(left / 1000) : undefined
     },
@@ -90,7 +90,7 @@ export async function createLifecycle(parts: {
      * Tells a part of the hub, such as webhooks, whether and when its track was retired. `onRetired` also reports a
      * retirement by another node.
      */
-    trackOf: (track: Track) => ({
+    trackOf: (track: ApiTrack) => ({
       retiredAt: (): string | undefined => {
         const { state, retiredAt } = of(track)
         return state === 'gone' ? (retiredAt ?? undefined) : undefined
@@ -103,7 +103,7 @@ export async function createLifecycle(parts: {
     }),
   }
 
-  function tellRetired(track: Track): void {
+  function tellRetired(track: ApiTrack): void {
     for (const listener of retired) listener(track)
   }
 
@@ -123,7 +123,7 @@ export async function createLifecycle(parts: {
     return report(track)
   }
 
-  function of(track: Track): TrackStatus {
+  function of(track: ApiTrack): TrackStatus {
     const live = {
       track,
       state: 'live',
@@ -136,7 +136,7 @@ export async function createLifecycle(parts: {
     return { ...live, ...collection.get(track) }
   }
 
-  function report(track: Track): TrackReport {
+  function report(track: ApiTrack): TrackReport {
     const counters = traffic.of(track, quietDays)
     return {
       ...of(track),

@@ -1,12 +1,12 @@
 /** A group of routes that retire together (service.md §9). */
-export type Track = (typeof tracks)[number]
+export type ApiTrack = (typeof tracks)[number]
 export const tracks = ['push', 'publish'] as const
 
 export type TrackState = 'live' | 'deprecated' | 'gone'
 
 /** The state of a track. Times are ISO 8601. */
 export interface TrackStatus {
-  track: Track
+  track: ApiTrack
   state: TrackState
   announcedAt: string | null
   /** From this instant on the track may be retired. */
@@ -30,13 +30,13 @@ export interface AnnouncementRequest {
 
 /** A checked announcement. */
 export interface Announcement {
-  track: Track
+  track: ApiTrack
   sunset: Date
   link: string
 }
 
 /** Whether there is a track of this name. */
-export function isTrack(text: string): text is Track {
+export function isTrack(text: string): text is ApiTrack {
   return tracks.some((track) => track === text)
 }
 

@@ -3,13 +3,13 @@ import { storeKeys } from '../../store/keys.ts'
 import { type NumberedNode, ownKey } from '../../store/nodes/nodes.ts'
 import type { Store } from '../../store/store.ts'
 import { createLastRequests, type LastAsker } from './last-requests.ts'
-import { isTrack, type Track } from './track.ts'
+import { type ApiTrack, isTrack } from './track.ts'
 
 export type Traffic = Awaited<ReturnType<typeof createTraffic>>
 
 /** Requests of one route on one day (UTC). */
 export interface RouteTraffic {
-  track: Track
+  track: ApiTrack
   /** `GET /topics/{topicName}` */
   route: string
   day: string
@@ -52,7 +52,7 @@ export async function createTraffic(parts: {
 
   return {
     /** `asker`: the user, if it is known. */
-    count(track: Track, route: string, asker?: LastAsker): void {
+    count(track: ApiTrack, route: string, asker?: LastAsker): void {
       if (asker) lastRequests.note(track, route, asker)
       const counter = { track, route, day: dayOf(clock()) }
       const key = ownKey(keyOf(counter), nodes)
@@ -64,7 +64,7 @@ export async function createTraffic(parts: {
     },
 
     /** The requests to a track, per day and route, of the last `days` days and today. The oldest day is first. */
-    of(track: Track, days: number): RouteTraffic[] {
+    of(track: ApiTrack, days: number): RouteTraffic[] {
       const from = dayOf(clock() - days * dayMs)
       const sums = new Map<string, RouteTraffic>()
       for (const counter of new Map([...stored.entries(), ...own]).values()) {

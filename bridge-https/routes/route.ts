@@ -2,7 +2,7 @@ import type { TSchema } from 'typebox'
 import { maxPayloadBytes } from '../../validator/decide.ts'
 import type { Answer } from '../answer.ts'
 import type { BodySchemas } from '../body.ts'
-import type { Track } from '../lifecycle/track.ts'
+import type { ApiTrack } from '../lifecycle/track.ts'
 import type { Permission, User } from '../users/user.ts'
 import type { KnownUser } from '../users/users.ts'
 
@@ -65,7 +65,7 @@ interface RouteBase {
    */
   effect?: string
   /** The route retires together with all routes of this API track. */
-  track?: Track
+  track?: ApiTrack
   /** A brown-out of the track does not switch this route off. */
   staysOnInBrownout?: boolean
   /** Pages of any origin may read every answer of the route (`bridge-https/cross-origin.ts`). It sees no cookies. */

@@ -65,7 +65,7 @@ export function createClaims(parts: {
   }
 
   function check({ clientId, clean, principal }: LoggingIn): void {
-    if (!admits(clientId, principal)) throw new ForeignSession()
+    if (!admits(clientId, principal)) throw new PermissionsDiffer()
     if (!hasRoom(clientId, clean, principal)) throw new TooManySessions()
   }
 
@@ -135,7 +135,7 @@ export function createClaims(parts: {
 }
 
 /** Another node has logged in a client with this client id and other permissions. */
-export class ForeignSession extends Error {}
+export class PermissionsDiffer extends Error {}
 
 /** The connection was closed during its log-in. */
 export class ClientGone extends Error {}

@@ -10,13 +10,13 @@ import { connackCode } from '../connection/protocol.ts'
 import type { ReturnTurns } from '../session/return-turns.ts'
 import type { Session } from '../session/session.ts'
 import type { Access } from './access.ts'
-import { type Claims, ClientGone, ForeignSession, TooManySessions } from './claim.ts'
+import { type Claims, ClientGone, PermissionsDiffer, TooManySessions } from './claim.ts'
 import { createWillRoom, type Wills } from './wills.ts'
 
 export type MqttLogIn = ReturnType<typeof createMqttLogIn>
 
 /** The user name and password of a CONNECT. */
-export interface Credentials {
+export interface ConnectCredentials {
   username: string | undefined
   password: Buffer | undefined
 }
@@ -53,7 +53,7 @@ export function createMqttLogIn(parts: {
   async function authenticate(
     client: Client,
     clientId: string,
-    { username, password }: Credentials,
+    { username, password }: ConnectCredentials,
   ): Promise<Principal> {
     const { remoteAddress, request } = client.connection
     const origin = originOf(remoteAddress).address
@@ -96,7 +96,7 @@ export function createMqttLogIn(parts: {
     const session = await claims.claim({ clientId, clean, principal, connection }).catch((error) => {
       if (error instanceof ClientGone) throw new LogInRefused(undefined)
       if (error instanceof TooManySessions) throw tooManySessions(client, principal)
-      if (!(error instanceof ForeignSession)) throw error
+      if (!(error instanceof PermissionsDiffer)) throw error
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)
     })
     client.session = session

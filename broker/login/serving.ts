@@ -8,7 +8,7 @@ import { connackCode } from '../connection/protocol.ts'
 import type { Reading } from '../fanout/reading.ts'
 import type { Session } from '../session/session.ts'
 import type { Sessions } from '../session/sessions.ts'
-import { type Credentials, LogInRefused, type MqttLogIn } from './log-in.ts'
+import { type ConnectCredentials, LogInRefused, type MqttLogIn } from './log-in.ts'
 import type { Wills } from './wills.ts'
 
 /**
@@ -35,7 +35,7 @@ export function createServing(parts: {
 
   return {
     /** Serves a client that has sent its CONNECT. `client.served` tells when that has ended. */
-    serve(client: Client, clientId: string, credentials: Credentials, answer: SendConnack): void {
+    serve(client: Client, clientId: string, credentials: ConnectCredentials, answer: SendConnack): void {
       client.served = serve(client, clientId, enter(client, clientId, credentials, answer))
     },
   }
@@ -55,7 +55,7 @@ export function createServing(parts: {
   async function enter(
     client: Client,
     clientId: string,
-    credentials: Credentials,
+    credentials: ConnectCredentials,
     answer: SendConnack,
   ): Promise<boolean> {
     const { connection } = client

@@ -3,7 +3,7 @@ import type { Calls } from '../../store/nodes/calls.ts'
 import type { Clients } from '../connection/client.ts'
 import type { KnownSessions } from '../session/known-sessions.ts'
 import type { LocalSessions } from '../session/local-sessions.ts'
-import { ForeignSession } from './claim.ts'
+import { PermissionsDiffer } from './claim.ts'
 
 /** Asks another node to end the older connection of a client id. `permission`: that of the client that logs in now. */
 interface Asked {
@@ -40,7 +40,7 @@ export function createTakeOver(parts: {
     const node = known.nodeOf(clientId)
     if (node === undefined) return
     const asked: Asked = { clientId, permission: permissionKey(principal) }
-    if ((await calls.ask(node, 'take-over', asked)) === 'foreign') throw new ForeignSession()
+    if ((await calls.ask(node, 'take-over', asked)) === 'foreign') throw new PermissionsDiffer()
   }
 
   async function takeOverHere(clientId: string): Promise<void> {

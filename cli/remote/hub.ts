@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import type { CallFailure } from '../connection.ts'
 import { type KeptLogIn, keepLogIn, readLogIn } from './kept-log-in.ts'
-import { type HttpResponse, type Hub, send } from './request.ts'
+import { type HttpResponse, type HubAddress, send } from './request.ts'
 import { renewSession } from './session.ts'
 
 type Result = { result: unknown } | { error: CallFailure }
@@ -74,7 +74,7 @@ export function openRemote(url: string, ca: string | undefined) {
 
 /** Sends a command to a hub, as the user of the token. */
 export function perform(
-  hub: Hub,
+  hub: HubAddress,
   command: string,
   { body, token }: { body: object; token: string },
 ): Promise<HttpResponse | { error: CallFailure }> {

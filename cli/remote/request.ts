@@ -20,14 +20,14 @@ const maxBytes = 256 * 1024 * 1024
 const maxRetryAfter = 3_600
 
 /** A hub. `ca`: the CA that signs its certificate, if the user named one. */
-export interface Hub {
+export interface HubAddress {
   url: string
   ca?: string | undefined
 }
 
 /** Sends JSON to a hub over HTTPS. Resolves with the response, or with the reason why there is none. */
 export async function send(
-  { url, ca }: Hub,
+  { url, ca }: HubAddress,
   [method, path]: readonly ['POST' | 'PUT' | 'DELETE', string],
   sent: { body?: unknown; headers: Record<string, string> },
 ): Promise<HttpResponse | { error: CallFailure }> {

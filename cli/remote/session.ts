@@ -1,5 +1,5 @@
 import type { CallFailure } from '../connection.ts'
-import { type HttpResponse, type Hub, send } from './request.ts'
+import { type HttpResponse, type HubAddress, send } from './request.ts'
 
 /** The tokens of a log-in. */
 interface Session {
@@ -19,7 +19,7 @@ const cookieName = '__Host-Http-hub-session'
  * of publishers. `former`: the refresh token of a log-in that ends then.
  */
 export async function beginSession(
-  hub: Hub,
+  hub: HubAddress,
   body: { email: string; password: string },
   former: string | undefined,
 ): Promise<SessionResult> {
@@ -27,12 +27,15 @@ export async function beginSession(
 }
 
 /** Exchanges the refresh token for new tokens. */
-export async function renewSession(hub: Hub, refreshToken: string): Promise<SessionResult> {
+export async function renewSession(hub: HubAddress, refreshToken: string): Promise<SessionResult> {
   return outcomeOf(await send(hub, ['PUT', path], { headers: headersOf(refreshToken) }))
 }
 
 /** Makes a refresh token void, with all tokens of its log-in. */
-export function endSession(hub: Hub, refreshToken: string): Promise<HttpResponse | { error: CallFailure }> {
+export function endSession(
+  hub: HubAddress,
+  refreshToken: string,
+): Promise<HttpResponse | { error: CallFailure }> {
   return send(hub, ['DELETE', path], { headers: headersOf(refreshToken) })
 }
 

@@ -5,24 +5,24 @@ export interface Carrier {
   /** The most that it carries, in words. */
   readonly limit: string
   /** The text of an element as the carrier shows it. */
-  write(element: Element): Written
+  write(element: ArtistAndTitle): CarrierText
 }
 
 /** What is to be shown. Texts as the publisher wrote them. */
-export interface Element {
+export interface ArtistAndTitle {
   readonly artist: string | null
   readonly title: string
 }
 
-export interface Written {
+export interface CarrierText {
   readonly text: string
   /** Where the artist stands in the text. Undefined: not at all. */
-  readonly artist?: Place
-  readonly title?: Place
+  readonly artist?: TextSpan
+  readonly title?: TextSpan
 }
 
 /** In characters (Unicode code points), not bytes. */
-export interface Place {
+export interface TextSpan {
   readonly start: number
   readonly length: number
 }
@@ -40,9 +40,9 @@ const mostRead = 2_000
  * `show`: one text in the characters of the carrier. `sizeOf`: the size of a text, in the unit of `most`.
  */
 export function writeElement(
-  { artist, title }: Element,
+  { artist, title }: ArtistAndTitle,
   { show, sizeOf, most }: { show: (text: string) => string; sizeOf: (text: string) => number; most: number },
-): Written {
+): CarrierText {
   // Half of a surrogate pair at the cut is removed with the control characters.
   const shown = (part: string) => show(cleaned(part.slice(0, mostRead)))
   const texts = { artist: shown(artist ?? ''), title: shown(title) }
@@ -55,7 +55,7 @@ export function writeElement(
   return { text, ...(artistPlace && { artist: artistPlace }), ...(titlePlace && { title: titlePlace }) }
 }
 
-function placeWithin({ start, length }: Place, whole: number): Place | undefined {
+function placeWithin({ start, length }: TextSpan, whole: number): TextSpan | undefined {
   const left = Math.min(length, whole - start)
   return left > 0 ? { start, length: left } : undefined
 }

@@ -24,9 +24,9 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
   /** What is wrong with settings that fit the schema. `names`: what `livestreams` names. */
   problems?(settings: Settings, names: readonly string[]): SettingProblem[]
   /** What brings the other side to show an element. Places of the text are characters. */
-  request(element: Shown, settings: Settings, there: string): Request
+  request(element: ShownElement, settings: Settings, there: string): Request
   /** What an answer over HTTP means. Without it, 2xx acknowledges. */
-  judge?(answer: Answer): Judgement
+  judge?(answer: ServerAnswer): Judgement
   /**
    * How to see that the other side has forgotten the title. Asked every 15 s. The title is sent again when there is none, or
    * when `connection` is another text than at the last look.
@@ -34,7 +34,7 @@ interface Row<Schema extends TObject, Settings = Static<Schema>> {
   readonly memory?: {
     request(settings: Settings, there: string): HttpRequest
     /** Undefined: the answer does not say. */
-    read(answer: Answer): { isEmpty: boolean; connection: string } | undefined
+    read(answer: ServerAnswer): { isEmpty: boolean; connection: string } | undefined
   }
   /** What becomes of answers, and what surprises of real software: for the docs, Markdown. */
   readonly answers: readonly (readonly [answer: string, means: string])[]
@@ -54,7 +54,7 @@ export interface SettingProblem {
 }
 
 /** An element that a livestream shows, or the idle text of the station behind it. */
-export interface Shown {
+export interface ShownElement {
   readonly livestreamId: string
   readonly artist: string | null
   readonly title: string
@@ -68,7 +68,7 @@ export interface Shown {
   readonly toggle: 0 | 1
 }
 
-export type Request = HttpRequest | FileContent | Lines
+export type Request = HttpRequest | FileContent | TcpLines
 
 export interface HttpRequest {
   readonly method: string
@@ -87,7 +87,7 @@ export interface FileContent {
 }
 
 /** Bytes for a server over TCP, which closes or not. */
-export interface Lines {
+export interface TcpLines {
   readonly host: string
   readonly port: number
   readonly bytes: Buffer
@@ -95,7 +95,7 @@ export interface Lines {
   readonly text: string
 }
 
-export interface Answer {
+export interface ServerAnswer {
   readonly status: number
   /** The beginning of the body. */
   readonly text: string
@@ -109,7 +109,7 @@ export interface Judgement {
 }
 
 /** 2xx acknowledges, other answers do not. */
-export function judgeByStatus({ status }: Answer): Judgement {
+export function judgeByStatus({ status }: ServerAnswer): Judgement {
   if (status >= 200 && status < 300) return { result: 'acknowledged', reason: null }
   const isFailure = status === 408 || status === 429 || status >= 500
   const reason =

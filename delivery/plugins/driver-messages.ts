@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream'
 import { isRecord } from '../../event/json.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 import type { PluginItem } from './driver.ts'
 import type { PluginTarget } from './targets.ts'
 
@@ -28,7 +28,7 @@ export type FromDriver =
   | { kind: 'ready' }
   /** The driver cannot be loaded. The process ends. */
   | { kind: 'unusable'; reason: string }
-  | { kind: 'outcome'; id: number; outcome: Outcome }
+  | { kind: 'outcome'; id: number; outcome: AttemptOutcome }
   /** A line of the log, as JSON. */
   | { kind: 'log'; line: string }
   /** So many lines of the log were left out, because they were too many. */

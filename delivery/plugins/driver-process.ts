@@ -5,7 +5,7 @@ import { startDeadline } from '../../store/deadline.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { DriverEnd } from '../../telemetry/metrics.ts'
 import { backOff } from '../runner/back-off.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
 import { memoryOf } from './driver-memory.ts'
 import {
@@ -98,7 +98,7 @@ export function createDriverProcess(parts: {
 
     state: () => shown,
 
-    async deliver(item, { messageId, attempt, signal }): Promise<Outcome> {
+    async deliver(item, { messageId, attempt, signal }): Promise<AttemptOutcome> {
       if (!run || shown.state !== 'running' || signal.aborted) return failed('the driver is not running')
       return tryOnce(run, { item, messageId, attempt }, signal)
     },
@@ -177,11 +177,11 @@ export function createDriverProcess(parts: {
     of: Run,
     what: { item: PluginItem; messageId: string; attempt: number },
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<AttemptOutcome> {
     const id = ++lastId
     let grace: NodeJS.Timeout | undefined
-    let settle = (_outcome: Outcome) => {}
-    const outcome = new Promise<Outcome>((resolve) => {
+    let settle = (_outcome: AttemptOutcome) => {}
+    const outcome = new Promise<AttemptOutcome>((resolve) => {
       settle = resolve
     })
     const abort = () => {
@@ -207,7 +207,7 @@ interface Run {
   /** Looks since the last sign of life. */
   missed: number
   /** The attempts that are under way: one for each lane. */
-  attempts: Map<number, { settle: (outcome: Outcome) => void }>
+  attempts: Map<number, { settle: (outcome: AttemptOutcome) => void }>
   /** Why the driver did not close. */
   problem: string | null
   /** Ends the process, and those that it has started. */

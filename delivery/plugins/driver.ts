@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url'
 import type { Log } from '../../telemetry/log.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 import type { PluginTarget } from './targets.ts'
 
 /** An item as a plugin target gets it (design.md §10). */
@@ -35,7 +35,7 @@ export interface PluginDriver {
    * again, after growing pauses. An `Outcome` says more: for example, that the target refuses the item, or how long to
    * wait.
    */
-  deliver(item: PluginItem, context: DeliveryContext): Promise<Outcome | undefined>
+  deliver(item: PluginItem, context: DeliveryContext): Promise<AttemptOutcome | undefined>
   /** Called when the hub stops. */
   close?(): Promise<void> | void
 }

@@ -1,11 +1,11 @@
 import { cut } from '../../event/cut.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 
 /** Longest reason of a failed attempt, characters. The rest is cut off. */
 const maxReason = 200
 
 /** The outcome of an attempt, from what a driver has returned. Throws if reading the returned value throws. */
-export function readOutcome(returned: unknown): Outcome {
+export function readOutcome(returned: unknown): AttemptOutcome {
   const { result, status, reason, retryAfterMs } = Object(returned ?? {})
   const code = Number.isInteger(status) ? status : null
   if (returned === undefined || result === 'acknowledged') {
@@ -23,7 +23,7 @@ export function readOutcome(returned: unknown): Outcome {
 }
 
 /** The outcome of an attempt that failed with this error. */
-export function failedBy(error: unknown): Outcome {
+export function failedBy(error: unknown): AttemptOutcome {
   return failed(messageOf(error))
 }
 
@@ -36,6 +36,6 @@ export function messageOf(error: unknown): string {
   }
 }
 
-export function failed(reason: string): Outcome {
+export function failed(reason: string): AttemptOutcome {
   return { result: 'failed', status: null, reason: cut(reason, maxReason) }
 }

@@ -1,6 +1,6 @@
 import type { Log } from '../../telemetry/log.ts'
 import type { WorkItem } from '../queue/work-item.ts'
-import type { Outcome, Target } from '../target.ts'
+import type { AttemptOutcome, Target } from '../target.ts'
 import { mostLanes } from '../target.ts'
 import type { PluginDriver, PluginItem } from './driver.ts'
 import type { DriverProcess, DriverState } from './driver-process.ts'
@@ -105,7 +105,7 @@ async function attempt(
   { messageId, tries }: WorkItem,
   stopping: AbortSignal,
   deadlineMs: number,
-): Promise<Outcome> {
+): Promise<AttemptOutcome> {
   if (stopping.aborted) return failed('the hub is stopping')
   const ending = new AbortController()
   const { signal } = ending

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { createPacing } from '../../listener/pacing.ts'
 import { once } from '../../store/once.ts'
 import type { Slots } from '../queue/limits.ts'
-import type { Outcome, Target } from '../target.ts'
+import type { AttemptOutcome, Target } from '../target.ts'
 import { createConcurrency } from './concurrency.ts'
 import { createSlowStart } from './slow-start.ts'
 
@@ -30,7 +30,7 @@ export function createAttemptStarts(slots: Slots, clock: () => number, stopping:
     },
 
     /** Notes an outcome. An endpoint that has just recovered gets its next attempts slowly. */
-    ended(target: Target, { result }: Outcome): void {
+    ended(target: Target, { result }: AttemptOutcome): void {
       if (result === 'acknowledged') slowStart.succeeded(target)
       else slowStart.failed(target)
     },

@@ -3,14 +3,14 @@ import type { Metrics } from '../../telemetry/metrics.ts'
 import type { Slots } from '../queue/limits.ts'
 import type { Attempt } from '../queue/work-item.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import { isClosed, type Outcome, type Target, type TargetOf } from '../target.ts'
+import { type AttemptOutcome, isClosed, type Target, type TargetOf } from '../target.ts'
 import { createAttemptStarts } from './attempt-starts.ts'
 import type { Leases } from './leases.ts'
 import type { IsStale, WaitingOf, WaitOf } from './passing-over.ts'
 import { type Next, nextItem, type QueueRun } from './queue-run.ts'
 
 export interface Attempted extends Next {
-  outcome: Outcome
+  outcome: AttemptOutcome
   attempt: Attempt
 }
 

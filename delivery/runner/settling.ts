@@ -3,7 +3,7 @@ import { untilDone } from '../../store/until-done.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Attempts } from '../attempts.ts'
 import type { WorkQueues } from '../queue/work-queues.ts'
-import type { Outcome, Target } from '../target.ts'
+import type { AttemptOutcome, Target } from '../target.ts'
 import type { Attempted } from './attempt.ts'
 import { backOff } from './back-off.ts'
 import type { WaitingOf } from './passing-over.ts'
@@ -18,7 +18,7 @@ export function createSettling(parts: {
   queues: Pick<WorkQueues, 'acknowledge' | 'postpone' | 'setAside'>
   attempts: Pick<Attempts, 'add'>
   /** Further changes for the commit that stores an outcome. `isAside`: an item that is set aside was refused again. */
-  noted: (queue: string, outcome: Outcome, isAside: boolean) => Change[]
+  noted: (queue: string, outcome: AttemptOutcome, isAside: boolean) => Change[]
   /**
    * Called after the result `gone`: the endpoint wants no more messages. Returns false if the hub is to pause the
    * queue, and to try again later.
@@ -65,7 +65,7 @@ export function createSettling(parts: {
   function pause(
     name: string,
     run: QueueRun,
-    { status, reason, retryAfterMs = 0 }: Outcome,
+    { status, reason, retryAfterMs = 0 }: AttemptOutcome,
     { maxAge }: Target,
   ): void {
     run.failures++

@@ -1,8 +1,8 @@
 import { cut } from '../../event/cut.ts'
-import type { Output, Shown } from '../outputs/output.ts'
+import type { Output, ShownElement } from '../outputs/output.ts'
 import type { ConfiguredOutput } from '../outputs/outputs.ts'
 import { backOff } from '../runner/back-off.ts'
-import type { Attempt, Senders } from './senders/senders.ts'
+import type { OutputAttempt, Senders } from './senders/senders.ts'
 import type { createSlots } from './slots.ts'
 import type { Wanted, wantedOf } from './wanted.ts'
 
@@ -27,7 +27,7 @@ export interface LaneState {
 /** A line of the delivery log: an attempt, or a stretch of elements that were passed over. */
 export interface LogLine {
   time: string
-  result: Attempt['result'] | 'stale'
+  result: OutputAttempt['result'] | 'stale'
   title: string | null
   duration: number | null
   reason: string | null
@@ -66,7 +66,7 @@ export function createLane(parts: {
   clock: () => number
   random: () => number
   /** Called after each attempt, and when elements were passed over. */
-  noted: (attempt: Attempt, failures: number) => void
+  noted: (attempt: OutputAttempt, failures: number) => void
   passedOver: (count: number) => void
 }) {
   const { output, settings, there, wanted, mayDeliver, senders, slots, signal } = parts
@@ -106,7 +106,7 @@ export function createLane(parts: {
     wake,
 
     /** Sends a made-up element, past what plays. That comes back after `testMs`. Undefined: another node delivers. */
-    test(element: Omit<Shown, 'toggle'>): Promise<Attempt | undefined> {
+    test(element: Omit<ShownElement, 'toggle'>): Promise<OutputAttempt | undefined> {
       return alone(async () => {
         if (!(await mayDeliver())) return undefined
         const attempt = await send(element)
@@ -208,7 +208,7 @@ export function createLane(parts: {
     return 1
   }
 
-  async function send(element: Omit<Shown, 'toggle'>): Promise<Attempt> {
+  async function send(element: Omit<ShownElement, 'toggle'>): Promise<OutputAttempt> {
     const startedAt = performance.now()
     const time = new Date(clock()).toISOString()
     isSending = true

@@ -10,12 +10,12 @@ import { createParts } from '../../on-air/parts.ts'
 import type { Calls } from '../../store/nodes/calls.ts'
 import type { Log } from '../../telemetry/log.ts'
 import type { Metrics } from '../../telemetry/metrics.ts'
-import type { Shown } from '../outputs/output.ts'
+import type { ShownElement } from '../outputs/output.ts'
 import { type ConfiguredOutput, outputs } from '../outputs/outputs.ts'
 import type { Leases } from '../runner/leases.ts'
 import { createLane, type Lane, type LaneState } from './lane.ts'
 import { createOthersOutputs } from './others-outputs.ts'
-import { type Attempt, createSenders } from './senders/senders.ts'
+import { createSenders, type OutputAttempt } from './senders/senders.ts'
 import { createSlots } from './slots.ts'
 import { createTests } from './tests.ts'
 import { wantedOf } from './wanted.ts'
@@ -133,7 +133,7 @@ export function createShowing(
      * Sends a made-up title, on the node that delivers. What plays comes back 10 s later. `unknown`: there is no such lane.
      * Undefined: no node delivers it at the moment.
      */
-    async test(name: string, livestreamId: string): Promise<Attempt | 'unknown' | undefined> {
+    async test(name: string, livestreamId: string): Promise<OutputAttempt | 'unknown' | undefined> {
       const key = laneOf(name, livestreamId)
       if (!lanes.has(key)) return 'unknown'
       return tests.run(key, `Test ${new Date(clock()).toISOString().slice(11, 19)} äöü Ж ‘’`)
@@ -267,7 +267,7 @@ function laneOf(name: string, livestreamId: string): string {
 }
 
 /** An element of a test. Its title has characters at which carriers stumble. */
-function madeUp(livestreamId: string, title: string, now: number): Omit<Shown, 'toggle'> {
+function madeUp(livestreamId: string, title: string, now: number): Omit<ShownElement, 'toggle'> {
   const start = new Date(now).toISOString()
   return { livestreamId, artist: 'Now-Playing Hub', title, type: 'music', start, length: 10 }
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout } from 'node:timers/promises'
 import type { Calls } from '../../store/nodes/calls.ts'
-import type { Attempt } from './senders/senders.ts'
+import type { OutputAttempt } from './senders/senders.ts'
 
 /** A test lasts for one attempt, and may wait for the one before it, milliseconds. */
 const longestMs = 45_000
@@ -16,16 +16,16 @@ const kept = 20
 export function createTests(parts: {
   calls: Calls
   /** Undefined: this node does not deliver the lane. */
-  run: (key: string, title: string) => Promise<Attempt | undefined> | undefined
+  run: (key: string, title: string) => Promise<OutputAttempt | undefined> | undefined
 }) {
   const { calls, run } = parts
-  const begun = new Map<string, { attempt?: Attempt | 'elsewhere' }>()
+  const begun = new Map<string, { attempt?: OutputAttempt | 'elsewhere' }>()
 
   calls.serve('output-test', (asked) => {
     const { id, key, title } = asked as { id: string; key: string; title: string }
     const running = run(key, title)
     if (!running) return false
-    const entry: { attempt?: Attempt | 'elsewhere' } = {}
+    const entry: { attempt?: OutputAttempt | 'elsewhere' } = {}
     begun.set(id, entry)
     const [oldest] = begun.keys()
     if (begun.size > kept && oldest !== undefined) begun.delete(oldest)
@@ -43,7 +43,7 @@ export function createTests(parts: {
 
   return {
     /** Undefined: no node delivers the lane at the moment. */
-    async run(key: string, title: string): Promise<Attempt | undefined> {
+    async run(key: string, title: string): Promise<OutputAttempt | undefined> {
       const here = run(key, title)
       if (here) return here
       const id = randomUUID()
@@ -53,7 +53,7 @@ export function createTests(parts: {
       while (node !== undefined && performance.now() < end) {
         const attempt = await calls.ask(node, 'output-tested', id)
         if (attempt === 'elsewhere') return undefined
-        if (attempt) return attempt as Attempt
+        if (attempt) return attempt as OutputAttempt
         await setTimeout(askEveryMs)
       }
       return undefined

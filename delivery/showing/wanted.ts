@@ -1,14 +1,14 @@
 import { readObject } from '../../journal/history/event-row.ts'
 import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Part } from '../../on-air/parts.ts'
-import type { Shown } from '../outputs/output.ts'
+import type { ShownElement } from '../outputs/output.ts'
 import type { ConfiguredOutput } from '../outputs/outputs.ts'
 
 /** What an output is to show of a livestream. */
 export interface Wanted {
   /** The same for the same text of the same element. */
   key: string
-  shown: Omit<Shown, 'toggle'>
+  shown: Omit<ShownElement, 'toggle'>
   isIdle: boolean
   /** It is too old for the `maxAge` of the output. */
   isStale: boolean

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import type { Attempt, WorkItem } from '../queue/work-item.ts'
-import { isClosed, mostLanes, type Outcome, type TargetOf } from '../target.ts'
+import { type AttemptOutcome, isClosed, mostLanes, type TargetOf } from '../target.ts'
 import { pushBody } from './push-message.ts'
 import { signatureHeaders } from './signature.ts'
 import { isSubscriptionName, type PushSubscription } from './subscription.ts'
 import type { PushSubscriptions } from './subscriptions.ts'
 import type { Post } from './webhook.ts'
 
-export type Push = ReturnType<typeof createPush>
+export type PushSender = ReturnType<typeof createPush>
 
 /**
  * Test messages have an event name of their own. Receivers filter by event name, so they do not show a test (service.md
@@ -89,7 +89,7 @@ export function createPush(parts: {
     item: WorkItem,
     data: Buffer,
     signal: AbortSignal,
-  ): Promise<Outcome> {
+  ): Promise<AttemptOutcome> {
     const { details: attributes, messageId, enqueuedAt, acceptedAt: publishedAt = enqueuedAt } = item
     return send(subscription, { data, attributes, messageId, publishedAt, signal })
   }
@@ -99,7 +99,7 @@ export function createPush(parts: {
     message: Pick<Parameters<typeof pushBody>[0], 'data' | 'attributes' | 'messageId' | 'publishedAt'> & {
       signal: AbortSignal
     },
-  ): Promise<Outcome> {
+  ): Promise<AttemptOutcome> {
     const body = pushBody({ ...message, subscription: name })
     const token = await tokenFor(url, serviceAccount)
     // As it is now: the attempt may have been planned before the secret was made.

@@ -1,6 +1,6 @@
 import { storeKeys } from '../../store/keys.ts'
 import type { Change, Store } from '../../store/store.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 import type { PushSubscription } from './subscription.ts'
 
 export type Standings = Awaited<ReturnType<typeof createStandings>>
@@ -70,7 +70,7 @@ export async function createStandings(parts: {
      * The changes that record an outcome, for the commit of its attempt. `isAside`: an item that is set aside was
      * refused again, so `state` stays.
      */
-    noted(name: string, outcome: Outcome, isAside: boolean): Change[] {
+    noted(name: string, outcome: AttemptOutcome, isAside: boolean): Change[] {
       const before = standings.get(name)
       const now = clock()
       if (outcome.result === 'acknowledged') {

@@ -6,7 +6,7 @@ import { type CurrentCa, trustBesides, withCaHint } from '../../config/ca-files.
 import { cut } from '../../event/cut.ts'
 import { tlsSettings } from '../../listener/tls-settings.ts'
 import { startDeadline } from '../../store/deadline.ts'
-import type { Outcome } from '../target.ts'
+import type { AttemptOutcome } from '../target.ts'
 import { guardedLookup } from './connection-guard.ts'
 import { problemOf, type Resolve } from './webhook-url.ts'
 
@@ -33,7 +33,7 @@ export type Post = (call: {
   token: string
   deadlineMs: number
   signal: AbortSignal
-}) => Promise<Outcome>
+}) => Promise<AttemptOutcome>
 
 /**
  * The client for webhooks: https only, no redirects, no private addresses. It limits time and bytes, and keeps
@@ -90,7 +90,7 @@ export function createWebhooks(options: {
     },
   }
 
-  function send(call: Parameters<Post>[0], deadlineAt: number): Promise<Outcome | 'stale'> {
+  function send(call: Parameters<Post>[0], deadlineAt: number): Promise<AttemptOutcome | 'stale'> {
     const { body, headers, token, deadlineMs, signal } = call
     const url = new URL(call.url)
     const wrong = problemOf(url, { allowPrivate })
@@ -134,7 +134,7 @@ export function createWebhooks(options: {
       sent.end(body)
 
       let isSettled = false
-      function settle(outcome: Outcome | 'stale'): void {
+      function settle(outcome: AttemptOutcome | 'stale'): void {
         if (isSettled) return
         isSettled = true
         resolve(outcome)
@@ -148,7 +148,7 @@ export function createWebhooks(options: {
         // The outcome is known: the rest of the exchange gets `idleMs` to end.
         idling = setTimeout(() => sent.destroy(), idleMs)
       }
-      function end(outcome: Outcome | 'stale'): void {
+      function end(outcome: AttemptOutcome | 'stale'): void {
         settle(outcome)
         sent.destroy()
       }
@@ -173,7 +173,7 @@ class KeepingAgent extends Agent {
   }
 }
 
-function toOutcomeOf(status: number, answer?: IncomingMessage): Outcome {
+function toOutcomeOf(status: number, answer?: IncomingMessage): AttemptOutcome {
   if (acknowledging.has(status)) return { result: 'acknowledged', status, reason: null }
   const reason = `answered ${status}`
   if (status === 410) return { result: 'gone', status, reason }
@@ -184,11 +184,11 @@ function toOutcomeOf(status: number, answer?: IncomingMessage): Outcome {
   return { result: 'failed', status, reason, ...(retryAfterMs !== undefined && { retryAfterMs }) }
 }
 
-function toOutcome(sent: Outcome | 'stale'): Outcome {
+function toOutcome(sent: AttemptOutcome | 'stale'): AttemptOutcome {
   return sent === 'stale' ? failed('the connection was closed') : sent
 }
 
-function failed(reason: string): Outcome {
+function failed(reason: string): AttemptOutcome {
   return { result: 'failed', status: null, reason }
 }
 

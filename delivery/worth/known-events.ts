@@ -5,7 +5,7 @@ import { readObject } from '../../journal/history/event-row.ts'
 import type { Journal } from '../../journal/journal.ts'
 import type { RetainedMessages } from '../../journal/retained.ts'
 import type { Element } from './element.ts'
-import { ageOf, isLater, type KnownEvent, type KnownEvents, type Moment } from './worth.ts'
+import { ageOf, type ClockReading, isLater, type KnownEvent, type KnownEvents } from './worth.ts'
 
 /** Of a topic at most so many events are kept. */
 const mostOfTopic = 100
@@ -20,7 +20,7 @@ const suffixes = kinds.map(({ suffix }) => `/${suffix}`)
 export function createKnownEvents(parts: {
   journal: Pick<Journal, 'onEach'>
   retained: Pick<RetainedMessages, 'topics' | 'stored'>
-  moment: () => Moment
+  moment: () => ClockReading
 }) {
   const { journal, retained, moment } = parts
   const byTopic = new Map<string, KnownEvent[]>()
@@ -81,7 +81,7 @@ export function createKnownEvents(parts: {
 }
 
 /** The events of which one can still be the newest. One that has begun, and for every delay, ends all before it. */
-function stillNeeded(events: KnownEvent[], moment: Moment): KnownEvent[] {
+function stillNeeded(events: KnownEvent[], moment: ClockReading): KnownEvent[] {
   let settled: KnownEvent | undefined
   for (const event of events) {
     const isSettled = event.time <= moment.now && ageOf(event, moment) >= maxDelayMs

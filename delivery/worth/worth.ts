@@ -12,7 +12,7 @@ export interface Worth {
 }
 
 /** A moment by two clocks. A jump of the system clock makes nothing younger: what this node has seen grows old. */
-export interface Moment {
+export interface ClockReading {
   /** Milliseconds since the epoch, by a clock that does not jump ahead. */
   now: number
   /** Milliseconds of `performance.now()`. */
@@ -47,7 +47,7 @@ type Judged = Pick<WorkItem, 'messageId' | 'position' | 'enqueuedAt' | 'accepted
  * Whether an item is not worth delivering any more (deliveries.md, "Worth"). What a person asked for always is: a
  * replay, a dead letter, a beginning with earlier events. These items have `acceptedAt`.
  */
-export function isStale(item: Judged, worth: Worth, moment: Moment, known: KnownEvents): boolean {
+export function isStale(item: Judged, worth: Worth, moment: ClockReading, known: KnownEvents): boolean {
   const { maxAge, delayMs = 0 } = worth
   if (maxAge === undefined || item.acceptedAt !== undefined) return false
   const age = ageOf({ at: item.enqueuedAt, seen: item.seen }, moment)
@@ -69,7 +69,7 @@ export function isStale(item: Judged, worth: Worth, moment: Moment, known: Known
 function isOver(
   element: Pick<KnownEvent, 'id' | 'position' | 'time' | 'item'>,
   { kind, livestreamId, delayMs }: { kind: EventKind; livestreamId: string; delayMs: number },
-  moment: Moment,
+  moment: ClockReading,
   known: KnownEvents,
 ): boolean {
   const topic = radioTopic(livestreamId, kind)
@@ -85,7 +85,11 @@ function isOver(
 }
 
 /** The newest event that has begun, of those accepted at least `delayMs` ago. */
-function newestOf(events: readonly KnownEvent[], delayMs: number, moment: Moment): KnownEvent | undefined {
+function newestOf(
+  events: readonly KnownEvent[],
+  delayMs: number,
+  moment: ClockReading,
+): KnownEvent | undefined {
   let newest: KnownEvent | undefined
   for (const event of events) {
     const age = ageOf(event, moment)
@@ -120,13 +124,13 @@ function isSame(
 export function waitOf(
   item: Pick<Judged, 'enqueuedAt' | 'acceptedAt' | 'seen'>,
   { delayMs = 0 }: Worth,
-  moment: Moment,
+  moment: ClockReading,
 ): number {
   if (delayMs === 0 || item.acceptedAt !== undefined) return 0
   return Math.max(0, delayMs - ageOf({ at: item.enqueuedAt, seen: item.seen }, moment))
 }
 
 /** How long ago something was accepted, milliseconds: at least for as long as this node has known it. */
-export function ageOf({ at, seen }: { at: number; seen: number }, { now, elapsed }: Moment): number {
+export function ageOf({ at, seen }: { at: number; seen: number }, { now, elapsed }: ClockReading): number {
   return Math.max(now - at, elapsed - seen)
 }

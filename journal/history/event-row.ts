@@ -108,19 +108,19 @@ export function institutionOf({ stream, topic }: Pick<Entry, 'stream' | 'topic'>
 }
 
 /** The two ids by which an event can name a livestream. */
-export interface Named {
+export interface LivestreamIds {
   id: string
   externalId?: string | undefined
 }
 
 /** Whether an event was for a livestream. With `outcome` `published`, refused services do not count. */
-export function isOf(row: EventRow, livestream: Named, outcome?: Outcome): boolean {
+export function isOf(row: EventRow, livestream: LivestreamIds, outcome?: Outcome): boolean {
   return (
     names(row.services, livestream) || (outcome !== 'published' && names(row.refusedServices, livestream))
   )
 }
 
-function names(services: readonly string[] = [], { id, externalId }: Named): boolean {
+function names(services: readonly string[] = [], { id, externalId }: LivestreamIds): boolean {
   return services.includes(id) || (externalId !== undefined && services.includes(externalId))
 }
 

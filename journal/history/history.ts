@@ -7,7 +7,7 @@ import {
   type EventRow,
   isAsked,
   isOf,
-  type Named,
+  type LivestreamIds,
   type RowFilter,
   readObject,
   rowOfMessage,
@@ -25,7 +25,7 @@ export interface Query extends RowFilter {
    * Lists the accepted messages of this livestream. `owner`: also lists refused events of this institution for the
    * livestream.
    */
-  livestream?: Named & { owner?: string | undefined }
+  livestream?: LivestreamIds & { owner?: string | undefined }
   /** Lists all events of these institutions, with any outcome. */
   institutionIds?: readonly string[]
   /** Only events decided at this instant or later, milliseconds since the epoch. */

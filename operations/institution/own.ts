@@ -6,7 +6,7 @@ import type { Found } from '../../journal/history/find.ts'
 import { refusal, unknownName } from '../errors.ts'
 import { toShown } from '../events.ts'
 import type { NodeParts } from '../node-parts.ts'
-import type { Change } from '../operation.ts'
+import type { ChangeRequest } from '../operation.ts'
 import { queueOperations } from '../queues.ts'
 import { pauserOf, subscriptionOperations } from '../subscriptions.ts'
 import { livestreamNamed, livestreamsOf, type OwnLivestream } from './livestreams-of.ts'
@@ -14,7 +14,7 @@ import { livestreamNamed, livestreamsOf, type OwnLivestream } from './livestream
 export type { OwnLivestream } from './livestreams-of.ts'
 
 /** Who asks: a user of the HTTPS API. */
-export interface Asker {
+export interface InstitutionUser {
   institutionId: string
   permissions: readonly string[]
 }
@@ -35,7 +35,7 @@ export type Own = ReturnType<typeof ownOf>
  * commands of institutions get what it returns, and never the parts of the node. What belongs to another institution is
  * not found, in the same words as what does not exist.
  */
-export function ownOf(node: NodeParts, { institutionId, permissions }: Asker) {
+export function ownOf(node: NodeParts, { institutionId, permissions }: InstitutionUser) {
   if (!isInstitutionUrn(institutionId)) throw refusal('your user belongs to no institution with a URN')
   const { broker, credentials, deliveries, pipeline } = node
   const { history } = broker
@@ -112,7 +112,7 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Asker) {
       },
 
       /** Ends one that publishes for this institution alone. */
-      async revoke(username: string, { note }: Change): Promise<void> {
+      async revoke(username: string, { note }: ChangeRequest): Promise<void> {
         const found = credentials.get(username)
         if (!found || !mayPublishHere(found)) throw unknownName('credential', username)
         if (found.institutions.length > 1)
@@ -138,11 +138,11 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Asker) {
         return { ...shown, paused, attempts, letters: deadLetters }
       },
 
-      test: (name: string, change: Change) => test.run(node, { name: owned(name).name }, change),
-      pause: (name: string, change: Change) => pause.run(node, { name: owned(name).name }, change),
-      resume: (name: string, change: Change) => resume.run(node, { name: owned(name).name }, change),
+      test: (name: string, change: ChangeRequest) => test.run(node, { name: owned(name).name }, change),
+      pause: (name: string, change: ChangeRequest) => pause.run(node, { name: owned(name).name }, change),
+      resume: (name: string, change: ChangeRequest) => resume.run(node, { name: owned(name).name }, change),
 
-      replay(name: string, asked: { messageId?: string; since?: string }, change: Change) {
+      replay(name: string, asked: { messageId?: string; since?: string }, change: ChangeRequest) {
         const found = owned(name)
         if (found.pausedAt !== undefined) throw refusal('nothing is replayed: it is paused. Resume it first')
         return queueOperations['queues.replay'].run(node, { name: found.name, ...asked }, change)

@@ -2,7 +2,7 @@ import type { Log } from '../../telemetry/log.ts'
 import type { NodeParts } from '../node-parts.ts'
 import { commandOf, type Performed, performedBy } from '../perform.ts'
 import { type OwnOperationName, ownOperations } from './operations.ts'
-import { type Asker, type Own, ownOf } from './own.ts'
+import { type InstitutionUser, type Own, ownOf } from './own.ts'
 import type { OwnOperation } from './row.ts'
 
 export type PerformOwn = ReturnType<typeof createPerformOwn>
@@ -15,7 +15,7 @@ export function createPerformOwn(node: NodeParts, log: Pick<Log, 'error'>) {
   return (
     name: OwnOperationName,
     args: Record<string, unknown>,
-    user: Asker & { email: string },
+    user: InstitutionUser & { email: string },
     isStillAllowed: () => Promise<boolean>,
   ): Promise<Performed> => {
     const operation: OwnOperation = ownOperations[name]

@@ -1,18 +1,18 @@
-import { type Change, type Operation, rowOf } from '../operation.ts'
+import { type ChangeRequest, type Operation, rowOf } from '../operation.ts'
 import type { Own } from './own.ts'
 
 /** What a user of an institution needs for a command. */
 export type OwnPermission = 'publish' | 'subscribe'
 
 /** Where the HTTPS API has a command: `GET /institution/livestreams/{id}`. Arguments in braces stand in the path. */
-export type Place = `${'GET' | 'POST'} /institution/${string}`
+export type InstitutionRoute = `${'GET' | 'POST'} /institution/${string}`
 
 /** A command for users of an institution, about what is their own. */
-export type OwnOperation = Operation<Own> & { permission: OwnPermission; at: Place }
+export type OwnOperation = Operation<Own> & { permission: OwnPermission; at: InstitutionRoute }
 
 /** A command that only reads. */
 export const shows = rowOf<Own, 'none', []>('none')
 /** A command that changes something. */
-export const alters = rowOf<Own, 'change', [change: Change]>('change')
+export const alters = rowOf<Own, 'change', [change: ChangeRequest]>('change')
 /** A command that removes something for good. */
-export const ends = rowOf<Own, 'loss', [change: Change]>('loss')
+export const ends = rowOf<Own, 'loss', [change: ChangeRequest]>('loss')

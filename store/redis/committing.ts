@@ -5,7 +5,7 @@ import { isLoss, isNoAnswer, isOutOfMemory, lost } from './connection.ts'
 import type { CommitOutcome, EndCommit, Known, LogReader } from './log.ts'
 import type { createSending } from './sending.ts'
 import { createSentGroups } from './sent.ts'
-import { type Membership, type TimedPending, timedPending } from './timed-commit.ts'
+import { type MemberRecord, type TimedPending, timedPending } from './timed-commit.ts'
 
 /**
  * Sends the commits of this node to Redis in numbered groups, and settles commits in the order of the calls. `sent.ts`
@@ -35,7 +35,7 @@ export function createCommitting(parts: {
   let number = 0
   let writing: Promise<void> | undefined
   /** Redis applies later groups only while this membership is stored. */
-  let fence: Membership | undefined
+  let fence: MemberRecord | undefined
   /** Redis may have lost data that this node knows: all commits are refused. */
   let isLost = false
   /**
@@ -52,7 +52,7 @@ export function createCommitting(parts: {
       return add(changes)
     },
 
-    async enter(changes: readonly Change[], membership: Membership): Promise<void> {
+    async enter(changes: readonly Change[], membership: MemberRecord): Promise<void> {
       if (isLost) throw new Error(lost)
       if (fence) refuseAll()
       await add(changes, membership)
@@ -67,7 +67,7 @@ export function createCommitting(parts: {
     ended: running.ended,
   }
 
-  function add(changes: readonly Change[], membership?: Membership): Promise<number> {
+  function add(changes: readonly Change[], membership?: MemberRecord): Promise<number> {
     const committed = new Promise<number>((resolve, reject) => {
       const entered =
         membership &&

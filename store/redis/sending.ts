@@ -2,7 +2,7 @@ import { encodeGroup } from './changes.ts'
 import type { Connection } from './connection.ts'
 import { type CommitOutcome, numbersOf } from './log.ts'
 import { type Argument, commitScript, type Keys, type Send } from './script.ts'
-import type { Membership, TimedPending } from './timed-commit.ts'
+import type { MemberRecord, TimedPending } from './timed-commit.ts'
 
 /** Milliseconds that one WAIT may take. Meanwhile the connection does nothing else. */
 const waitMs = 100
@@ -33,7 +33,7 @@ export function createSending(parts: {
      */
     async send(
       number: number,
-      how: { take: () => readonly TimedPending[]; read: () => string; fence: Membership | undefined },
+      how: { take: () => readonly TimedPending[]; read: () => string; fence: MemberRecord | undefined },
     ): Promise<{ id: string; outcome: CommitOutcome }> {
       const fenced = how.fence ? [how.fence.key, how.fence.value] : []
       let args: Argument[] | undefined

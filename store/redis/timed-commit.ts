@@ -2,11 +2,11 @@ import type { Pending } from '../commit.ts'
 import { startDeadline } from '../deadline.ts'
 import { type Change, OutcomeUnknown } from '../store.ts'
 
-export type Membership = { key: string; value: string }
+export type MemberRecord = { key: string; value: string }
 
 export interface TimedPending extends Pending {
   /** Set if the commit makes this node a member. */
-  membership: Membership | undefined
+  membership: MemberRecord | undefined
   isSent: boolean
   /** When Redis answered the commit, by `performance.now()`. */
   answeredAt: number | undefined
@@ -33,7 +33,7 @@ export interface Patience {
  */
 export function timedPending(
   changes: readonly Change[],
-  membership: Membership | undefined,
+  membership: MemberRecord | undefined,
   { resolve, reject }: Pick<Pending, 'resolve' | 'reject'>,
   patience: Patience,
 ): TimedPending {

@@ -3,7 +3,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { openJournal } from '../../journal/journal.ts'
 import { openReturnable } from '../../journal/returnable.ts'
-import { createStreams, type Wanted } from '../../on-air/streams.ts'
+import { createStreams, type StreamRequest } from '../../on-air/streams.ts'
 import { createMetrics } from '../../telemetry/metrics.ts'
 import { createSharedSpace } from '../shared-store.ts'
 import { stall } from '../stall.ts'
@@ -74,7 +74,7 @@ async function openStreams(t: Test, ids: readonly string[], make: (id: string) =
     },
 
     /** Opens the stream of a reader that reads at once. */
-    open(wanted: Partial<Wanted> = {}) {
+    open(wanted: Partial<StreamRequest> = {}) {
       let text = ''
       let hasEnded = false
       let wake = () => {}

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { deriveLivestreamId, derivePublisherId } from '../../event/derived-id.ts'
 import type { Service } from '../../event/schema.ts'
-import type { Livestreams } from '../../validator/feed/feed.ts'
+import type { LivestreamIndex } from '../../validator/feed/feed.ts'
 import { checkNames, judgeService } from '../../validator/verdict.ts'
 import { feedOf, item, livestreamOf } from './feeds.ts'
 
@@ -25,7 +25,7 @@ const feed = feedOf(
   item(16, 1, { publisher: one.publisher, externalId: 'crid://example/typed', type: 'Event' }),
 )
 const gone = { id: 'urn:org:publisher:gone', externalId: 'gone', title: 'Gone' }
-const former: Livestreams = feedOf(
+const former: LivestreamIndex = feedOf(
   ...[item(7), item(8, 2), item(11, 1, { publisher: gone })],
   ...[17, 18].map((id) => item(id, 1, { publisher: gone, externalId: 'crid://example/dropped twin' })),
   // These had other external ids than in today's feed. Livestream 3 also had another institution.
@@ -283,7 +283,7 @@ t.test('nobody is told whose a livestream is', async (t) => {
 t.test('an old name of a livestream that has dropped out leads to its last owner', async (t) => {
   const renamed = 'crid://example/its first name'
   const last = feedOf(item(9, 2, { externalId: 'crid://example/its last name' }))
-  const dropped: Livestreams = { ...feedOf(item(9, 1, { externalId: renamed })), byId: last.byId }
+  const dropped: LivestreamIndex = { ...feedOf(item(9, 1, { externalId: renamed })), byId: last.byId }
   const verdict = judgeService(service({ externalId: renamed }), '.services.0', institutionId, {
     ...by,
     former: dropped,

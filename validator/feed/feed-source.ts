@@ -11,7 +11,7 @@ import {
   type Feed,
   type FeedInUse,
   type Livestream,
-  type Livestreams,
+  type LivestreamIndex,
   namedLike,
   openFeed,
   titled,
@@ -20,7 +20,7 @@ import { type Former, openFormer } from './former.ts'
 import type { Packed } from './packed.ts'
 import { isHttps, readSource } from './read-source.ts'
 import { type FeedProblem, type FeedReason, FeedRefused, feedReasons, refuse } from './refusals.ts'
-import { type Checked, openStoredFeeds, type UsedFeed } from './stored-feeds.ts'
+import { type FeedCheck, openStoredFeeds, type UsedFeed } from './stored-feeds.ts'
 import { inWorker } from './worker.ts'
 
 export type FeedSource = Awaited<ReturnType<typeof createFeedSource>>
@@ -151,7 +151,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
       byId: { get: (id) => former.livestreams.byId.get(id) },
       byExternalId: { get: (externalId) => former.livestreams.byExternalId.get(externalId) },
       likeExternalId: (externalId) => former.livestreams.likeExternalId(externalId),
-    } satisfies Livestreams<Former>,
+    } satisfies LivestreamIndex<Former>,
 
     /** From now on, a feed without the institution of a connected publisher is held back. */
     guardPublishers(institutions: () => Promise<readonly string[]>): void {
@@ -259,7 +259,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     return { ...status(), itemsBefore }
   }
 
-  function checkedNow(refused: FeedProblem | null): Checked {
+  function checkedNow(refused: FeedProblem | null): FeedCheck {
     const isGood = refused === null
     const held = isGood ? 0 : (checked?.held ?? 0) + (refused.reason === 'institution' ? 1 : 0)
     const confirmed = isGood ? clock() : (confirmedAt ?? null)
@@ -338,7 +338,7 @@ export async function createFeedSource(options: FeedSourceOptions) {
     }
   }
 
-  function hearChecked(next: Checked): void {
+  function hearChecked(next: FeedCheck): void {
     checked = next
     confirmedAt = next.confirmedAt ?? confirmedAt
   }

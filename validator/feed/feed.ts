@@ -13,7 +13,7 @@ interface Index<Found> {
 }
 
 /** Livestreams by id and by external id. */
-export interface Livestreams<One extends Livestream = Livestream> {
+export interface LivestreamIndex<One extends Livestream = Livestream> {
   readonly byId: Index<One>
   /** Several livestreams may have the same external id. Only the id is unique. */
   readonly byExternalId: Index<readonly One[]>
@@ -22,7 +22,7 @@ export interface Livestreams<One extends Livestream = Livestream> {
 }
 
 /** One good feed, indexed. */
-export interface Feed extends Livestreams {
+export interface Feed extends LivestreamIndex {
   readonly size: number
   /** The first livestream in the feed, for examples. */
   readonly sample: Livestream | undefined
@@ -59,7 +59,7 @@ export function openFeed(packed: Packed): Feed {
 /** Look-ups as events need them. */
 export function livestreamsOf<One extends Livestream>(
   found: Pick<ReturnType<typeof openPacked<One>>, 'byId' | 'byExternalId' | 'byFolded'>,
-): Livestreams<One> {
+): LivestreamIndex<One> {
   return {
     byId: { get: (id) => found.byId(id)[0] },
     byExternalId: {

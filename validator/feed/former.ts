@@ -1,4 +1,4 @@
-import { type Feed, type Livestream, type Livestreams, livestreamsOf } from './feed.ts'
+import { type Feed, type Livestream, type LivestreamIndex, livestreamsOf } from './feed.ts'
 import { openPacked, type Packed } from './packed.ts'
 
 /** A livestream as a feed listed it that is in use no more. */
@@ -18,7 +18,7 @@ export const maxFormer = 50_000
  * Livestreams that dropped out of the feed, and former external ids (names) of listed livestreams. Over HTTPS, a former
  * name still belongs to its last owner.
  */
-export function openFormer(packed: Packed): Livestreams<Former> {
+export function openFormer(packed: Packed): LivestreamIndex<Former> {
   const found = livestreamsOf(openPacked<Former>(packed))
   return {
     ...found,

@@ -10,7 +10,7 @@ const maxRedirects = 5
 /** Bytes of a block of memory that a feed is read into. */
 const blockBytes = 1024 * 1024
 
-export interface Reading {
+export interface ReadOptions {
   fetchImpl: typeof fetch
   limits: { timeoutMs: number; maxBytes: number }
   closing: AbortSignal
@@ -23,7 +23,7 @@ export interface Reading {
 export async function readSource(
   source: string,
   etag: string | null | undefined,
-  how: Reading,
+  how: ReadOptions,
 ): Promise<ReadFeed | 'unchanged'> {
   const { closing, limits } = how
   if (!isHttps(source)) {

@@ -17,7 +17,7 @@ export interface UsedFeed {
 }
 
 /** How the last check of a source ended, and which node did it. */
-export interface Checked {
+export interface FeedCheck {
   source: string
   /** Id of the node. */
   by: string
@@ -57,12 +57,12 @@ export async function openStoredFeeds(of: {
       .slice(0, 16)
   }
   const own = keyOf(source)
-  const all = new Map<string, Checked>()
+  const all = new Map<string, FeedCheck>()
   for await (const [key, value] of store.range(checkedPrefix)) {
     const checked = readChecked(value)
     if (checked) all.set(key.slice(checkedPrefix.length), checked)
   }
-  const putChecked = (checked: Checked): Change => {
+  const putChecked = (checked: FeedCheck): Change => {
     return { put: checkedPrefix + keyOf(checked.source), value: JSON.stringify(checked) }
   }
   const putFeed = (stored: GoodFeed['stored']): Change[] => [
@@ -139,7 +139,7 @@ function named<Result>(key: string, reading: Promise<Result>): Promise<Result> {
   })
 }
 
-function readChecked(value: Buffer): Checked | undefined {
+function readChecked(value: Buffer): FeedCheck | undefined {
   try {
     const checked: unknown = JSON.parse(value.toString())
     return isChecked(checked) ? checked : undefined
@@ -157,6 +157,6 @@ const checkedForm = object({
   confirmedAt: orNull(moment),
 })
 
-function isChecked(value: unknown): value is Checked {
+function isChecked(value: unknown): value is FeedCheck {
   return checkedForm(value) === undefined
 }

@@ -2,7 +2,7 @@ import { isRecord } from '../../client/kind.ts'
 import { tell } from './tell.ts'
 
 /** What a hub says of a livestream. */
-export interface Found {
+export interface FoundLivestream {
   /** Its name. Undefined: the page cannot read it. */
   title?: string
   /** It is not there, or not for everybody. */
@@ -16,7 +16,7 @@ const answerWithinMs = 10_000
 const absentMs = 300_000
 
 /** Asks a hub for a livestream. An `EventSource` does not tell why it gets no stream. */
-export async function findLivestream(hub: string, id: string): Promise<Found> {
+export async function findLivestream(hub: string, id: string): Promise<FoundLivestream> {
   try {
     const { status, headers, body } = await ask(`${hub}/livestreams/${encodeURIComponent(id)}/now`)
     if (isRecord(body) && body.id === id) return { title: String(body.title ?? ''), pauseMs: 0 }

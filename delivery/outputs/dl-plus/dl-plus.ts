@@ -1,5 +1,5 @@
 import { Type } from '../../../event/type.ts'
-import type { Place } from '../../carriers/carrier.ts'
+import type { TextSpan } from '../../carriers/carrier.ts'
 import { dynamicLabel } from '../../carriers/dl.ts'
 import { output } from '../output.ts'
 import { line } from '../setting-schemas.ts'
@@ -90,6 +90,6 @@ export const dlPlus = output({
   ],
 })
 
-function tag(contentType: number, place: Place | undefined): string[] {
+function tag(contentType: number, place: TextSpan | undefined): string[] {
   return place ? [`DL_PLUS_TAG=${contentType} ${place.start} ${place.length - 1}`] : []
 }

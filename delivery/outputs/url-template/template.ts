@@ -1,4 +1,4 @@
-import type { Shown } from '../output.ts'
+import type { ShownElement } from '../output.ts'
 
 /** The placeholders of templates, each with what stands there. */
 export const placeholders = {
@@ -14,7 +14,7 @@ export const placeholders = {
 
 export type Values = Readonly<Record<keyof typeof placeholders, string>>
 
-export function valuesOf(element: Shown, text: string, name: string): Values {
+export function valuesOf(element: ShownElement, text: string, name: string): Values {
   const { title, artist, type, start, length, livestreamId } = element
   return { title, artist: artist ?? '', text, type, start, length: String(length ?? ''), livestreamId, name }
 }

@@ -1,6 +1,6 @@
 import type { Static } from 'typebox'
 import { Type } from '../../../event/type.ts'
-import type { Carrier, Element } from '../../carriers/carrier.ts'
+import type { ArtistAndTitle, Carrier } from '../../carriers/carrier.ts'
 import { writeElement } from '../../carriers/carrier.ts'
 import { output, type SettingProblem } from '../output.ts'
 import { line, secret } from '../setting-schemas.ts'
@@ -106,7 +106,7 @@ export const urlTemplate = output({
   ],
 })
 
-function limitedElement({ artist, title }: Element): Element {
+function limitedElement({ artist, title }: ArtistAndTitle): ArtistAndTitle {
   const one = (text: string) => plain.write({ artist: null, title: text }).text
   return { artist: artist === null ? null : one(artist), title: one(title) }
 }

@@ -5,7 +5,7 @@ import { type CurrentCa, trustBesides, withCaHint } from '../../../config/ca-fil
 import { cut } from '../../../event/cut.ts'
 import { tlsSettings } from '../../../listener/tls-settings.ts'
 import { startDeadline } from '../../../store/deadline.ts'
-import type { Answer, HttpRequest } from '../../outputs/output.ts'
+import type { HttpRequest, ServerAnswer } from '../../outputs/output.ts'
 
 /** So much of the body of an answer is read, bytes. */
 const mostRead = 8 * 1024
@@ -19,7 +19,7 @@ export function createHttpSender({ ca, userAgent }: { ca: CurrentCa | undefined;
   let agent: Agent | undefined
 
   /** Asks once. Rejects with a short reason when there is no whole answer in time. */
-  return (request: HttpRequest, deadlineMs: number, signal: AbortSignal): Promise<Answer> => {
+  return (request: HttpRequest, deadlineMs: number, signal: AbortSignal): Promise<ServerAnswer> => {
     const { method, url, headers, body } = request
     // The path goes out as it is: URL would resolve segments of dots.
     const { protocol, hostname, port } = new URL(url)
@@ -65,7 +65,7 @@ function settleOnce(
   sent: ClientRequest,
   signal: AbortSignal,
   deadlineMs: number,
-  resolve: (answer: Answer) => void,
+  resolve: (answer: ServerAnswer) => void,
   reject: (error: Error) => void,
 ) {
   const endWait = startDeadline(deadlineMs, () => end(new Error(`no answer within ${deadlineMs / 1000} s`)))
@@ -90,7 +90,7 @@ function settleOnce(
   sent.on('close', () => end(new Error('the connection was closed')))
   return end
 
-  function end(outcome: Answer | Error): void {
+  function end(outcome: ServerAnswer | Error): void {
     endWait()
     signal.removeEventListener('abort', abort)
     if (outcome instanceof Error) reject(outcome)

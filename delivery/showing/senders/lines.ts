@@ -1,6 +1,6 @@
 import { connect } from 'node:net'
 import { startDeadline } from '../../../store/deadline.ts'
-import type { Lines } from '../../outputs/output.ts'
+import type { TcpLines } from '../../outputs/output.ts'
 
 /** The other side has this time to close, milliseconds. Encoders often keep the connection. */
 const closeMs = 1_000
@@ -10,7 +10,7 @@ const closeMs = 1_000
  * out. What the other side sends is dropped.
  */
 export function sendLines(
-  { host, port, bytes }: Lines,
+  { host, port, bytes }: TcpLines,
   deadlineMs: number,
   signal: AbortSignal,
 ): Promise<void> {

@@ -1,12 +1,12 @@
 import type { CurrentCa } from '../../../config/ca-files.ts'
 import { reasonOf } from '../../../telemetry/reason.ts'
 import {
-  type Answer,
   type HttpRequest,
   type Judgement,
   judgeByStatus,
   type Output,
   type Request,
+  type ServerAnswer,
 } from '../../outputs/output.ts'
 import { replaceFile } from './file.ts'
 import { createHttpSender } from './http.ts'
@@ -15,7 +15,7 @@ import { sendLines } from './lines.ts'
 export type Senders = ReturnType<typeof createSenders>
 
 /** One attempt, as operators see it. */
-export interface Attempt extends Judgement {
+export interface OutputAttempt extends Judgement {
   /** What was sent, without secrets. */
   request: string
   /** What came back. Null: nothing that can be read. */
@@ -39,7 +39,7 @@ export function createSenders(parts: {
 
   return {
     /** Makes one attempt. Never rejects, and ends at the deadline, or when `signal` aborts. */
-    async send(request: Request, judge: Output['judge'], signal: AbortSignal): Promise<Attempt> {
+    async send(request: Request, judge: Output['judge'], signal: AbortSignal): Promise<OutputAttempt> {
       const shown = shownRequest(request)
       try {
         if ('url' in request) {
@@ -57,7 +57,7 @@ export function createSenders(parts: {
     },
 
     /** Asks without effect. Undefined: there was no answer. */
-    look(request: HttpRequest, signal: AbortSignal): Promise<Answer | undefined> {
+    look(request: HttpRequest, signal: AbortSignal): Promise<ServerAnswer | undefined> {
       return ask(request, deadlineMs, signal).catch(() => undefined)
     },
   }

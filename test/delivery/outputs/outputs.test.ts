@@ -2,14 +2,14 @@ import t from 'tap'
 import { encodeRds, radiotext } from '../../../delivery/carriers/rds.ts'
 import { dlPlus } from '../../../delivery/outputs/dl-plus/dl-plus.ts'
 import { icecast } from '../../../delivery/outputs/icecast/icecast.ts'
-import type { Output, Shown } from '../../../delivery/outputs/output.ts'
+import type { Output, ShownElement } from '../../../delivery/outputs/output.ts'
 import { judgeByStatus } from '../../../delivery/outputs/output.ts'
 import { outputs } from '../../../delivery/outputs/outputs.ts'
 import { radioplayer } from '../../../delivery/outputs/radioplayer/radioplayer.ts'
 import { rds } from '../../../delivery/outputs/rds/rds.ts'
 import { urlTemplate } from '../../../delivery/outputs/url-template/url-template.ts'
 
-const element: Shown = {
+const element: ShownElement = {
   livestreamId: 'urn:org:livestream:0123456789abcdef',
   artist: 'Björk & Şebnem',
   title: 'Größe 7',
@@ -59,7 +59,7 @@ t.test('a hostile title stays in its place in each request', async (t) => {
   }
 })
 
-const template = (settings: object, fields: Partial<Shown> = {}) => {
+const template = (settings: object, fields: Partial<ShownElement> = {}) => {
   const request = urlTemplate.request({ ...element, ...fields }, settings, 'my station')
   if (!('url' in request)) throw new Error('no request')
   return request
@@ -196,7 +196,7 @@ function readDlPlus(content: string) {
   return { text, tags: new Map(tags), parameters }
 }
 
-const dls = (fields: Partial<Shown>) => {
+const dls = (fields: Partial<ShownElement>) => {
   const request = dlPlus.request({ ...element, ...fields }, { file: '/run/{name}.dls' }, 'one')
   if (!('file' in request)) throw new Error('no file')
   return { ...readDlPlus(request.content), file: request.file }
@@ -234,7 +234,7 @@ t.test('dl-plus: a title cannot open the parameters again', async (t) => {
 })
 
 /** Decodes the lines as an encoder and a receiver do (IEC 62106, RT+). */
-function readRds(output: Output, shown: Shown) {
+function readRds(output: Output, shown: ShownElement) {
   const request = output.request(shown, { host: 'h', port: 1 }, 'FM')
   if (!('bytes' in request)) throw new Error('no lines')
   const lines = request.bytes.toString('latin1').split('\r\n')

@@ -3,7 +3,7 @@ import pino from 'pino'
 import t, { type Test } from 'tap'
 import { createPlugins } from '../../../delivery/plugins/plugins.ts'
 import type { WorkItem } from '../../../delivery/queue/work-item.ts'
-import type { Outcome } from '../../../delivery/target.ts'
+import type { AttemptOutcome } from '../../../delivery/target.ts'
 
 /*
  * Other people write the drivers: nothing that a driver does may harm the hub.
@@ -55,7 +55,7 @@ const nonsense = {
   status: null,
   reason: 'the driver returned something that is no outcome',
 }
-const outcomes: [what: string, returned: unknown, expected: Outcome][] = [
+const outcomes: [what: string, returned: unknown, expected: AttemptOutcome][] = [
   ['nothing', undefined, { result: 'acknowledged', status: null, reason: null }],
   [
     'an acknowledgement',
@@ -78,9 +78,9 @@ const outcomes: [what: string, returned: unknown, expected: Outcome][] = [
     { result: 'failed', status: '429', reason: 'slow', retryAfterMs: Number.NaN },
     { result: 'failed', status: null, reason: 'slow' },
   ],
-  ['an answer of fetch', new Response('ok'), nonsense as Outcome],
-  ['true', true, nonsense as Outcome],
-  ['null', null, nonsense as Outcome],
+  ['an answer of fetch', new Response('ok'), nonsense as AttemptOutcome],
+  ['true', true, nonsense as AttemptOutcome],
+  ['null', null, nonsense as AttemptOutcome],
 ]
 for (const [what, returned, expected] of outcomes) {
   t.test(`a driver that returns ${what}`, async (t) => {

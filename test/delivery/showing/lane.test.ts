@@ -2,7 +2,7 @@ import { EventEmitter, once } from 'node:events'
 import t, { type Test } from 'tap'
 import { urlTemplate } from '../../../delivery/outputs/url-template/url-template.ts'
 import { createLane } from '../../../delivery/showing/lane.ts'
-import type { Attempt } from '../../../delivery/showing/senders/senders.ts'
+import type { OutputAttempt } from '../../../delivery/showing/senders/senders.ts'
 import { createSlots } from '../../../delivery/showing/slots.ts'
 
 const livestreamId = 'urn:org:permanent-livestream:4638c4eac849c618'
@@ -20,7 +20,7 @@ function openLane(t: Test) {
   const sent: string[] = []
   const world = {
     title: undefined as string | undefined,
-    result: 'acknowledged' as Attempt['result'],
+    result: 'acknowledged' as OutputAttempt['result'],
     ahead: 0,
   }
   const lane = createLane({

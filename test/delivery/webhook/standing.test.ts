@@ -1,5 +1,5 @@
 import t from 'tap'
-import type { Outcome } from '../../../delivery/target.ts'
+import type { AttemptOutcome } from '../../../delivery/target.ts'
 import { createStandings, goneMs } from '../../../delivery/webhook/standing.ts'
 import type { Change } from '../../../store/store.ts'
 import { createMemoryStore } from '../memory-store.ts'
@@ -25,7 +25,7 @@ const answers = {
   failed: { result: 'failed', status: 500, reason: 'answered 500' },
   silent: { result: 'failed', status: null, reason: 'no answer within 20 s' },
   gone: { result: 'gone', status: 410, reason: 'answered 410' },
-} satisfies Record<string, Outcome>
+} satisfies Record<string, AttemptOutcome>
 
 async function open(memory = createMemoryStore(), time = { now: Date.parse('2026-06-01T12:00:00Z') }) {
   const { store } = memory

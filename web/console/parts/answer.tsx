@@ -8,7 +8,7 @@ import { Table } from './table.tsx'
 import { isNothing, sentences, valueAt, wordsOf } from './template.ts'
 import { Value } from './value.tsx'
 
-export type Row = Readonly<Record<string, unknown>>
+export type AnswerRow = Readonly<Record<string, unknown>>
 
 /** An answer to a command, by the schema of the command. `parts`: what is shown of it; otherwise everything. */
 export function Answer(props: {
@@ -63,7 +63,7 @@ export function Answer(props: {
 
 /** The rows of a list inside of an answer. */
 function Rows(props: {
-  of: readonly Row[]
+  of: readonly AnswerRow[]
   schema: Schema
   title: string
   parts: readonly ShownColumn[] | undefined
@@ -84,7 +84,7 @@ function Rows(props: {
 }
 
 /** Names with their values, where the names are not known before. */
-function Entries(props: { of: Row; schema: Schema; title: string; atOnce: number }) {
+function Entries(props: { of: AnswerRow; schema: Schema; title: string; atOnce: number }) {
   const { of: record, schema, title, atOnce } = props
   const [value = {}] = Object.values(schema.patternProperties ?? {})
   return (
@@ -115,7 +115,7 @@ export function columnsOf(schema: Schema, parts: readonly ShownColumn[] = partsO
       title,
       fields,
       isNumber: fields.length === 1 && isNumber(schemaAt(schema, fields[0] ?? '')),
-      cell: (row: Row) => <Cell of={row} schema={schema} fields={fields} />,
+      cell: (row: AnswerRow) => <Cell of={row} schema={schema} fields={fields} />,
     }
   })
 }
@@ -161,7 +161,7 @@ export function Cell(props: {
 }
 
 /** The text of a row that the filter of a table looks into. */
-export function searchText(row: Row): string {
+export function searchText(row: AnswerRow): string {
   const text = JSON.stringify(row)
   return `${text} ${withNames(text)}`
 }

@@ -4,7 +4,7 @@ import type { Command } from '../commands.ts'
 import { commandNamed, rowButtonsOf } from '../placed.ts'
 import { useCommandAnswer } from '../poll.ts'
 import { amount, count } from '../words.ts'
-import { Cell, columnsOf, partOf, type Row, searchText } from './answer.tsx'
+import { type AnswerRow, Cell, columnsOf, partOf, searchText } from './answer.tsx'
 import { argumentsOf, type FormField, kindOf, labelOf } from './arguments.ts'
 import { CommandButton } from './command.tsx'
 import { set, type Typed } from './form.tsx'
@@ -64,7 +64,7 @@ export function CommandList({ command }: { command: Command }) {
         columns={[
           ...columnsOf(result.items ?? {}, columns).map((column) =>
             related && column.fields.includes('related')
-              ? { title: column.title, cell: (row: Row) => <Related of={row.related} {...related} /> }
+              ? { title: column.title, cell: (row: AnswerRow) => <Related of={row.related} {...related} /> }
               : column,
           ),
           ...actionsOf(buttons),
@@ -74,7 +74,7 @@ export function CommandList({ command }: { command: Command }) {
   )
 }
 
-function actionsOf(buttons: readonly Command[]): Column<Row>[] {
+function actionsOf(buttons: readonly Command[]): Column<AnswerRow>[] {
   if (buttons.length === 0) return []
   return [
     {
@@ -116,13 +116,17 @@ function Filter({ command, field, chosen }: { command: Command; field: FormField
   )
 }
 
-function rowsOf(answer: unknown): readonly Row[] | undefined {
+function rowsOf(answer: unknown): readonly AnswerRow[] | undefined {
   return Array.isArray(answer) ? answer.filter(isRecord) : undefined
 }
 
 /** The rows, each with those of another list that have the same value of the field `by`. */
-function withRelated(rows: readonly Row[], others: readonly Row[], by: string): readonly Row[] {
-  const found = new Map<unknown, Row[]>()
+function withRelated(
+  rows: readonly AnswerRow[],
+  others: readonly AnswerRow[],
+  by: string,
+): readonly AnswerRow[] {
+  const found = new Map<unknown, AnswerRow[]>()
   for (const other of others) {
     const known = found.get(other[by])
     if (known) known.push(other)

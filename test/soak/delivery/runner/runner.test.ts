@@ -6,7 +6,7 @@ import { slots } from '../../../../delivery/queue/limits.ts'
 import type { WorkItem } from '../../../../delivery/queue/work-item.ts'
 import { createLeases } from '../../../../delivery/runner/leases.ts'
 import { createRunner } from '../../../../delivery/runner/runner.ts'
-import type { Outcome } from '../../../../delivery/target.ts'
+import type { AttemptOutcome } from '../../../../delivery/target.ts'
 import { type Worth, waitOf } from '../../../../delivery/worth/worth.ts'
 import { createCalls } from '../../../../store/nodes/calls.ts'
 import { createOnlyNode, type Nodes } from '../../../../store/nodes/nodes.ts'
@@ -22,12 +22,12 @@ const answers = {
   refused: { result: 'refused', status: 422, reason: 'answered 422' },
   failed: { result: 'failed', status: 500, reason: 'answered 500' },
   gone: { result: 'gone', status: 410, reason: 'answered 410' },
-} satisfies Record<string, Outcome>
+} satisfies Record<string, AttemptOutcome>
 
 /** Starts a runner with queues in memory. `answer` returns the outcome of each delivery. */
 async function startRunner(
   t: Test,
-  answer: (item: WorkItem, queue: string, signal: AbortSignal) => Outcome | Promise<Outcome>,
+  answer: (item: WorkItem, queue: string, signal: AbortSignal) => AttemptOutcome | Promise<AttemptOutcome>,
   prepare: (one: Awaited<ReturnType<typeof openQueues>>) => Promise<unknown> = async () => undefined,
   nodes: Nodes = createOnlyNode('test'),
   ownerOf = (queue: string) => queue,
@@ -152,7 +152,7 @@ t.test('whatever a subscription leaves on its way, its removal leaves nothing', 
 
 t.test('who asks for a try during an attempt that then fails gets one at once', async (t) => {
   let fail = () => {}
-  const failing = new Promise<Outcome>((resolve) => {
+  const failing = new Promise<AttemptOutcome>((resolve) => {
     fail = () => resolve({ ...answers.failed, retryAfterMs: hour })
   })
   const one = await startRunner(t, () => (one.delivered.length > 1 ? answers.ok : failing))
@@ -276,7 +276,7 @@ t.test('a queue that fails is retrying also while it tries again', async (t) => 
 })
 
 t.test('a queue that waits does not wait for a clock that was set back', async (t) => {
-  let answer: Outcome = { ...answers.failed, retryAfterMs: 30_000 }
+  let answer: AttemptOutcome = { ...answers.failed, retryAfterMs: 30_000 }
   const one = await startRunner(t, () => answer)
   await one.append('1', 'a')
   await one.tried(1)
@@ -300,7 +300,7 @@ t.test('an absurd Retry-After is an hour', async (t) => {
 })
 
 t.test('gone: nothing is sent until somebody asks for it', async (t) => {
-  let outcome: Outcome = answers.gone
+  let outcome: AttemptOutcome = answers.gone
   const one = await startRunner(t, () => outcome)
   await one.append('1', 'a')
   await one.append('2', 'a')
@@ -343,7 +343,7 @@ t.test('a queue that is closed sends nothing any more, and what waits is given u
 
 t.test('a queue that is closed while it waits for a place sends nothing', async (t) => {
   let proceed = () => {}
-  const held = new Promise<Outcome>((resolve) => {
+  const held = new Promise<AttemptOutcome>((resolve) => {
     proceed = () => resolve(answers.ok)
   })
   const one = await startRunner(
@@ -536,7 +536,7 @@ t.test('a delayed item waits for its time, the order stays, and a replay does no
 t.test('lanes: livestreams side by side, one of them in order, and at most so many', async (t) => {
   const under = new Map<string, string[]>()
   let most = 0
-  const hanging = new Map<string, (outcome: Outcome) => void>()
+  const hanging = new Map<string, (outcome: AttemptOutcome) => void>()
   const problems: string[] = []
   const one = await startRunner(
     t,
@@ -548,8 +548,8 @@ t.test('lanes: livestreams side by side, one of them in order, and at most so ma
       under.set(messageId, ids)
       most = Math.max(most, under.size)
       const outcome = messageId.startsWith('hangs')
-        ? await new Promise<Outcome>((resolve) => hanging.set(messageId, resolve))
-        : await new Promise<Outcome>((resolve) => setImmediate(() => resolve(answers.ok)))
+        ? await new Promise<AttemptOutcome>((resolve) => hanging.set(messageId, resolve))
+        : await new Promise<AttemptOutcome>((resolve) => setImmediate(() => resolve(answers.ok)))
       under.delete(messageId)
       return outcome
     },
