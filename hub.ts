@@ -69,6 +69,7 @@ import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
+import { createWatch } from './watch/watch.ts'
 import { createWebFiles } from './web/files.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
@@ -306,7 +307,9 @@ async function load({ config, log, options, reached, add }: Given) {
   add({ close: deliveries.close })
 
   const topics = await createTopics(store)
+  const watch = createWatch({ loops: config.loops, onAppended: fanout.journal.onAppended, clock, log })
   const pipeline = createPipeline({
+    watch: watch.pipeline,
     topics,
     repetitions,
     feed: feed.state,
@@ -338,7 +341,9 @@ async function load({ config, log, options, reached, add }: Given) {
     const clients = await broker.clients()
     return clients.flatMap(({ username }) => credentials.get(username)?.institutions ?? [])
   })
-  metrics.read(createReadings({ feed, checkStore, state: storeState, queues: deliveries, broker, clock }))
+  metrics.read(
+    createReadings({ feed, checkStore, state: storeState, queues: deliveries, broker, watch, clock }),
+  )
   credentials.onRevoked((username) => broker.disconnectUser(username))
   accounts.users.onLoggedOut((userId) => void credentials.endOfUser(userId))
 
@@ -367,6 +372,7 @@ async function load({ config, log, options, reached, add }: Given) {
     connections,
     deliveries,
     topics,
+    watch,
     pipeline,
     lifecycle,
     paths,

@@ -12,6 +12,7 @@ import type { Store } from '../store/store.ts'
 import { daysUntil, type Metrics, type Readings } from '../telemetry/metrics.ts'
 import { reasonOf } from '../telemetry/reason.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
+import type { Watch } from '../watch/watch.ts'
 
 /** Number of livestreams whose gauge is set in one turn of the event loop: some two milliseconds. */
 const setsPerTurn = 1_000
@@ -81,9 +82,10 @@ export function createReadings(parts: {
   state: Pick<StoreState, 'unsafeSettings'>
   queues: { totals(): QueueTotals; outputs: { failing(): number } }
   broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
+  watch: Pick<Watch, 'loopCount'>
   clock: () => number
 }): Required<Omit<Readings, 'startTime' | 'certificateExpiryDays'>> {
-  const { feed, checkStore, state, queues, broker, clock } = parts
+  const { feed, checkStore, state, queues, broker, watch, clock } = parts
   const secondsSince = (time: number) => Math.max(0, (clock() - time) / 1000)
 
   return {
@@ -115,6 +117,7 @@ export function createReadings(parts: {
       set(away, { state: 'away' })
     },
     subscribersOfAll: async (set) => set((await broker.subscribersHere([])).ofAll),
+    loopingLivestreams: (set) => set(watch.loopCount()),
     async livestreamSubscribers(set) {
       const ids: string[] = []
       for await (const { id } of feed.current()?.all() ?? []) ids.push(id)

@@ -185,6 +185,12 @@ export const settings = {
     default: 'all',
     does: 'which forms of an event are read over MQTT: `all`, also [the newer one](publishers.md#the-newer-form); `document`, only that of the service document, and fields of the newer form are unknown fields. The same on all nodes',
   },
+  loops: {
+    group: 'watching',
+    schema: oneOf(['warn', 'off']),
+    default: 'warn',
+    does: '`warn`: publishers are warned when [two livestreams publish each other in a loop](operators.md#loops). Nothing is blocked. The same on all nodes',
+  },
   redisUrl: {
     group: 'store',
     schema: formatted('redis-url', 'a URL like redis://host:6379/0 or rediss://host'),

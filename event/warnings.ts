@@ -20,6 +20,15 @@ interface Circumstances {
   receivedAt: number
   /** The types of all plugin targets. */
   pluginTargets: ReadonlySet<string>
+  /** What the event would be in loops of rebroadcasters. */
+  rounds?: readonly Round[] | undefined
+}
+
+/** The event is a further round of a loop: another livestream has published its item in between (open.md §7). */
+export interface Round {
+  livestreamId: string
+  /** How many rounds there were, this one included. */
+  rounds: number
 }
 
 /**
@@ -60,6 +69,8 @@ interface WarningKind {
   readonly remedy: string
   /** Fields that make a right event warn of this, received at 2026-01-31T12:00:00+01:00. */
   readonly example: Readonly<Record<string, unknown>>
+  /** What else makes it warn, if the fields alone do not. */
+  readonly exampleAmid?: { readonly means: string; readonly circumstances: Partial<Circumstances> }
   readonly check: (seen: Seen, warn: Warn) => void
 }
 
@@ -210,6 +221,27 @@ export const warningTable = {
       }
     },
   },
+  'loop.echo': {
+    sentence: 'The livestream publishes again what came from it',
+    remedy:
+      'two houses publish for themselves what they receive from each other: publish a programme of another house [only while it is on air](publishers.md#rebroadcasting) on your own livestream',
+    example: { title: 'Ebbe und Flut', artist: 'Mira Hollund' },
+    exampleAmid: {
+      means: 'the fourth time, each time after another livestream has published it',
+      circumstances: {
+        rounds: [{ livestreamId: 'urn:org:permanent-livestream:4638c4eac849c618', rounds: 3 }],
+      },
+    },
+    check({ rounds = none }, warn) {
+      for (const { livestreamId, rounds: number } of rounds) {
+        // No word of the other livestream: it belongs to somebody else.
+        warn(
+          ['services'],
+          () => `${livestreamId}, ${number} times, each time after another livestream had it`,
+        )
+      }
+    },
+  },
   'plugin.unknown': {
     sentence: 'There is no plugin target of this type',
     remedy: 'correct the entry of `plugins` or leave it out; the other targets got the event',
@@ -247,13 +279,13 @@ interface Seen extends Circumstances {
 type Path = readonly (string | number)[]
 
 /** Lists each field: spreading `circumstances` would take longer than all the rest. */
-function look(event: HubEvent, { kind, time, receivedAt, pluginTargets }: Circumstances): Seen {
+function look(event: HubEvent, { kind, time, receivedAt, pluginTargets, rounds }: Circumstances): Seen {
   // A control or data event may have a title of any type.
   const track = kind.class === 'track' && 'title' in event ? event : undefined
   const items = kind.class === 'data' ? itemsOf(event) : none
   const texts = track ? textsOf(track) : furtherTexts(event, items)
   const plugins = 'plugins' in event && Array.isArray(event.plugins) ? event.plugins : none
-  return { kind, time, receivedAt, pluginTargets, track, texts, items, plugins }
+  return { kind, time, receivedAt, pluginTargets, rounds, track, texts, items, plugins }
 }
 
 const none: readonly never[] = []

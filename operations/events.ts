@@ -123,6 +123,15 @@ const newest = Type.Object({
   eventTime: stringOrNull,
   livestream: Type.Object({ id: string, externalId: stringOrNull, title: stringOrNull, isListed: boolean }),
   institution: Type.Object({ id: stringOrNull, title: stringOrNull }),
+  loop: orNull(
+    Type.Object(
+      { since: instant, lastAt: instant, with: string },
+      {
+        description:
+          'within the last hour the livestream was in a loop with another: the id of the one that it published after last',
+      },
+    ),
+  ),
 })
 
 const recent = Type.Object({
@@ -279,6 +288,7 @@ export const eventOperations = {
           ['LIVESTREAM', 'livestream.title'],
           ['EXTERNAL ID', 'livestream.externalId'],
           ['INSTITUTION', 'institution.title'],
+          ['LOOP SINCE', 'loop.since'],
           ['ID', 'livestream.id'],
         ],
         nothing: 'No livestreams.',

@@ -12,6 +12,7 @@ import type { Trend } from '../telemetry/trend.ts'
 import type { FeedSource } from '../validator/feed/feed-source.ts'
 import type { Pipeline } from '../validator/pipeline.ts'
 import type { Topics } from '../validator/topics.ts'
+import type { Watch } from '../watch/watch.ts'
 import type { Lines } from './lines.ts'
 import type { createTail } from './lookups/event-tail.ts'
 import type { createEventTrace } from './lookups/event-trace.ts'
@@ -33,6 +34,7 @@ export interface NodeParts {
   topics: Topics
   trend: Trend
   users: Users
+  watch: Pick<Watch, 'loopOf'>
   /** Resolves when this node has seen all earlier changes of other nodes. Rejects if the store does not answer. */
   catchUp(): Promise<void>
   /** The configuration with the node's own choices, secrets masked. */

@@ -29,8 +29,9 @@ ${table(['`errorCode`', 'outcome', 'what it means', 'what to do'], [...ofEvents,
 }
 
 function warnings(): string {
-  const rows = Object.entries(warningTable).map(([name, { sentence, example, remedy }]) => {
-    return [code(name), sentence, code(JSON.stringify(example)), remedy]
+  const rows = Object.entries(warningTable).map(([name, row]) => {
+    const amid = 'exampleAmid' in row ? `, ${row.exampleAmid.means}` : ''
+    return [code(name), row.sentence, code(JSON.stringify(row.example)) + amid, row.remedy]
   })
   return `## Warnings
 

@@ -607,6 +607,14 @@ export const messages = {
     means: 'the file stays as `movedTo` in the data directory',
   },
 
+  // What is watched beside the events.
+  'a livestream plays in a loop with another': {
+    level: 'warn',
+    fields: ['livestream', 'with'],
+    means:
+      'each publishes again what the other has published: see [loops](operators.md#loops). Their publishers are warned; tell them both',
+  },
+
   // Operators.
   'an admin command failed': {
     level: 'error',

@@ -286,6 +286,14 @@ export const metricTable = {
     labels: { institution: [], code: [] },
     does: '[warnings](reference/errors.md#warnings) about published events, without dry runs. `institution` is one of the livestream feed, or `other`',
   },
+  loopingLivestreams: {
+    type: 'gauge',
+    name: 'hub_looping_livestreams',
+    help: 'Livestreams that publish each other in a loop',
+    isRead: true,
+    does: 'livestreams that were [in a loop](operators.md#loops) within the last hour. All nodes of one store show the same',
+    act: 'tell the institutions which livestreams they are: the log and `hubctl events newest` name them',
+  },
   workSeconds: {
     type: 'histogram',
     name: 'hub_work_attempt_seconds',

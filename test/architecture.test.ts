@@ -40,6 +40,7 @@ const folders: Record<string, string[]> = {
   acl: ['event', 'store'],
   validator: ['event', 'store', 'telemetry'],
   'validator/feed': ['event', 'store', 'telemetry', 'config'],
+  watch: ['event', 'store', 'telemetry', 'journal', 'validator'],
   listener: ['telemetry', 'certs', 'store'],
   'on-air': ['event', 'client', 'telemetry', 'store', 'journal', 'acl', 'listener', 'validator'],
   broker: belowBroker,

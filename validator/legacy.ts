@@ -11,7 +11,7 @@ import { answer, answerDry, describeAnswer, type LegacyResult, topicsToMake } fr
 import { type Judgeable, judgeRequest, type LegacyRequest, type RequestRefused } from './legacy-request.ts'
 import { answeredMessage, radioMessages } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetitions } from './repetitions.ts'
-import type { Settlement, WorkPlanner } from './settlement.ts'
+import type { Settlement, Watch, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
 import { blockedOf, isBlocked, type Judged, judge, livestreamOf, summaryOf, unlistedOf } from './verdict.ts'
 import { countWarnings } from './warning-counts.ts'
@@ -31,6 +31,7 @@ interface LegacyParts {
   topics: Topics
   repetitions: Repetitions
   work: Pick<WorkPlanner, 'pluginTargets'>
+  watch?: Watch
   /** Stores a decision, and sends its messages. Rejects as `createStoring` does. */
   store: (settlement: Settlement) => Promise<void>
   nextEventId: () => string
@@ -107,7 +108,8 @@ export function createLegacy(parts: LegacyParts) {
   ): Warning[] {
     if (ids.size === 0) return []
     const { pluginTargets } = parts.work
-    return warningsOf(event, { kind, time, receivedAt: arrival.at, pluginTargets }, found)
+    const rounds = parts.watch?.roundsOf({ event, kind, livestreamIds: [...ids] })
+    return warningsOf(event, { kind, time, receivedAt: arrival.at, pluginTargets, rounds }, found)
   }
 
   /** Stores the report of a refused event. If the store fails, the publisher still gets the answer. */

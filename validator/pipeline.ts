@@ -13,7 +13,7 @@ import type { FeedInUse, LivestreamIndex } from './feed/feed.ts'
 import { createLegacy } from './legacy.ts'
 import { describeOutcome, feedbackMessages, type Report, radioMessages, type Source } from './messages.ts'
 import { decideWithRetries, fingerprintOf, type Repetition, type Repetitions } from './repetitions.ts'
-import type { Accepted, FanOut, Settlement, WorkPlanner } from './settlement.ts'
+import type { Accepted, FanOut, Settlement, Watch, WorkPlanner } from './settlement.ts'
 import type { Topics } from './topics.ts'
 import { countWarnings } from './warning-counts.ts'
 
@@ -32,6 +32,8 @@ export function createPipeline(parts: {
   repetitions: Repetitions
   fanout: FanOut
   work: WorkPlanner
+  /** Absent: nobody watches. */
+  watch?: Watch
   /** The payload of a message in the journal. Undefined: the journal does not have it any more. */
   payloadAt: (position: number) => Promise<Buffer | undefined>
   /** Which forms of an event are read over MQTT (`HUB_DIALECTS`). */
@@ -41,7 +43,7 @@ export function createPipeline(parts: {
   log: Log
   metrics: Metrics
 }) {
-  const { feed, topics, fanout, work, payloadAt, dialects, clock, log, metrics } = parts
+  const { feed, topics, fanout, payloadAt, dialects, clock, log, metrics } = parts
   const store = createStoring(parts)
 
   return {
@@ -114,7 +116,7 @@ export function createPipeline(parts: {
   /** The report and the messages that a real publish would have. */
   function foresee(submission: Submission, arrival: Arrival): Omit<Completed, 'accepted'> {
     const decision = decideNow(submission)
-    const { report, messages, source } = complete(work, decision, submission, arrival, '')
+    const { report, messages, source } = complete(parts, decision, submission, arrival, '')
     return { report: { ...report, id: null }, messages, source }
   }
 
@@ -189,20 +191,16 @@ interface Settled {
 /** Makes the messages for an event. A repeated event keeps its id. */
 function settlementOf(
   { event, settled, institutions, arrival }: Decided,
-  {
-    work,
-    repetitions,
-    nextEventId,
-  }: { work: WorkPlanner; repetitions: Repetitions; nextEventId: () => string },
+  parts: Watching & { repetitions: Repetitions; nextEventId: () => string },
 ): Settled {
   if (!event) return settled
   const { decision, submission } = event
   const { institutionId, payload } = submission
   const repetition =
     decision.outcome === 'published'
-      ? repetitions(fingerprintOf(decision.kind.name, institutionId, payload), nextEventId)
+      ? parts.repetitions(fingerprintOf(decision.kind.name, institutionId, payload), parts.nextEventId)
       : undefined
-  const completed = complete(work, decision, submission, arrival, repetition?.id ?? '')
+  const completed = complete(parts, decision, submission, arrival, repetition?.id ?? '')
   const feedback = feedbackMessages(institutions, completed.report, completed.source)
   const { report, accepted, messages } = completed
   if (accepted && decision.outcome === 'published' && decision.isCompletedFromFeed)
@@ -231,9 +229,15 @@ function asStored(settled: Settled, payload: Buffer | undefined): Settled {
   }
 }
 
+/** What warnings come from, beside the event. */
+interface Watching {
+  work: Pick<WorkPlanner, 'pluginTargets'>
+  watch?: Watch
+}
+
 /** Makes the report and the messages for the radio tree from a decision. */
 function complete(
-  work: WorkPlanner,
+  { work, watch }: Watching,
   decision: Decision,
   { institutionId, payload: received }: Submission,
   arrival: Arrival,
@@ -255,7 +259,8 @@ function complete(
   const livestreamIds = livestreamsOf(decision)
   const payload = Buffer.from(JSON.stringify(event))
   const { kind, time } = decision
-  const circumstances = { kind, time, receivedAt: arrival.at, pluginTargets: work.pluginTargets }
+  const rounds = watch?.roundsOf({ event, kind, livestreamIds })
+  const circumstances = { kind, time, receivedAt: arrival.at, pluginTargets: work.pluginTargets, rounds }
   const warnings = warningsOf(event, circumstances, decision.warnings)
   return {
     report: describeOutcome('published', event, {
@@ -316,7 +321,15 @@ function readLoosely(payload: Buffer): unknown {
  * Some messages may go out while the commit is still under way. The function resolves when all messages are sent, and
  * rejects as `FanOut.distribute` does.
  */
-export function createStoring({ fanout, work }: { fanout: Pick<FanOut, 'distribute'>; work: WorkPlanner }) {
+export function createStoring({
+  fanout,
+  work,
+  watch,
+}: {
+  fanout: Pick<FanOut, 'distribute'>
+  work: WorkPlanner
+  watch?: Watch
+}) {
   return ({ messages, topics, accepted, repetition, alongside = [], way }: Settlement): Promise<void> => {
     const planned: Prepare = () => {
       const isPlanned = accepted && repetition && mayCauseWork(accepted, work)
@@ -326,6 +339,7 @@ export function createStoring({ fanout, work }: { fanout: Pick<FanOut, 'distribu
           if (how === 'failed') return
           way.stored = performance.now()
           way.position = how
+          if (accepted) watch?.published(accepted)
         },
       }
     }

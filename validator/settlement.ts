@@ -1,5 +1,6 @@
 import type { EventKind, HubEvent } from '../event/kind.ts'
 import type { Message } from '../event/message.ts'
+import type { Round } from '../event/warnings.ts'
 import type { Prepare } from '../store/commit-together.ts'
 import type { Change } from '../store/store.ts'
 import type { Way } from '../telemetry/latency.ts'
@@ -53,6 +54,16 @@ export interface WorkPlanner {
   pluginTargets: ReadonlySet<string>
   /** The changes that put the event into its queues, once into each. They belong in the commit of the event. */
   plan(accepted: Accepted, repetition: Pick<Repetition, 'once' | 'isRepeatedWhole'>): readonly Change[]
+}
+
+/**
+ * Watches beside the pipeline what becomes of events (open.md §7). It never blocks one, and an event never waits for it.
+ */
+export interface Watch {
+  /** The rounds of loops that the event would be. */
+  roundsOf(accepted: Pick<Accepted, 'event' | 'kind' | 'livestreamIds'>): readonly Round[]
+  /** An event is stored. */
+  published(accepted: Accepted): void
 }
 
 /** Stores messages, and sends them to connected clients. */

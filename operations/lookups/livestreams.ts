@@ -2,6 +2,7 @@ import { radioTree } from '../../acl/access.ts'
 import type { Broker } from '../../broker/broker.ts'
 import type { RetainedValue } from '../../journal/retained-value.ts'
 import type { Livestream } from '../../validator/feed/feed.ts'
+import type { LoopMark } from '../../watch/loops.ts'
 import type { NodeParts } from '../node-parts.ts'
 
 /** The livestreams with this id, external id or title, and their institutions (`owner`). */
@@ -22,6 +23,8 @@ export async function livestreamsNamed(
 
 /** A livestream, and when an event of it was accepted last. */
 interface NewestEvent {
+  /** Whether the livestream plays in a loop with another. Times are ISO 8601. */
+  loop: { since: string; lastAt: string; with: string } | null
   at: string | null
   eventTime: string | null
   livestream: { id: string; externalId: string | null; title: string | null; isListed: boolean }
@@ -36,7 +39,8 @@ export async function newestEvents({
   broker,
   feed,
   topics,
-}: Pick<NodeParts, 'broker' | 'feed' | 'topics'>): Promise<NewestEvent[]> {
+  watch,
+}: Pick<NodeParts, 'broker' | 'feed' | 'topics' | 'watch'>): Promise<NewestEvent[]> {
   const last = lastRetained(broker.retained)
   const titles = new Map<string | null, string>()
   const listed: NewestEvent[] = []
@@ -46,6 +50,7 @@ export async function newestEvents({
     titles.set(institution.id, institution.title)
     listed.push({
       ...timesOf(value),
+      loop: loopShown(watch.loopOf(id)),
       livestream: { id, externalId, title, isListed: true },
       institution: { id: institution.id, title: institution.title },
     })
@@ -56,6 +61,7 @@ export async function newestEvents({
     const owner = former?.institution.id ?? topics.stored.get(id)?.institutionId ?? null
     return {
       ...timesOf(value),
+      loop: loopShown(watch.loopOf(id)),
       livestream: {
         id,
         externalId: former?.externalId ?? null,
@@ -77,6 +83,12 @@ function lastRetained({ topics, current }: Broker['retained']): Map<string, Reta
     if (value && value.position > (last.get(id)?.position ?? -1)) last.set(id, value)
   }
   return last
+}
+
+function loopShown(mark: LoopMark | undefined): NewestEvent['loop'] {
+  if (!mark) return null
+  const iso = (time: number) => new Date(time).toISOString()
+  return { since: iso(mark.since), lastAt: iso(mark.lastAt), with: mark.with }
 }
 
 /** When the hub accepted a value, and the event time of the value. ISO 8601. */

@@ -336,6 +336,7 @@ async function start(t: Test, { queueNames = ['known'], hasFeed = true } = {}) {
     lastUsed: () => undefined,
     status: () => shortened({}),
     trend: shortened({}),
+    watch: { loopOf: () => undefined },
     config: () => ({}),
     catchUp: async () => undefined,
     feed: shortened({

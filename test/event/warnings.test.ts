@@ -17,11 +17,11 @@ function warned(event: object): string[] {
 }
 
 /** The hub warns only of events that have passed the check of their shape. */
-function warn(event: object, found: Warning[] = []): Warning[] {
+function warn(event: object, found: Warning[] = [], amid: object = {}): Warning[] {
   const shape = checkShape(event, { protocol: 'mqtt', now: receivedAt })
   if ('errors' in shape) throw new Error(JSON.stringify(shape.errors))
   const { kind, time } = shape
-  return warningsOf(shape.event, { kind, time, receivedAt, pluginTargets }, found)
+  return warningsOf(shape.event, { kind, time, receivedAt, pluginTargets, ...amid }, found)
 }
 
 const track = (fields: object = {}) => playing(station(), { start, playlistItemId: 'kw1-0042', ...fields })
@@ -29,10 +29,11 @@ const carried = (type: string, value: unknown, id?: unknown) =>
   data(station(), { start, data: [{ type, id, value }] })
 
 t.test('the example of each row warns of it, and of nothing else', async (t) => {
-  for (const [code, { example, sentence }] of Object.entries(warningTable)) {
+  for (const [code, row] of Object.entries(warningTable)) {
+    const { example, sentence } = row
     const isData = 'data' in example
     const event = isData ? data(station(), { start, ...example }) : track(example)
-    const warnings = warn(event)
+    const warnings = warn(event, [], 'exampleAmid' in row ? row.exampleAmid.circumstances : {})
     t.same(
       warnings.map(({ errorCode }) => errorCode),
       [code],

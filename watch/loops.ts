@@ -1,0 +1,225 @@
+import type { Item } from './item.ts'
+import { createNewestMap } from './newest-map.ts'
+
+export type Loops = ReturnType<typeof createLoops>
+
+/** So many echoes of an item on a livestream are a loop. */
+const loopRounds = 3
+/** Who passes an event on does so within this time, milliseconds. Many playouts send the current element again each 30 s. */
+const followsWithinMs = 10_000
+/** So many repetitions of an item by a livestream alone show that it repeats its items. */
+const ownRepeats = 3
+/** Nobody repeats an item by itself faster than this, milliseconds. */
+const fastestRepeatMs = 5_000
+/** An item comes again within its length, or it is played once more. Bounds of that time, milliseconds. */
+const withinMs = { least: 60_000, most: 10 * 60_000 }
+/** A livestream counts as looping for so long after its last round, milliseconds. */
+const markedMs = 3600_000
+/** Bounds of memory (`createNewestMap`). */
+const atLeast = { livestreams: 50_000, items: 50_000, marks: 10_000 }
+const mostPlays = 8
+
+/** A round of a loop: a livestream publishes an item again after another one has published it in between. */
+export interface Round {
+  livestreamId: string
+  /** The livestream that published the item last in between. */
+  after: string
+  /** How many rounds there were of this item on this livestream, this one included. */
+  rounds: number
+}
+
+/** What is known of a livestream that plays in a loop. */
+export interface LoopMark {
+  /** When its first round was warned of, milliseconds since the epoch. */
+  since: number
+  /** When its last round was, milliseconds since the epoch. */
+  lastAt: number
+  /** The livestream that published the item of its last round in between. */
+  with: string
+}
+
+/** An item that a livestream has published. */
+interface Play {
+  key: string
+  /** When the livestream published the item last: in the order of all events, and milliseconds since the epoch. */
+  moment: number
+  at: number
+  /** An event within this time is of the same play, milliseconds. */
+  withinMs: number
+  rounds: number
+  /** How often, one after the other, the livestream has repeated the item with nobody in between. */
+  repeats: number
+}
+
+interface Line {
+  plays: Play[]
+  /** The livestream repeats its items by itself after this time, milliseconds. */
+  repeatsMs?: number
+}
+
+/** The last two livestreams that have published an item. */
+interface Publications {
+  last: Publication
+  other?: Publication | undefined
+}
+
+interface Publication {
+  livestreamId: string
+  moment: number
+  at: number
+  /**
+   * The moment of the publication from which it comes: its own, or that of `root` of the other livestream that it came
+   * soon after.
+   */
+  root: number
+}
+
+/**
+ * Recognises loops of rebroadcasters (open.md §7): houses that publish for their own livestream what they receive from
+ * each other. The first event of an item on a livestream is never an echo. A further one is, if another livestream has
+ * published the item in between. Three echoes are a loop.
+ *
+ * So that nothing else is taken for a loop:
+ *
+ * - The further event comes within the length of the item. Later, the station plays the item once more.
+ * - What came in between came soon before, and may itself come from what the livestream had published. So a station that
+ *   sends its current element each 30 seconds, and those that rebroadcast it, are no loop.
+ * - A livestream that was seen to send its elements again and again, with nobody in between, makes no echo by it.
+ *
+ * Everything is in memory: after a start, a loop is found again in three rounds.
+ */
+export function createLoops() {
+  /** By livestream. */
+  const lines = createNewestMap<Line>(atLeast.livestreams)
+  /** By key. */
+  const items = createNewestMap<Publications>(atLeast.items)
+  /** By livestream. */
+  const marks = createNewestMap<LoopMark>(atLeast.marks)
+  let moment = 0
+
+  return {
+    /** The rounds of loops that an event of these livestreams would be now. Changes nothing. */
+    roundsOf(item: Item | undefined, livestreamIds: readonly string[], now: number): Round[] {
+      if (!item) return []
+      return livestreamIds.flatMap((livestreamId) => {
+        const judged = item.keys.map((key) => judge(key, livestreamId, { now, moment: moment + 1 }))
+        const [round] = judged.flatMap(loopOf)
+        return round ? [{ livestreamId, ...round }] : []
+      })
+    },
+
+    /**
+     * Notes an event that was published for these livestreams. `isContinued`: it is the event of the call before, for
+     * further livestreams. Returns the livestreams that are marked newly.
+     */
+    published(
+      item: Item | undefined,
+      livestreamIds: readonly string[],
+      now: number,
+      isContinued = false,
+    ): string[] {
+      if (!item) return []
+      if (!isContinued) moment++
+      // All before the first is noted: what an event says of one livestream did not come before it on another.
+      const judged = livestreamIds.flatMap((livestreamId) =>
+        item.keys.map((key) => ({ livestreamId, key, ...judge(key, livestreamId, { now, moment }) })),
+      )
+      const found = new Set<string>()
+      for (const one of judged) {
+        take(one, item.lengthMs, now)
+        if (!one.isOwnRepeat) notePublication(one, now)
+        for (const { after } of loopOf(one))
+          if (mark(one.livestreamId, after, now)) found.add(one.livestreamId)
+      }
+      return [...found]
+    },
+
+    /** Whether a livestream plays in a loop. */
+    markOf(livestreamId: string, now: number): LoopMark | undefined {
+      const known = marks.get(livestreamId)
+      return known && now - known.lastAt <= markedMs ? known : undefined
+    },
+
+    /** How many livestreams play in loops. */
+    count: (now: number): number => marks.values().filter(({ lastAt }) => now - lastAt <= markedMs).length,
+  }
+
+  /** What an event of an item on a livestream is, after all earlier events. */
+  function judge(
+    key: string,
+    livestreamId: string,
+    { now, moment }: { now: number; moment: number },
+  ): Judged {
+    const line = lines.get(livestreamId)
+    const play = line?.plays.find((play) => play.key === key)
+    const other = lastOfOthers(items.get(key), livestreamId, moment)
+    const root = other && now - other.at <= followsWithinMs ? other.root : moment
+    if (!line || !play || now - play.at > play.withinMs) return { root, rounds: 0, repeats: 0 }
+    const { rounds, repeats } = play
+    const sinceMs = now - play.at
+    if (line.repeatsMs !== undefined && sinceMs >= line.repeatsMs / 2)
+      return { play, root, rounds, repeats, isOwnRepeat: true }
+    if (other && other.moment > play.moment) {
+      if (root > play.moment) return { play, root, rounds, repeats: 0 }
+      return { play, root, rounds: rounds + 1, repeats: 0, after: other.livestreamId }
+    }
+    return { play, root, rounds, repeats: sinceMs >= fastestRepeatMs ? repeats + 1 : repeats, sinceMs }
+  }
+
+  function take(judged: Judged & { livestreamId: string; key: string }, lengthMs: number, at: number): void {
+    const { livestreamId, key, rounds, repeats, sinceMs, play } = judged
+    const line = lines.get(livestreamId) ?? { plays: [] }
+    if (repeats >= ownRepeats && sinceMs !== undefined) line.repeatsMs = sinceMs
+    const within = Math.min(Math.max(lengthMs, play?.withinMs ?? 0, withinMs.least), withinMs.most)
+    const others = line.plays.filter((other) => other.key !== key && at - other.at <= other.withinMs)
+    line.plays = [{ key, moment, at, withinMs: within, rounds, repeats }, ...others].slice(0, mostPlays)
+    lines.set(livestreamId, line)
+  }
+
+  function notePublication(
+    { key, livestreamId, root }: Judged & { key: string; livestreamId: string },
+    at: number,
+  ): void {
+    const known = items.get(key)
+    const other = known?.last.livestreamId === livestreamId ? known.other : known?.last
+    items.set(key, { last: { livestreamId, moment, at, root }, other })
+  }
+
+  /** Returns whether the livestream was not marked before. */
+  function mark(livestreamId: string, after: string, now: number): boolean {
+    const known = marks.get(livestreamId)
+    const isKnown = known !== undefined && now - known.lastAt <= markedMs
+    marks.set(livestreamId, { since: isKnown ? known.since : now, lastAt: now, with: after })
+    return !isKnown
+  }
+}
+
+interface Judged {
+  /** The earlier event of the same play on the livestream. */
+  play?: Play
+  /** Of the event, as of a `Publication`. */
+  root: number
+  rounds: number
+  repeats: number
+  /** The event is an echo of this livestream. */
+  after?: string
+  /** The livestream repeats its items by itself: the event says nothing. */
+  isOwnRepeat?: true
+  /** The livestream has repeated the item after this time with nobody in between, milliseconds. */
+  sinceMs?: number
+}
+
+function loopOf({ rounds, after }: Judged): { rounds: number; after: string }[] {
+  return after !== undefined && rounds >= loopRounds ? [{ rounds, after }] : []
+}
+
+/** The last publication of an item by another livestream, before a moment. */
+function lastOfOthers(
+  item: Publications | undefined,
+  livestreamId: string,
+  moment: number,
+): Publication | undefined {
+  return [item?.last, item?.other].find(
+    (one) => one && one.livestreamId !== livestreamId && one.moment < moment,
+  )
+}
