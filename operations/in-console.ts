@@ -26,6 +26,11 @@ export interface InConsole {
   /** A list whose rows are panels: the headings by the value of the first column. */
   panels?: Readonly<Record<string, string>>
 
+  /** The field of a row that is the heading of its page, instead of the one that names it. */
+  heading?: string
+  /** Fields that the page of a row offers to copy, with their labels. */
+  copy?: Readonly<Record<string, string>>
+
   /** The list or answer that has the button. Without it, the head of the view has it. */
   of?: string
   /** The argument that a row has: each row has a button, or, for a command that only reads, a page. */

@@ -8,12 +8,12 @@ import { boolean, instant, one, orNull, string, stringOrNull } from '../results.
 import type { Own, OwnLivestream } from './own.ts'
 import { type OwnOperation, shows } from './row.ts'
 
-const states = ['silent', 'stale', 'no event yet', 'on air'] as const
+const states = ['silent', 'stale', 'on air', 'no event yet'] as const
 
 const track = orNull(Type.Object({ title: stringOrNull, artist: stringOrNull, start: stringOrNull }))
 
 const livestream = Type.Object({
-  id: string,
+  livestreamId: string,
   title: stringOrNull,
   state: one(...states),
   playing: track,
@@ -37,13 +37,12 @@ const livestream = Type.Object({
 export type ShownLivestream = Of<typeof livestream>
 
 const columns = [
-  ['Livestream', 'title', '{externalId}'],
+  ['Livestream', 'livestreamId', '{externalId}'],
   'state',
   ['Plays', 'playing.title', '{playing.artist}'],
-  ['Last event', 'lastEventAt'],
+  ['Last event', 'lastEventAt', 'silent since {silentSince}'],
   ['Subscribers', 'subscribers'],
   ['Of all livestreams', 'subscribersOfAll'],
-  ['Id', 'id'],
 ] as const
 
 export const ownLivestreams = {
@@ -73,19 +72,39 @@ export const ownLivestreams = {
   },
   'livestreams.show': {
     permission: 'publish',
-    at: 'GET /institution/livestreams/{id}',
+    at: 'GET /institution/livestreams/{livestreamId}',
     ...shows('one livestream, with the topics and ids to configure', {
-      args: { id: text('the id of a livestream') },
-      example: { id: anId },
+      args: { livestreamId: text('the id of a livestream') },
+      example: { livestreamId: anId },
       console: {
         view: 'own-livestreams',
         title: 'Livestream',
         of: 'institution.livestreams.list',
-        by: 'id',
+        by: 'livestreamId',
         everySeconds: 10,
+        heading: 'title',
+        columns: [
+          'state',
+          ['Plays', 'playing.title', '{playing.artist}'],
+          ['Plays since', 'playing.start'],
+          ['Next', 'next.title', '{next.artist}'],
+          ['Last event', 'lastEventAt'],
+          'silentSince',
+          ['Subscribers', 'subscribers'],
+          ['Subscribers of all livestreams', 'subscribersOfAll'],
+          ['In the feed', 'isListed'],
+        ],
+        copy: {
+          livestreamId: 'Livestream id',
+          externalId: 'External id',
+          publisherId: 'Publisher id',
+          publishTo: 'Topic to publish to',
+          reportsOn: 'Topic of reports',
+          readOn: 'Topic filter to subscribe to',
+        },
       },
       result: livestream,
-      async run(own, { id }) {
+      async run(own, { livestreamId: id }) {
         const [shown] = await shownOf(own, [own.livestreams.named(id)])
         if (!shown) throw new Error('a livestream was found and not shown')
         return shown
@@ -102,7 +121,7 @@ async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise
     const silentSince = own.livestreams.silentSince(one)
     const lastEventAt = typeof at === 'string' ? at : null
     shown.push({
-      id: one.id,
+      livestreamId: one.id,
       title: one.title,
       state: stateOf({ silentSince, stale: stale === true, lastEventAt }),
       playing: trackOf(playing),
@@ -141,6 +160,7 @@ function textOf(value: unknown): string | null {
 function byUrgency(a: ShownLivestream, b: ShownLivestream): number {
   const rank = states.indexOf(a.state) - states.indexOf(b.state)
   if (rank !== 0) return rank
-  if (a.state !== 'on air') return (a.lastEventAt ?? '') < (b.lastEventAt ?? '') ? -1 : 1
-  return (a.title ?? a.id).localeCompare(b.title ?? b.id)
+  if (a.state === 'silent' || a.state === 'stale')
+    return (a.lastEventAt ?? '') < (b.lastEventAt ?? '') ? -1 : 1
+  return (a.title ?? a.livestreamId).localeCompare(b.title ?? b.livestreamId)
 }

@@ -87,7 +87,6 @@ export const ownRefusals = {
     ...shows('what the hub made of one event: by its id, or, where it was refused, by its position', {
       args: { id: text('the id or the position of an event') },
       example: { id: '505315548641748030472978432' },
-      console: { view: 'own-events', title: 'Event' },
       result: ownEvent,
       async run(own, { id }) {
         const event = await own.events.show(id)

@@ -59,7 +59,37 @@ export const ownSubscriptions = {
     at: 'GET /institution/subscriptions/{name}',
     ...shows('one of them, with its last deliveries and what was given up', {
       ...named,
-      console: { ...placed, title: 'Webhook' },
+      console: {
+        ...placed,
+        title: 'Webhook',
+        heading: 'url',
+        columns: [
+          'state',
+          ['In this state since', 'since'],
+          ['Livestream', 'livestream.title'],
+          ['Other livestreams', 'livestreams'],
+          'kinds',
+          'types',
+          ['Waiting', 'pending'],
+          'oldest',
+          'nextTry',
+          ['Failures in a row', 'failures'],
+          'lastReason',
+          'deadLetters',
+          ['Passed over', 'stale'],
+          ['Paused', 'paused.at', 'by {paused.by}'],
+          ['Disabled', 'disabled.at', '{disabled.reason}'],
+          'contact',
+          'serviceAccount',
+          ['Signed with a secret', 'signed'],
+          ['Worth delivering', 'maxAge'],
+          ['Order', 'ordering'],
+          ['Made', 'createdAt'],
+          ['Name', 'name'],
+          ['Last deliveries', 'attempts'],
+          ['Given up', 'letters'],
+        ],
+      },
       result: ownSubscription,
       async run(own, { name }) {
         const { institutionId: _own, letters, ...shown } = await own.subscriptions.show(name)
@@ -79,7 +109,20 @@ export const ownSubscriptions = {
       'send a marked test message to a webhook now; if it is acknowledged, a disabled one is enabled',
       {
         ...named,
-        console: { ...placed, title: 'Test', patienceSeconds: 30 },
+        console: {
+          ...placed,
+          title: 'Test',
+          patienceSeconds: 30,
+          answer: {
+            title: 'The test message',
+            columns: [
+              'delivered',
+              ['Answer', 'delivery.status'],
+              ['Why', 'delivery.reason'],
+              ['Took', 'delivery.duration'],
+            ],
+          },
+        },
         result: subscriptionOperations['subscriptions.test'].result,
         run: (own, { name }, change) => own.subscriptions.test(name, change),
       },
@@ -122,6 +165,7 @@ export const ownSubscriptions = {
           messageId: { label: 'Only this message', hint: 'Empty: all that was given up' },
           since: { label: 'Or all events since', hint: 'Delivered or not' },
         },
+        answer: { title: 'Replay', text: ['{replayed|message} will be sent once more.'] },
       },
       check: ({ messageId, since }) =>
         since !== undefined && messageId !== undefined

@@ -1,6 +1,8 @@
 import { computed, signal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Livestream } from '../../operations/feed.ts'
+import type { ShownLivestream } from '../../operations/institution/livestreams.ts'
+import { user } from '../page/session.ts'
 import { operate } from './operate.ts'
 import { repeat, useAfterChange } from './poll.ts'
 import { shortId } from './words.ts'
@@ -10,15 +12,39 @@ export const livestreams = signal<readonly Livestream[] | undefined>(undefined)
 /** Why the last request for the livestreams failed. Undefined: it did not. */
 export const livestreamsProblem = signal<string | undefined>(undefined)
 
+/** The livestreams of the user's institution, where the user may not see those of all. */
+const own = signal<readonly ShownLivestream[]>([])
+
 const livestreamNames = computed(
   () =>
-    new Map(
-      (livestreams.value ?? []).flatMap((one) => [
+    new Map([
+      ...own.value.flatMap(({ livestreamId, externalId, title }): [string, string][] =>
+        title === null
+          ? []
+          : [
+              [livestreamId, title],
+              ...(externalId === null ? [] : [[externalId, title] as [string, string]]),
+            ],
+      ),
+      ...(livestreams.value ?? []).flatMap((one): [string, string][] => [
         [one.id, one.title],
         [one.externalId, one.title],
       ]),
-    ),
+    ]),
 )
+
+/** The ids of the livestreams of the user's institution. */
+const ownIds = computed(() => {
+  const ofFeed = (livestreams.value ?? []).filter(
+    ({ institution }) => institution.id === user.value?.institution,
+  )
+  return new Set([...own.value.map(({ livestreamId }) => livestreamId), ...ofFeed.map(({ id }) => id)])
+})
+
+/** Whether a livestream belongs to the user's institution. */
+export function isOwnLivestream(id: string): boolean {
+  return ownIds.value.has(id)
+}
 const institutionNames = computed(
   () => new Map((livestreams.value ?? []).map(({ institution }) => [institution.id, institution.title])),
 )
@@ -33,23 +59,34 @@ const againMs = 5_000
 
 const reading = { current: () => {} }
 
-/** Reads the names of livestreams and institutions as long as the console is open. */
-export function useNames(): void {
-  useEffect(
-    () =>
-      repeat(async () => {
-        const answer = await operate('feed.lookup')
-        return () => {
-          livestreamsProblem.value = 'problem' in answer ? answer.problem : undefined
-          if ('result' in answer) livestreams.value = answer.result
-          return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
-        }
-      }, reading),
-    [],
-  )
+/** Reads the names of livestreams and institutions as long as the console is open: of all, or what is the user's own. */
+export function useNames(isOperator: boolean): void {
+  const mayPublish = user.value?.permissions.includes('publish') ?? false
+  useEffect(() => (isOperator ? readAll() : mayPublish ? readOwn() : undefined), [isOperator, mayPublish])
   useAfterChange((name) => {
     if (name === 'feed.refresh') reading.current()
   })
+}
+
+function readOwn() {
+  return repeat(async () => {
+    const answer = await operate('institution.livestreams.list')
+    return () => {
+      if ('result' in answer) own.value = answer.result
+      return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
+    }
+  })
+}
+
+function readAll() {
+  return repeat(async () => {
+    const answer = await operate('feed.lookup')
+    return () => {
+      livestreamsProblem.value = 'problem' in answer ? answer.problem : undefined
+      if ('result' in answer) livestreams.value = answer.result
+      return 'problem' in answer ? (answer.retryAfter ?? againMs / 1000) * 1000 : everyMs
+    }
+  }, reading)
 }
 
 /** The name of a livestream, by its id or external id. */

@@ -16,7 +16,7 @@ import { Navigation, NodeState } from './navigation.tsx'
 import { useNodeState } from './node-state.ts'
 import { currentView } from './views.tsx'
 
-/** The operators' console: the commands of `hubctl`, in a browser. */
+/** The console: the commands of `hubctl` for operators, and for users of institutions what is their own. */
 function Console() {
   const who = user.value
   const isFirst = currentPath.value === firstOperatorPath
@@ -25,14 +25,15 @@ function Console() {
     if (who === null && !isFirst) mustLogIn.value = true
   }, [who, isFirst])
   return (
-    <Shell title="Console" home="/console" need="operate" tools={who && isOperator() ? <NodeState /> : null}>
-      {isFirst ? <FirstOperator /> : who ? isOperator() ? <Desk /> : <NoOperator /> : null}
+    <Shell
+      title="Console"
+      home="/console"
+      need="publish, subscribe or operate"
+      tools={who ? <NodeState /> : null}
+    >
+      {isFirst ? <FirstOperator /> : who ? <Desk /> : null}
     </Shell>
   )
-}
-
-function isOperator(): boolean {
-  return user.value?.permissions.includes('operate') ?? false
 }
 
 /** Focuses the content and shows its top: `focusContent` alone does not scroll. */
@@ -42,8 +43,9 @@ function showFromItsTop(): void {
 }
 
 function Desk() {
-  useNodeState()
-  useNames()
+  const isOperator = user.value?.permissions.includes('operate') ?? false
+  useNodeState(isOperator)
+  useNames(isOperator)
   const { title, content } = currentView(currentPath.value)
   const shown = useRef(currentPath.value)
   useEffect(() => {
@@ -75,21 +77,6 @@ function View({ children }: { children: ComponentChildren }) {
           <p>The node may be of another release than this page. Load the page again.</p>
         </div>
       )}
-    </div>
-  )
-}
-
-function NoOperator() {
-  return (
-    <div class="nothing">
-      <h1>This is for operators</h1>
-      <p>
-        {user.value?.email} does not have the permission <code>operate</code>. An operator of the hub can give
-        it.
-      </p>
-      <p>
-        <a href="/">What is on air</a>
-      </p>
     </div>
   )
 }

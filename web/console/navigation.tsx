@@ -1,18 +1,20 @@
 import { currentPath } from '../page/location.ts'
+import { user } from '../page/session.ts'
 import { nodeState } from './node-state.ts'
 import { isReached } from './operate.ts'
-import { groups } from './titles.ts'
+import { pathShown } from './start-view.ts'
+import { groupsFor } from './titles.ts'
 
 /** The views, grouped by purpose. */
 export function Navigation() {
-  const [, , current = ''] = currentPath.value.split('/')
+  const [, , current = ''] = pathShown(currentPath.value).split('/')
   return (
     <nav class="rail" aria-label="Console">
-      {groups.map(([group, views]) => (
+      {groupsFor(user.value?.permissions ?? []).map(([group, views]) => (
         <div key={group}>
           <h2>{group}</h2>
           <ul>
-            {Object.entries(views).map(([view, title]) => (
+            {views.map(([view, title]) => (
               <li key={view}>
                 <a
                   href={view === '' ? '/console' : `/console/${view}`}

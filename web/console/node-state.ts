@@ -17,26 +17,28 @@ export const stateProblem = signal<string | undefined>(undefined)
 const everyMs = 10_000
 const againMs = 2_000
 
-/** Asks the node for its status as long as the console is open and visible. */
-export function useNodeState(): void {
+/** Asks the node for its status as long as the console of an operator is open and visible. */
+export function useNodeState(isOperator: boolean): void {
   useEffect(
     () =>
-      repeat(async () => {
-        const answer = await operate('status')
-        return () => {
-          if ('problem' in answer) {
-            stateProblem.value = answer.problem
-            return answer.retryAfter === undefined ? againMs : answer.retryAfter * 1000
-          }
-          batch(() => {
-            formerState.value = nodeState.value
-            nodeState.value = answer.result
-            stateProblem.value = undefined
+      isOperator
+        ? repeat(async () => {
+            const answer = await operate('status')
+            return () => {
+              if ('problem' in answer) {
+                stateProblem.value = answer.problem
+                return answer.retryAfter === undefined ? againMs : answer.retryAfter * 1000
+              }
+              batch(() => {
+                formerState.value = nodeState.value
+                nodeState.value = answer.result
+                stateProblem.value = undefined
+              })
+              return everyMs
+            }
           })
-          return everyMs
-        }
-      }),
-    [],
+        : undefined,
+    [isOperator],
   )
 }
 

@@ -34,9 +34,25 @@ export function pageIn(view: string): Command | undefined {
   return commandsIn(view).find(isPage)
 }
 
-/** The view in which each value of a field has a page: a `clientId` has one in `clients`. */
-export function pagesOf(field: string): string | undefined {
-  return commands.find((command) => isPage(command) && command.console?.by === field)?.console?.view
+/** Whether this is a view of what is an institution's own. */
+export function isOwnView(view: string): boolean {
+  return permissionOf(view) !== 'operate'
+}
+
+/** The permission that a user needs for a view. */
+export function permissionOf(view: string): Command['permission'] {
+  return commandsIn(view)[0]?.permission ?? 'operate'
+}
+
+/**
+ * The view in which each value of a field has a page: a `clientId` has one in `clients`. `isOwn`: among the views of
+ * what is an institution's own.
+ */
+export function pagesOf(field: string, isOwn: boolean): string | undefined {
+  const page = commands.find(
+    (command) => isPage(command) && command.console?.by === field && (command.at !== undefined) === isOwn,
+  )
+  return page?.console?.view
 }
 
 /** What a view shows at once: lists, and answers to commands that need no argument. Long ones are the last. */

@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
-import type { OperationName, Result } from '../../operations/operations.ts'
+import type { CommandName, CommandResult } from './commands.ts'
 import { lastChange, operate } from './operate.ts'
 
 /** The last answer of a command that only reads. */
@@ -20,12 +20,12 @@ const againMs = 2_000
  * - `everyMs` 0: asks once, and again only after a failure.
  * - `args` null: never asks.
  */
-export function useCommandAnswer<Name extends OperationName>(
+export function useCommandAnswer<Name extends CommandName>(
   name: Name,
   args: Record<string, unknown> | null = {},
   everyMs = 0,
-): CommandAnswer<Result<Name>> {
-  const value = useSignal<Result<Name> | undefined>(undefined)
+): CommandAnswer<CommandResult<Name>> {
+  const value = useSignal<CommandResult<Name> | undefined>(undefined)
   const problem = useSignal<string | undefined>(undefined)
   const refresh = useRef(() => {})
   const key = JSON.stringify(args)
@@ -48,7 +48,7 @@ export function useCommandAnswer<Name extends OperationName>(
 }
 
 /** Calls `changed` after each command that changed something. */
-export function useAfterChange(changed: (name: OperationName) => void): void {
+export function useAfterChange(changed: (name: CommandName) => void): void {
   const change = lastChange.value
   const known = useRef(change)
   useEffect(() => {

@@ -1,10 +1,21 @@
 import { commands } from './commands.ts'
+import { permissionOf } from './placed.ts'
 import { capital } from './words.ts'
 
 const named: readonly (readonly [group: string, views: Readonly<Record<string, string>>])[] = [
   [
     'Watch',
     { '': 'Overview', trace: 'Trace', livestreams: 'Livestreams', webhooks: 'Webhooks', outputs: 'Outputs' },
+  ],
+  [
+    'Your institution',
+    {
+      'own-livestreams': 'Livestreams',
+      'own-refusals': 'Refusals',
+      'own-check': 'Dry run',
+      'own-credentials': 'Credentials',
+      'own-subscriptions': 'Webhooks',
+    },
   ],
   ['Access', { credentials: 'Credentials', users: 'Users', clients: 'Clients' }],
   [
@@ -19,9 +30,17 @@ const others = [...views]
   .map((view) => [view, capital(view)] as const)
 
 /** The views below `/console`, grouped by purpose, with their titles. A view that only commands name is in `More`. */
-export const groups = others.length > 0 ? [...named, ['More', Object.fromEntries(others)] as const] : named
+const groups = others.length > 0 ? [...named, ['More', Object.fromEntries(others)] as const] : named
 
 const titles = new Map(groups.flatMap(([, views]) => Object.entries(views)))
+
+/** The groups with the views that a user with these permissions may open. */
+export function groupsFor(permissions: readonly string[]) {
+  return groups.flatMap(([group, views]) => {
+    const open = Object.entries(views).filter(([view]) => permissions.includes(permissionOf(view)))
+    return open.length > 0 ? [[group, open] as const] : []
+  })
+}
 
 /** The title of a view. Undefined: there is no such view. */
 export function titleOf(view: string): string | undefined {

@@ -1,8 +1,13 @@
 import type { ComponentChildren } from 'preact'
 import { textOf } from '../page/location.ts'
-import { commandNamed, commandsIn, pageIn } from './placed.ts'
+import { user } from '../page/session.ts'
+import { commandNamed, commandsIn, pageIn, permissionOf } from './placed.ts'
+import { pathShown } from './start-view.ts'
 import { titleOf } from './titles.ts'
+import { OwnCheck } from './trace/dry-run.tsx'
 import { EventPage } from './trace/event.tsx'
+import { OwnEventPage } from './trace/own-event.tsx'
+import { OwnRefusals } from './trace/own-refusals.tsx'
 import { Trace } from './trace/trace.tsx'
 import { AllCommands, CommandPage } from './views/all-commands.tsx'
 import { GeneratedPage, GeneratedView } from './views/generated.tsx'
@@ -19,7 +24,10 @@ interface Shown {
 
 /** The view of a path below `/console`. */
 export function currentView(path: string): Shown {
-  const [, , view = '', ...rest] = path.replace(/\/$/, '').split('/')
+  const [, , view = '', ...rest] = pathShown(path).replace(/\/$/, '').split('/')
+  const permission = permissionOf(view)
+  if (!user.value?.permissions.includes(permission))
+    return { title: 'Not permitted', content: <NotPermitted permission={permission} /> }
   const name = rest.length > 0 ? textOf(rest.join('/')) : undefined
   const made = Object.hasOwn(handMade, view) ? handMade[view] : undefined
   return made?.(name) ?? generated(view, name) ?? { title: 'Not found', content: <NotFound /> }
@@ -49,13 +57,35 @@ const handMade: Readonly<Record<string, (name: string | undefined) => Shown | un
     id === undefined
       ? { title: 'Livestreams', content: <Livestreams /> }
       : { title: 'Livestream', content: <LivestreamPage id={id} /> },
+  'own-refusals': (id) =>
+    id === undefined
+      ? { title: 'Refusals', content: <OwnRefusals /> }
+      : { title: `Event ${id}`, content: <OwnEventPage id={id} /> },
+  'own-check': () => ({ title: 'Dry run', content: <OwnCheck /> }),
   institutions: (id) =>
     id === undefined ? undefined : { title: 'Institution', content: <InstitutionPage id={id} /> },
   commands(name) {
     if (name === undefined) return { title: 'All commands', content: <AllCommands /> }
     const command = commandNamed(name)
-    return command && { title: name, content: <CommandPage command={command} /> }
+    return command?.permission === 'operate'
+      ? { title: name, content: <CommandPage command={command} /> }
+      : undefined
   },
+}
+
+function NotPermitted({ permission }: { permission: string }) {
+  return (
+    <div class="nothing">
+      <h1>{permission === 'operate' ? 'This is for operators' : 'This is not for you'}</h1>
+      <p>
+        {user.value?.email} does not have the permission <code>{permission}</code>. An operator of the hub can
+        give it.
+      </p>
+      <p>
+        <a href="/">What is on air</a>
+      </p>
+    </div>
+  )
 }
 
 function NotFound() {

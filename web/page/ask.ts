@@ -4,8 +4,10 @@ import { isRecord } from './record.ts'
 /** An answer of the hub to a page. `status` 0: the hub did not answer. */
 export interface HubAnswer {
   status: number
-  /** JSON. */
+  /** The JSON object of the answer. Empty: there is none. */
   body: Record<string, unknown>
+  /** The JSON of the answer, whatever it is. */
+  json: unknown
   /** Seconds after which the page may ask again, if the hub says so. */
   retryAfter: number | undefined
 }
@@ -42,6 +44,7 @@ export async function ask(
     return {
       status: response.status,
       body: isRecord(answer) ? answer : {},
+      json: answer,
       retryAfter: Number.isNaN(retryAfter) ? undefined : retryAfter,
     }
   } catch (error) {
@@ -49,7 +52,7 @@ export async function ask(
     const message = isLate
       ? `The hub did not answer within ${patienceMs / 1000} s.`
       : 'The hub cannot be reached.'
-    return { status: 0, body: { message }, retryAfter: undefined }
+    return { status: 0, body: { message }, json: undefined, retryAfter: undefined }
   }
 }
 

@@ -70,9 +70,9 @@ t.test('livestreams: what each plays, who reads it, and ids and topics to copy',
   const { status, json } = await get('/livestreams')
   t.equal(status, 200)
   const list = json as unknown as Record<string, unknown>[]
-  t.ok(list.length > 1 && list.every(({ id }) => id !== station(1).id))
-  t.match(list.at(-1), {
-    id: livestream.id,
+  t.ok(list.length > 1 && list.every(({ livestreamId }) => livestreamId !== station(1).id))
+  t.match(list[0], {
+    livestreamId: livestream.id,
     title: livestream.title,
     state: 'on air',
     playing: { title: 'mine.mp3', artist: 'Mira Hollund' },
@@ -85,14 +85,27 @@ t.test('livestreams: what each plays, who reads it, and ids and topics to copy',
     reportsOn: `feedback/${own}`,
     readOn: `radio/${livestream.id}/#`,
   })
-  t.match(list[0], { state: 'no event yet', playing: null }, 'those that need a look are the first')
-  t.same((await get(`/livestreams/${livestream.id}`)).json, list.at(-1))
+  t.match(list.at(-1), { state: 'no event yet', playing: null })
+  t.same((await get(`/livestreams/${livestream.id}`)).json, list[0])
   t.equal(((await get('/livestreams?limit=1')).json as unknown as unknown[]).length, 1)
   t.match(await get('/livestreams?limit=0'), {
     status: 400,
     json: { errors: [{ path: '.query.limit', errorCode: 'minimum.openapi.validation' }] },
   })
   t.match(await get('/livestreams?limit=x'), { status: 400, json: { errors: [{ path: '.query.limit' }] } })
+})
+
+t.test('livestreams that need a look are the first', async (t) => {
+  const { mine, get } = await startTwo(t)
+  const start = new Date(Date.now() - 3_600_000).toISOString()
+  const stale = station(0, 3)
+  await mine.studio.publish(playing(stale, { start }))
+  const list = (await get('/livestreams')).json as unknown as object[]
+  t.match(list.slice(0, 3), [
+    { livestreamId: stale.id, state: 'stale' },
+    { livestreamId: mine.livestream.id, state: 'on air' },
+    { state: 'no event yet' },
+  ])
 })
 
 t.test('refusals and warnings, each with what mends it', async (t) => {

@@ -22,6 +22,8 @@ t.test('what the rows say about the console is about fields and commands that ex
       t.ok(hasField(result, field), `${name}: ${field}`)
     for (const field of (place.answer?.text ?? []).flatMap(fieldsIn))
       t.ok(hasField(result, field), `${name}: ${field}`)
+    for (const field of [...Object.keys(place.copy ?? {}), ...(place.heading ? [place.heading] : [])])
+      t.ok(hasField(result, field), `${name} answers ${field}`)
     for (const field of Object.keys(place.fields ?? {}))
       t.ok(args.properties?.[field], `${name} takes ${field}`)
     if (place.by !== undefined) t.ok(args.properties?.[place.by], `${name} takes ${place.by}`)
@@ -76,6 +78,7 @@ function placesIn(sentence: string): string[] {
 function hasField(schema: Schema, path: string): boolean {
   if (path === 'related') return true
   const [name = '', ...rest] = path.split('.')
-  const inner = schema.properties?.[name]
+  const known = [schema, ...(schema.anyOf ?? [])].find(({ properties }) => properties?.[name])
+  const inner = known?.properties?.[name]
   return inner !== undefined && (rest.length === 0 || hasField(inner, rest.join('.')))
 }

@@ -1,9 +1,8 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useRef } from 'preact/hooks'
-import type { OperationName, Result } from '../../../operations/operations.ts'
 import { useFocusOnHeading } from '../../page/focus.ts'
-import type { Command } from '../commands.ts'
+import type { Command, CommandName, CommandResult } from '../commands.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { commandNamed, loses } from '../placed.ts'
 import { argumentsOf, fieldsOf, whatIsMissing } from './arguments.ts'
@@ -18,7 +17,7 @@ import { typedFor } from './typed-texts.ts'
  * A button that carries out a command, on a row or on nothing in particular. A dialog asks for the arguments that are
  * not known, and says what is lost.
  */
-export function CommandButton<Name extends OperationName>(props: {
+export function CommandButton<Name extends CommandName>(props: {
   name: Name
   /** What the command acts on. It fills the sentences of the command, and its form. */
   row?: Readonly<Record<string, unknown>>
@@ -32,10 +31,10 @@ export function CommandButton<Name extends OperationName>(props: {
   /** Asks for all arguments, wherever the command has its place. */
   isWhole?: boolean
   /** The text that is shown when the command is done. */
-  said?: (result: Result<Name>) => string
+  said?: (result: CommandResult<Name>) => string
   /** Gets the outcome of a button that disappears when the command is done. */
   outcome?: Signal<ActionResult>
-  done?: (result: Result<Name>) => void
+  done?: (result: CommandResult<Name>) => void
 }) {
   const { name, row = {} } = props
   const element = useRef<HTMLSpanElement>(null)
@@ -54,7 +53,7 @@ export function CommandButton<Name extends OperationName>(props: {
   const fields = props.args ? [] : fieldsOf(command, known, {})
   const mustAsk = loses(command) || fields.length > 0
 
-  const done = (result: Result<Name>) => {
+  const done = (result: CommandResult<Name>) => {
     isOpen.value = false
     if (props.said) outcome.value = { text: props.said(result), isProblem: false }
     keepAnswer(command, result)
@@ -101,7 +100,7 @@ export function CommandButton<Name extends OperationName>(props: {
   )
 }
 
-function AskingDialog<Name extends OperationName>(props: {
+function AskingDialog<Name extends CommandName>(props: {
   name: Name
   command: Command
   known: Record<string, unknown>
@@ -109,7 +108,7 @@ function AskingDialog<Name extends OperationName>(props: {
   label: string
   title: string
   isAsking: boolean
-  done: (result: Result<Name>) => void
+  done: (result: CommandResult<Name>) => void
   closed: () => void
 }) {
   const { name, command, known, row, title } = props

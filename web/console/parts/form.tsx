@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
-import type { OperationName, Result } from '../../../operations/operations.ts'
+import type { CommandName, CommandResult } from '../commands.ts'
 import { institutions } from '../livestream-names.ts'
 import { commandPatienceMs, operate } from '../operate.ts'
 import { Said } from './dialog.tsx'
@@ -9,7 +9,7 @@ import { Said } from './dialog.tsx'
 export type Typed = Signal<Readonly<Record<string, string>>>
 
 /** A form for the arguments of a command. After a failure, the form shows why and keeps the texts. */
-export function CommandForm<Name extends OperationName>(props: {
+export function CommandForm<Name extends CommandName>(props: {
   name: Name
   title: string
   label: string
@@ -17,7 +17,7 @@ export function CommandForm<Name extends OperationName>(props: {
   args: (typed: Readonly<Record<string, string>>) => Record<string, unknown>
   /** What is wrong with the texts, if the browser does not see it. */
   wrong?: (typed: Readonly<Record<string, string>>) => string | undefined
-  done: (result: Result<Name>) => void
+  done: (result: CommandResult<Name>) => void
   /** For a form in a dialog, which has the title. */
   cancelled?: () => void
   isLoss?: boolean

@@ -1,13 +1,13 @@
 import type { Signal } from '@preact/signals'
-import type { OperationName } from '../../../operations/operations.ts'
 import { isRecord } from '../../page/record.ts'
+import type { CommandName } from '../commands.ts'
 import { type Command, commands } from '../commands.ts'
 import { Answer } from './answer.tsx'
-import { keptForUser, Problem, Secret, ShownOnce } from './shown.tsx'
+import { Copyable, keptForUser, Problem, ShownOnce } from './shown.tsx'
 import { sentences, valueAt } from './template.ts'
 
 /** The last answer to each command whose answer is shown until somebody presses Done. */
-const kept = new Map<OperationName, Signal<unknown>>(
+const kept = new Map<CommandName, Signal<unknown>>(
   commands.flatMap(({ name, console }) => (console?.answer ? [[name, keptForUser<unknown>()]] : [])),
 )
 
@@ -37,7 +37,7 @@ export function KeptAnswer({ command }: { command: Command }) {
         <p key={one}>{one}</p>
       ))}
       {Object.entries(secrets).map(([field, label]) => (
-        <Secret key={field} label={label} value={String(valueAt(result, field))} />
+        <Copyable key={field} label={label} value={String(valueAt(result, field))} />
       ))}
       <Problem text={typeof result.problem === 'string' ? result.problem : undefined} />
       <Answer

@@ -102,11 +102,11 @@ export function ShownOnce(props: {
   )
 }
 
-/** A text that is shown only once, with a button that copies it. */
-export function Secret({ label, value }: { label: string; value: string }) {
+/** A text with a button that copies it. */
+export function Copyable({ label, value }: { label: string; value: string }) {
   const said = useSignal('')
   return (
-    <div class="secret">
+    <div class="copyable">
       <label class="field">
         <span>{label}</span>
         <input readOnly value={value} onFocus={({ currentTarget }) => currentTarget.select()} />

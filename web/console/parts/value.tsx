@@ -1,8 +1,9 @@
-import { pathPart } from '../../page/location.ts'
+import { currentPath, pathPart } from '../../page/location.ts'
 import { isRecord } from '../../page/record.ts'
 import type { Schema } from '../commands.ts'
-import { institutionName, livestreamName } from '../livestream-names.ts'
-import { pagesOf } from '../placed.ts'
+import { institutionName, isOwnLivestream, livestreamName } from '../livestream-names.ts'
+import { isOwnView, pagesOf } from '../placed.ts'
+import { pathShown } from '../start-view.ts'
 import { bytes, count, dateAndTime, durationOf, ms } from '../words.ts'
 import { Badge, Contact, None, type Tone, When } from './shown.tsx'
 import { isInstant, isNothing } from './template.ts'
@@ -14,6 +15,9 @@ const tones: Readonly<Record<string, Tone>> = {
   delivering: 'good',
   delivered: 'good',
   published: 'good',
+  'on air': 'good',
+  stale: 'warn',
+  silent: 'bad',
   operate: 'warn',
   deprecated: 'warn',
   paused: 'warn',
@@ -89,10 +93,11 @@ function Text(props: { of: string; field: string; schema: Schema; isWhole: boole
         <When at={text} />
       </>
     )
-  const named = nameOf(text)
+  const isOwn = isOwnView(pathShown(currentPath.value).split('/')[2] ?? '')
+  const named = isOwn ? ownNameOf(text) : nameOf(text)
   if (named)
     return <Named view={named.view} id={text} name={/^(id|externalId)$/.test(field) ? text : named.name} />
-  const view = pagesOf(field)
+  const view = pagesOf(field, isOwn)
   if (view !== undefined) return <Named view={view} id={text} name={text} isForMachines />
   if (field === 'contact' || field === 'email')
     return <Contact address={text} subject="The now-playing hub" />
@@ -117,6 +122,11 @@ function nameOf(id: string): { view: string; name: string } | undefined {
   return /^(crid:|urn:org:[a-z-]*livestream:)/.test(id)
     ? { view: 'livestreams', name: livestreamName(id) }
     : undefined
+}
+
+/** The same in a view of what is an institution's own: only its livestreams have pages. */
+function ownNameOf(id: string): { view: string; name: string } | undefined {
+  return isOwnLivestream(id) ? { view: 'own-livestreams', name: livestreamName(id) } : undefined
 }
 
 function Named(props: { view: string; id: string; name: string; isForMachines?: boolean }) {

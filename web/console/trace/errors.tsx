@@ -7,7 +7,7 @@ export function Errors({
   errors,
   of = 'Errors',
 }: {
-  errors: readonly EventError[]
+  errors: readonly (EventError & { remedy?: string | null })[]
   of?: 'Errors' | 'Warnings'
 }) {
   if (errors.length === 0) return null
@@ -19,6 +19,9 @@ export function Errors({
       empty=""
       columns={[
         { title: 'What is wrong', cell: ({ message }) => withNames(message) },
+        ...(errors.some(({ remedy }) => remedy)
+          ? [{ title: 'What mends it', cell: ({ remedy }: { remedy?: string | null }) => remedy }]
+          : []),
         { title: 'Where', cell: ({ path }) => <code>{path}</code> },
         { title: 'Code', cell: ({ errorCode }) => <code>{errorCode}</code> },
       ]}

@@ -140,7 +140,7 @@ function Livestreams({ ids }: { ids: readonly string[] }) {
   )
 }
 
-function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
+export function Topics({ topics }: Pick<ShownEvent, 'topics'>) {
   return (
     <section class="panel">
       <h2>Where it went</h2>
@@ -174,7 +174,7 @@ function overSince(validUntil: string | null): string {
   return isOver ? `: valid until ${clockTime(validUntil)}` : ''
 }
 
-const tones: Readonly<Record<string, Tone>> = {
+export const deliveryTones: Readonly<Record<string, Tone>> = {
   delivered: 'good',
   settled: 'good',
   waiting: 'warn',
@@ -195,7 +195,9 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
           {
             title: 'State',
             cell: ({ state, held }) => (
-              <Badge tone={tones[state] ?? 'plain'}>{held === null ? state : `${state}, ${held}`}</Badge>
+              <Badge tone={deliveryTones[state] ?? 'plain'}>
+                {held === null ? state : `${state}, ${held}`}
+              </Badge>
             ),
           },
           {
@@ -234,7 +236,7 @@ function Deliveries({ deliveries }: Pick<ShownEvent, 'deliveries'>) {
   )
 }
 
-function Json({ title, value }: { title: string; value: Record<string, unknown> }) {
+export function Json({ title, value }: { title: string; value: Record<string, unknown> }) {
   return (
     <details class="panel">
       <summary>

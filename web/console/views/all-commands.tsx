@@ -21,7 +21,7 @@ export function AllCommands() {
       <section class="panel">
         <Table
           caption="All commands"
-          rows={commands}
+          rows={commands.filter(({ permission }) => permission === 'operate')}
           keyOf={({ name }) => name}
           textOf={({ name, summary }) => `${name} ${summary}`}
           empty="None."

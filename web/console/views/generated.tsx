@@ -5,9 +5,9 @@ import { Answer } from '../parts/answer.tsx'
 import { CommandButton } from '../parts/command.tsx'
 import { KeptAnswer } from '../parts/kept-answer.tsx'
 import { CommandList } from '../parts/list.tsx'
-import { Head, Problem } from '../parts/shown.tsx'
+import { Copyable, Head, Problem } from '../parts/shown.tsx'
 import { valueAt } from '../parts/template.ts'
-import { buttonsBelow, commandsIn, headOf, rowButtonsOf, sectionsOf } from '../placed.ts'
+import { buttonsBelow, commandsIn, headOf, loses, rowButtonsOf, sectionsOf } from '../placed.ts'
 import { useCommandAnswer } from '../poll.ts'
 
 /** A view that is made from the rows of its commands: lists, answers, and buttons. */
@@ -93,36 +93,57 @@ function Panels({ command, headings }: { command: Command; headings: Readonly<Re
 export function GeneratedPage(props: { command: Command; title: string; of: string }) {
   const { command, title, of } = props
   const { name, result, console } = command
-  const { view = '', by = '', of: list = '' } = console ?? {}
+  const { view = '', by = '', of: list = '', copy = {}, heading = '' } = console ?? {}
+  const buttons = rowButtonsOf(list)
   const { value, problem } = useCommandAnswer(name, { [by]: of }, everyMsOf(command))
   return (
     <>
       <p class="back">
         <a href={`/console/${view}`}>{title}</a>
       </p>
-      <Head title={of} />
+      <Head title={String(valueAt(value.value, heading) ?? of)} />
       <Problem text={problem.value} />
+      {buttons.map((button) => (
+        <KeptAnswer key={button.name} command={button} />
+      ))}
       {isRecord(value.value) && (
         <section class="panel">
           <Answer of={value.value} schema={result} title={of} parts={command.columns} />
-          <Buttons of={rowButtonsOf(list)} row={value.value} done={() => go(`/console/${view}`)} />
+          <ToCopy of={value.value} labels={copy} />
+          <Buttons of={buttons} row={value.value} lost={() => go(`/console/${view}`)} />
         </section>
       )}
     </>
   )
 }
 
+/** Fields of an answer with buttons that copy them. */
+function ToCopy(props: { of: Readonly<Record<string, unknown>>; labels: Readonly<Record<string, string>> }) {
+  const { of: value, labels } = props
+  const given = Object.entries(labels).flatMap(([field, label]) => {
+    const text = valueAt(value, field)
+    return typeof text === 'string' ? [<Copyable key={field} label={label} value={text} />] : []
+  })
+  return given.length > 0 && <div class="copies">{given}</div>
+}
+
+/** The buttons of commands. `lost` is called after a command that removes something. */
 function Buttons(props: {
   of: readonly Command[]
   row: Readonly<Record<string, unknown>>
-  done?: () => void
+  lost?: () => void
 }) {
-  const { of: buttons, row, done } = props
+  const { of: buttons, row, lost } = props
   if (buttons.length === 0) return null
   return (
     <div class="buttons">
-      {buttons.map(({ name }) => (
-        <CommandButton key={name} name={name} row={row} {...(done && { done })} />
+      {buttons.map((button) => (
+        <CommandButton
+          key={button.name}
+          name={button.name}
+          row={row}
+          {...(lost && loses(button) && { done: lost })}
+        />
       ))}
     </div>
   )

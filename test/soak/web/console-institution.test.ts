@@ -1,0 +1,201 @@
+import { readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import t, { type Test } from 'tap'
+import { addUser, openApi } from '../../bridge-https/api.ts'
+import { connectPublisher } from '../../clients.ts'
+import { institutions, playing, station } from '../../events.ts'
+import { pushing, startReceiver } from '../../receiver.ts'
+import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
+import { createBrowser, logIn, skip } from '../../web/browser.ts'
+
+/*
+ * The part of the console for users of institutions (open.md §7).
+ */
+const [own = '', other = ''] = institutions
+const browser = createBrowser(t)
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const livestream = station()
+
+async function start(t: Test, permissions: string[]) {
+  const home = await temporaryDirectory(t)
+  const receiver = await startReceiver(t, home)
+  const hub = await startTestHub(t, pushing(receiver), join(home, 'hub'))
+  const api = await openApi(t, hub)
+  const user = await addUser(hub, api, own, { permissions })
+  const login = await hub.publisher([own])
+  const studio = await connectPublisher(t, hub, login, own)
+  await studio.publish(playing(livestream, { title: 'On air' }))
+  await studio.publish(playing(livestream, { title: 'Too short', length: 0, playlistItemId: 'item-9' }))
+  const { token } = await addUser(hub, api, own)
+  const body = { type: 'PUBSUB', method: 'PUSH', contact: 'a@b.example', topic: livestream.id }
+  const { json } = await api.call('POST', '/subscriptions', {
+    token,
+    body: { ...body, url: receiver.url('/hook') },
+  })
+  const opened = await browser.open(t, hub, '/console')
+  await logIn(opened.page, user.email)
+  await opened.page.getByText('Answers', { exact: true }).waitFor()
+  return { hub, receiver, studio, user, login, webhook: String(json.name), ...opened }
+}
+
+const both = ['publish', 'subscribe']
+const open = (page: Page, name: string) =>
+  page.getByRole('navigation').getByRole('link', { name, exact: true }).click()
+
+t.test('why was my event refused, and what did the hub make of it', { skip }, async (t) => {
+  const { page, problems } = await start(t, both)
+  await open(page, 'Refusals')
+  const row = page.getByRole('row').filter({ hasText: 'Too short' })
+  await row.getByText('send a number greater than 0 for length and cycle').waitFor()
+  const which = page.getByLabel('Which are listed')
+  await which.selectOption('warned')
+  await page.getByText('Nothing was refused or warned of within a week.').waitFor()
+  await which.selectOption('refused')
+  await row.getByRole('link', { name: 'Too short – Mira Hollund' }).click()
+  await page.getByRole('heading', { name: 'Why it was refused' }).waitFor()
+  await page.getByText('"length":0').waitFor()
+  t.same(problems, [])
+})
+
+t.test('what does my station show, and what do I configure', { skip }, async (t) => {
+  const { page, problems } = await start(t, both)
+  await page.getByRole('heading', { name: 'Livestreams', level: 1 }).waitFor()
+  const row = page.getByRole('row').filter({ hasText: 'On air' })
+  await row.getByText('on air', { exact: true }).waitFor()
+  await row.getByRole('link', { name: livestream.title, exact: true }).click()
+  t.equal(await page.getByLabel('Livestream id', { exact: true }).inputValue(), livestream.id)
+  t.equal(await page.getByLabel('Topic to publish to', { exact: true }).inputValue(), `inbox/${own}`)
+  t.equal(await page.getByRole('button', { name: /^Copy:/ }).count(), 6)
+  t.same(problems, [])
+})
+
+t.test('an event is tried out by pasting it', { skip }, async (t) => {
+  const { page, problems } = await start(t, both)
+  await open(page, 'Dry run')
+  await page.getByLabel('Event (JSON)').fill(JSON.stringify(playing(livestream, { length: 0 })))
+  await page.getByRole('button', { name: 'Check' }).click()
+  await page.getByText('send a number greater than 0').waitFor()
+  await page.getByLabel('Event (JSON)').fill(JSON.stringify(playing(livestream, { title: 'Tried' })))
+  await page.getByRole('button', { name: 'Check' }).click()
+  await page.getByText('published, dry run').waitFor()
+  await page.getByText(`radio/${livestream.id}/track/playing`).waitFor()
+  t.same(problems, [])
+})
+
+t.test('which of my credentials may go: it goes', { skip }, async (t) => {
+  const { hub, page, login, problems } = await start(t, both)
+  await open(page, 'Credentials')
+  const row = page.getByRole('row').filter({ hasText: login.username })
+  await row.getByText('a client is connected with it').waitFor()
+  await row.getByRole('button', { name: /^Revoke/ }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('1 connected client will be disconnected.').waitFor()
+  await dialog.getByRole('button', { name: 'Revoke' }).click()
+  await page.getByText('No credential publishes for your institution').waitFor()
+  t.same(await hub.ask('credentials.list', { role: 'publisher' }), [])
+  t.same(problems, [])
+})
+
+t.test('does my webhook work: test, pause, resume, replay', { skip }, async (t) => {
+  const { receiver, page, webhook, problems } = await start(t, both)
+  await open(page, 'Webhooks')
+  await page.getByRole('link', { name: webhook }).click()
+  await page.getByRole('button', { name: /^Test/ }).click()
+  await page.getByRole('status', { name: 'The test message' }).getByText('yes').waitFor()
+  await page.getByRole('button', { name: 'Done' }).click()
+  await page.getByRole('button', { name: /^Pause/ }).click()
+  await page.getByText('paused', { exact: true }).first().waitFor()
+  await page.getByRole('button', { name: /^Resume/ }).click()
+  await page.getByRole('button', { name: /^Pause/ }).waitFor()
+  await page.getByRole('button', { name: /^Replay/ }).click()
+  await page.getByLabel('Or all events since').fill('2026-01-01T00:00')
+  await page.getByRole('dialog').getByRole('button', { name: 'Replay' }).click()
+  await page.getByText('1 message will be sent once more.').waitFor()
+  await receiver.until(({ length }) => length === 2)
+  t.same(problems, [])
+})
+
+t.test('each permission has its views, and nothing else is asked or shown', { skip }, async (t) => {
+  for (const [permissions, views] of [
+    [['publish'], ['Livestreams', 'Refusals', 'Dry run', 'Credentials']],
+    [['subscribe'], ['Webhooks']],
+    [both, ['Livestreams', 'Refusals', 'Dry run', 'Credentials', 'Webhooks']],
+  ] as const) {
+    const { page, problems } = await start(t, [...permissions])
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(new URL(request.url()).pathname))
+    t.same(await page.getByRole('navigation').getByRole('link').allTextContents(), views)
+    for (const view of views) {
+      await open(page, view)
+      await page.getByRole('heading', { name: view, level: 1 }).waitFor()
+      t.notMatch(await page.locator('main').textContent(), station(1).title)
+    }
+    for (const path of asked) t.notMatch(path, /^\/operate/)
+    t.same(problems, [])
+  }
+})
+
+t.test('an operator who belongs to an institution has both', { skip }, async (t) => {
+  const { page, problems } = await start(t, [...both, 'operate'])
+  await page.getByRole('heading', { name: 'Overview', level: 1 }).waitFor()
+  await page.getByRole('navigation').getByRole('heading', { name: 'Your institution' }).waitFor()
+  await page.locator('a[href="/console/own-livestreams"]').click()
+  await page.getByRole('link', { name: livestream.title, exact: true }).click()
+  await page.getByLabel('Livestream id', { exact: true }).waitFor()
+  t.match(page.url(), /own-livestreams/)
+  t.same(problems, [])
+})
+
+t.test('ids of another institution in the address show nothing', { skip }, async (t) => {
+  const { hub, page } = await start(t, both)
+  const theirs = await connectPublisher(t, hub, await hub.publisher([other]), other)
+  const { id } = await theirs.publish(playing(station(1), { title: 'Geheim' }))
+  for (const path of [`own-livestreams/${station(1).id}`, `own-refusals/${id}`, 'own-subscriptions/x']) {
+    await page.goto(`https://localhost:${hub.httpsPort}/console/${path}`)
+    await page.getByText(/there is no (livestream|event|subscription)/).waitFor()
+    t.notMatch(await page.locator('main').textContent(), /Geheim/)
+  }
+  await page.goto(`https://localhost:${hub.httpsPort}/console/trace`)
+  await page.getByRole('heading', { name: 'This is for operators' }).waitFor()
+})
+
+t.test('axe finds nothing, on narrow and wide screens, light and dark', { skip }, async (t) => {
+  const { page, webhook, login } = await start(t, both)
+  const shown = async (view: string, what: string) => {
+    await page.getByText(what).first().waitFor()
+    await page.evaluate(axe)
+    for (const width of [360, 1920]) {
+      await page.setViewportSize({ width, height: 900 })
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme })
+        const violations = await page.evaluate<unknown[]>(
+          'axe.run().then(({ violations }) => violations.map(({ id, nodes }) => [id, nodes[0].html]))',
+        )
+        t.same(violations, [], `${view}, ${width} px, ${colorScheme}`)
+        const overflow = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
+        t.equal(await page.evaluate(overflow), 0, `${view}, ${width} px: no scrolling sideways`)
+        if (process.env.SHOTS)
+          await page.screenshot({ path: `${process.env.SHOTS}/${view}-${width}-${colorScheme}.png` })
+      }
+    }
+  }
+  await shown('livestreams', livestream.title)
+  await page.getByRole('link', { name: livestream.title, exact: true }).click()
+  await shown('livestream', 'Topic to publish to')
+  await open(page, 'Refusals')
+  await shown('refusals', 'Too short')
+  await page.getByRole('link', { name: 'Too short – Mira Hollund' }).click()
+  await shown('event', 'Why it was refused')
+  await open(page, 'Dry run')
+  await page.getByLabel('Event (JSON)').fill(JSON.stringify(playing(livestream, { length: 0 })))
+  await page.getByRole('button', { name: 'Check' }).click()
+  await shown('check', 'send a number greater than 0')
+  await open(page, 'Credentials')
+  await shown('credentials', login.username)
+  await open(page, 'Webhooks')
+  await shown('webhooks', webhook)
+  await page.getByRole('link', { name: webhook }).click()
+  await shown('webhook', 'Last deliveries')
+})
