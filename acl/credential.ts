@@ -47,10 +47,11 @@ export function endingAt(credential: StoredCredential, time: number): StoredCred
 
 /** The principal that a client becomes when it logs in over MQTT. Undefined: the credential is one for HTTPS. */
 export function principalOf(credential: Credential): Principal | undefined {
-  const { role, username, institutions, classes, filters, user } = credential
+  const { role, username, institutions, classes, filters, user, clientIdPrefix } = credential
   if (role === 'reader') return undefined
-  if (role === 'publisher') return { role, username, institutions, classes }
-  return { role, username, filters, ...(user !== undefined && { temporaryOf: user }) }
+  const ids = clientIdPrefix === undefined ? {} : { clientIdPrefix }
+  if (role === 'publisher') return { role, username, institutions, classes, ...ids }
+  return { role, username, filters, ...ids, ...(user !== undefined && { temporaryOf: user }) }
 }
 
 /** The reader that asks over HTTPS with a credential. Undefined: the credential is one for MQTT. */

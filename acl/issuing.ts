@@ -67,7 +67,7 @@ export function createIssuing(parts: {
    * One commit stores both credentials.
    */
   async function issue(
-    { role, label, institutions, filters, classes }: Permissions,
+    { role, label, institutions, filters, classes, clientIdPrefix }: Permissions,
     held: readonly Change[],
     first?: (credential: Credential) => Promise<void>,
     { temporary, ending }: { temporary?: Temporary | undefined; ending?: StoredCredential | undefined } = {},
@@ -85,6 +85,7 @@ export function createIssuing(parts: {
       institutions,
       filters,
       classes,
+      ...(clientIdPrefix !== undefined && { clientIdPrefix }),
       createdAt,
       salt,
       hash,

@@ -10,6 +10,7 @@ export interface CredentialRequest {
   institutions?: readonly string[]
   classes?: readonly string[]
   filters?: readonly string[]
+  clientIdPrefix?: string | undefined
 }
 
 /** Publishers and subscribers log in over MQTT, readers over HTTPS (open.md §4). */
@@ -23,6 +24,8 @@ export interface Permissions {
   institutions: readonly string[]
   filters: readonly string[]
   classes: readonly EventClass[]
+  /** What the client ids of all its clients begin with. Undefined: any client id. */
+  clientIdPrefix?: string
 }
 
 /** Longest delay of a scheduled revocation, milliseconds. A longer delay is probably a typing error. */
@@ -45,10 +48,21 @@ export function checkCredentialRequest(request: CredentialRequest): Permissions 
     role === 'publisher'
       ? wrongForPublisher(institutions, classes, filters)
       : wrongForReading(role, institutions, classes, filters)
-  return error === undefined
-    ? { role, label, institutions, filters, classes: classes.filter(isEventClass) }
-    : { error }
+  const { clientIdPrefix } = request
+  const wrong = error ?? (clientIdPrefix === undefined ? undefined : checkPrefix(role, clientIdPrefix))
+  if (wrong !== undefined) return { error: wrong }
+  const permissions = { role, label, institutions, filters, classes: classes.filter(isEventClass) }
+  return clientIdPrefix === undefined ? permissions : { ...permissions, clientIdPrefix }
 }
+
+/** Why the client ids of a credential cannot begin like this, or undefined. */
+function checkPrefix(role: Role, prefix: string): string | undefined {
+  if (role === 'reader') return 'clientIdPrefix is for publishers and subscribers; a reader has no client id'
+  if (clientIdPrefixForm.test(prefix)) return undefined
+  return `clientIdPrefix must be 1 to 64 letters, digits and . _ : -, not ${quoted(prefix)}`
+}
+
+const clientIdPrefixForm = /^[A-Za-z0-9._:-]{1,64}$/
 
 /** Why this cannot be the id of an institution, or undefined. */
 function checkInstitution(institution: string): string | undefined {

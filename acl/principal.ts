@@ -2,7 +2,10 @@ import { createHash } from 'node:crypto'
 import type { EventClass } from '../event/kind.ts'
 
 /** An MQTT client that has logged in, with its permissions. */
-export type Principal = Publisher | Subscriber
+export type Principal = (Publisher | Subscriber) & {
+  /** What its client ids must begin with. It is no permission: sessions do not belong to it. */
+  clientIdPrefix?: string
+}
 
 /** A client that publishes to the inboxes of its institutions, and reads their feedback (service.md §5). */
 interface Publisher {

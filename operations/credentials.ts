@@ -11,6 +11,7 @@ import {
   listOf,
   oneOf,
   radioFilter,
+  text,
   username,
 } from './arguments.ts'
 import { unknownName, unlessError } from './errors.ts'
@@ -27,6 +28,7 @@ const permissions = {
   filters: texts,
   classes: texts,
   createdAt: instant,
+  clientIdPrefix: Type.Optional(Type.String({ description: 'what its client ids must begin with' })),
 }
 
 const credential = Type.Object({
@@ -69,6 +71,9 @@ export const credentialOperations = {
       filters: Type.Optional(
         listOf('topic filters within radio/# that a subscriber or reader may read', radioFilter),
       ),
+      clientIdPrefix: Type.Optional(
+        text('what the client ids of a publisher or subscriber must begin with', 64),
+      ),
     },
     example: { role: 'publisher', label: 'kw1', institutions: [anInstitution] },
     console: {
@@ -85,6 +90,7 @@ export const credentialOperations = {
         institutions: { where: { role: ['publisher'] } },
         classes: { label: 'Only these classes', where: { role: ['publisher'] } },
         filters: { where: { role: ['subscriber', 'reader'] } },
+        clientIdPrefix: { where: { role: ['publisher', 'subscriber'] } },
       },
       answer: shownPassword,
     },
@@ -95,15 +101,21 @@ export const credentialOperations = {
         institutions: ['--institution <urn>', 'institution it may publish for (repeat for several)'],
         classes: ['--class <class>', `limit a publisher to ${eitherOf(eventClasses)} (repeat)`],
         filters: ['--allow <filter>', 'topics a subscriber or reader may read, within radio/# (repeat)'],
+        clientIdPrefix: ['--client-id-prefix <text>', 'what the client ids of its clients must begin with'],
       },
       note: storeIt,
     },
     check: (request) => errorOf(checkCredentialRequest(request)),
     result: issuedCredential,
-    async run({ credentials }, { role, label, institutions = [], classes = [], filters = [] }, { note }) {
-      const request = { role, label, institutions, classes, filters }
-      const issued = await credentials.add(request, ({ username, role, institutions, filters, classes }) =>
-        note(username, { role, institutions, filters, classes }),
+    async run({ credentials }, { institutions = [], classes = [], filters = [], ...request }, { note }) {
+      const wanted = { ...request, institutions, classes, filters }
+      const issued = await credentials.add(
+        wanted,
+        ({ username, role, institutions, filters, classes, ...rest }) => {
+          const { clientIdPrefix } = rest
+          const prefix = clientIdPrefix === undefined ? {} : { clientIdPrefix }
+          return note(username, { role, institutions, filters, classes, ...prefix })
+        },
       )
       return shownOnce(unlessError(issued))
     },
@@ -257,7 +269,7 @@ function withUse({ broker, lastUsed }: NodeParts, credential: Credential) {
 
 /** The only answer that carries the password (design.md §4). */
 function shownOnce({ credential, password, warning }: Issued) {
-  const { username, role, institutions, filters, classes, createdAt } = credential
-  const answer = { username, password, role, institutions, filters, classes, createdAt }
+  const { label: _label, revokeAt: _revokeAt, user: _user, ...permissions } = credential
+  const answer = { ...permissions, password }
   return warning === undefined ? answer : { ...answer, warning }
 }

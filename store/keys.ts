@@ -144,6 +144,7 @@ export const storeKeys = {
           revokeAt: instant,
           user: text,
           login: object({ userId: text, generation: number }, { loginId: text }),
+          clientIdPrefix: text,
         },
       ),
       'username',

@@ -66,7 +66,11 @@ export function createMqttLogIn(parts: {
       const isReader = username !== undefined && access.isReader?.(username)
       throw refusal(client, isReader ? 'reader' : 'credentials', connackCode.badCredentials, username)
     }
-    if (isTemporary(principal) && !isPageId(request?.clientId ?? clientId)) {
+    const asked = request?.clientId ?? clientId
+    const isWrongId = isTemporary(principal)
+      ? !isPageId(asked)
+      : !asked.startsWith(principal.clientIdPrefix ?? '')
+    if (isWrongId) {
       throw refusal(client, 'client-id', connackCode.identifierRejected, username)
     }
     return principal
