@@ -29,8 +29,8 @@ export function createAttempt(parts: {
   metrics: Pick<Metrics, 'workAttempts' | 'workSeconds'>
   /** Aborts when no attempt may start any more. */
   stopping: AbortSignal
-  /** Aborts the attempts that are under way. */
-  cutting: AbortSignal
+  /** Returns the signal that aborts an attempt which begins now. */
+  cutting: () => AbortSignal
 }) {
   const { queues, leases, targetOf, isStale, waitOf, waitingOf, clock, log, metrics, cutting } = parts
   const starts = createAttemptStarts(parts.slots, clock, parts.stopping)
@@ -50,6 +50,8 @@ export function createAttempt(parts: {
       const triedAside = item.asideUntil !== undefined
       Object.assign(run, { current: item, triedAside, retryAsked: false })
       const payload = await queues.payload(name, item)
+      // The store may have been away for long: another node may have the queue by now.
+      if (!leases.holds(name)) return undefined
       if (!payload) {
         log.error({ queue: name, messageId }, 'content of a work item is missing')
         await queues.giveUp(name, [item], 'its content is not stored any more')
@@ -59,13 +61,18 @@ export function createAttempt(parts: {
         if (item.begun !== undefined) return unfinished(now, item.begun)
         await queues.noteAttempt(name, item, clock())
       }
+      if (!leases.holds(name)) {
+        if (where.isOwnDriver) await queues.forgetAttempt(name, item)
+        return undefined
+      }
+      const signal = cutting()
       const started = performance.now()
       const time = new Date(clock()).toISOString()
-      const outcome = await where.deliver(item, payload, cutting)
+      const outcome = await where.deliver(item, payload, signal)
       // Another attempt can begin now: the remaining steps do not use the endpoint.
       leave()
       // The hub cut the attempt short, so its outcome says nothing about the endpoint.
-      if (cutting.aborted && outcome.result !== 'acknowledged') {
+      if (signal.aborted && outcome.result !== 'acknowledged') {
         if (where.isOwnDriver) await queues.forgetAttempt(name, item)
         return undefined
       }

@@ -64,9 +64,13 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       if (isNews || !isAble) tell({ queue, node: nodes.self, isAble })
     },
 
-    /** Takes the lease of a queue for which `isOwn` is true. False: another node holds the lease. */
+    /**
+     * Takes the lease of a queue for which `isOwn` is true. False: another node holds the lease, or this node is not in
+     * touch with the others.
+     */
     async take(queue: string): Promise<boolean> {
       if (!nodes.isShared) return true
+      if (!nodes.isInTouch()) return false
       const before = holders.get(queue)
       // Ask the holder for the lease. A holder that is not asked releases the lease later.
       if (isHeldElsewhere(before)) await calls.ask(before, 'let-go-of-queue', queue)
@@ -82,8 +86,15 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
       return isTaken
     },
 
-    /** Whether this node holds the lease, by what the node has heard so far. */
-    holds: (queue: string): boolean => !nodes.isShared || holders.get(queue) === nodes.self,
+    /** Whether this node holds the lease. False also while others may have taken the lease, and this node cannot know. */
+    holds: (queue: string): boolean =>
+      !nodes.isShared || (holders.get(queue) === nodes.self && nodes.isInTouch()),
+
+    /** Calls back when this node may no longer deliver, because it has lost touch with the others. */
+    onLostTouch: (listener: () => void): void =>
+      nodes.onTouch((isInTouch) => {
+        if (!isInTouch) listener()
+      }),
 
     /** Releases the lease of a queue that this node no longer works off. */
     release,
@@ -98,10 +109,13 @@ export async function createLeases(parts: { store: Store; nodes: Nodes; calls: C
 
     /**
      * Calls `listener` when another node releases a lease, or asks this node for one. Calls `changed` when nodes join
-     * or leave.
+     * or leave, and when this node is in touch with them again.
      */
     onFreed(listener: (queue: string) => void, changed: () => void): void {
       listeners.push(listener)
+      nodes.onTouch((isInTouch) => {
+        if (isInTouch) changed()
+      })
       nodes.onChange(() => {
         for (const queue of unable.keys()) forgetGone(queue)
         // Nodes that have joined do not know it.

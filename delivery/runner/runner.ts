@@ -31,9 +31,9 @@ export function createRunner(
   const runs = createRuns()
   const running = createRunningWork()
   const stopping = new AbortController()
-  const cutting = new AbortController()
-  // Every attempt listens to these signals. With its usual limit of listeners, Node would warn of a leak.
-  setMaxListeners(0, stopping.signal, cutting.signal)
+  let cutting = newCutting()
+  // Every attempt listens to this signal. With its usual limit of listeners, Node would warn of a leak.
+  setMaxListeners(0, stopping.signal)
   const workOff = createWorkOff({
     ...parts,
     runs,
@@ -41,7 +41,7 @@ export function createRunner(
     ended,
     recovered,
     stopping: stopping.signal,
-    cutting: cutting.signal,
+    cutting: () => cutting.signal,
   })
   let tidying: NodeJS.Timeout | undefined
 
@@ -49,6 +49,11 @@ export function createRunner(
     start(): void {
       queues.onAppended(wake)
       leases.onFreed((name) => wake(name), wakeAll)
+      // Another node soon delivers what this one is delivering.
+      leases.onLostTouch(() => {
+        cutting.abort()
+        cutting = newCutting()
+      })
       wakeAll()
       tidying = setInterval(tidy, tidyMs).unref()
       tidy()
@@ -205,6 +210,12 @@ export function createRunner(
     const { head, aside, isBlocked = false } = waitingOf(name, run)
     return isSettled && !head && !aside && !isBlocked
   }
+}
+
+function newCutting(): AbortController {
+  const cutting = new AbortController()
+  setMaxListeners(0, cutting.signal)
+  return cutting
 }
 
 function isOpen(target: ReturnType<Parameters<typeof createWorkOff>[0]['targetOf']>): target is Target {

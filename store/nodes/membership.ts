@@ -40,6 +40,7 @@ export async function createMembership(parts: {
   const goneListeners: ((node: string) => void)[] = []
   const changeListeners: (() => void)[] = []
   const returnListeners: (() => void)[] = []
+  const touchListeners: ((isInTouch: boolean) => void)[] = []
   const own = createOwnSlot({
     store,
     members,
@@ -64,6 +65,9 @@ export async function createMembership(parts: {
       for (const node of nodes) tellGone(node)
       changed()
     },
+    touched(isInTouch) {
+      for (const listener of touchListeners) listener(isInTouch)
+    },
   })
 
   return {
@@ -80,6 +84,8 @@ export async function createMembership(parts: {
     onGone: (listener) => void goneListeners.push(listener),
     onChange: (listener) => void changeListeners.push(listener),
     onReturn: (listener) => void returnListeners.push(listener),
+    isInTouch: signs.isInTouch,
+    onTouch: (listener) => void touchListeners.push(listener),
 
     async join(): Promise<void> {
       store.startFollowing(onGap)

@@ -28,6 +28,13 @@ export interface Nodes {
   onChange(listener: () => void): void
   /** Calls back when this node has joined again after its removal, and must claim its sessions. */
   onReturn(listener: () => void): void
+  /**
+   * Whether the others had a sign of this node a moment ago, so they have not removed it. A node that is not in touch
+   * may have been removed, and does not know it.
+   */
+  isInTouch(): boolean
+  /** Calls back when this node has lost touch, up to a second later, and when it has touch again. */
+  onTouch(listener: (isInTouch: boolean) => void): void
 }
 
 /** A node, for code that needs only its slot. */
@@ -59,5 +66,7 @@ export function createOnlyNode(name: string): Nodes {
     onGone: () => undefined,
     onChange: () => undefined,
     onReturn: () => undefined,
+    isInTouch: () => true,
+    onTouch: () => undefined,
   }
 }

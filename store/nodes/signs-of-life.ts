@@ -12,6 +12,11 @@ const usualIntervalMs = 1_000
  */
 const patience = 5
 /**
+ * This node is in touch while its newest answered sign was given less than so many intervals ago. That is well below
+ * `patience`: a node that is in touch has not been removed.
+ */
+const inTouchIntervals = 3
+/**
  * Maximum number of this node's signs that have no answer yet. The limit is high: a node that reads the log slowly gets
  * its answers late. Such a node must still go on giving signs.
  */
@@ -26,10 +31,12 @@ export function createSignsOfLife(parts: {
   self: string
   own: ReturnType<typeof createOwnSlot>
   removed: (nodes: readonly string[]) => void
+  /** Called when this node has lost touch with the others, and when it has touch again. */
+  touched: (isInTouch: boolean) => void
   log: Log
   intervalMs: number | undefined
 }) {
-  const { store, members, self, own, removed, log, intervalMs = usualIntervalMs } = parts
+  const { store, members, self, own, removed, touched, log, intervalMs = usualIntervalMs } = parts
   /** How many signs of this node have counted since another node's last sign, by the id of that other node. */
   const missed = new Map<string, number>()
   let timer: NodeJS.Timeout | undefined
@@ -37,30 +44,49 @@ export function createSignsOfLife(parts: {
   let underway = 0
   let hasCounted = false
   let isRemoving = false
+  /** When the newest sign was given that has an answer, by `performance.now()`. */
+  let answered = -Infinity
+  let wasInTouch = true
   store.onOthers(channel, (change) => {
     if ('tell' in change) missed.set(change.value.toString(), 0)
   })
 
   return {
     start(): void {
+      answered = performance.now()
       timer = setInterval(() => {
         hasCounted = false
+        noteTouch()
         void beat()
       }, intervalMs)
     },
     stop: (): void => clearInterval(timer),
+    isInTouch,
     /** Notes that a node has joined, which counts as a sign. */
     joined: (node: string): void => void missed.set(node, 0),
     gone: (node: string): void => void missed.delete(node),
+  }
+
+  function isInTouch(): boolean {
+    return performance.now() - answered < inTouchIntervals * intervalMs
+  }
+
+  function noteTouch(): void {
+    if (isInTouch() === wasInTouch) return
+    wasInTouch = !wasInTouch
+    touched(wasInTouch)
   }
 
   /** Gives a sign, even while earlier signs have no answer: on a slow network, a node that waited would look dead. */
   async function beat(): Promise<void> {
     if (underway === maxUnderway) return
     underway++
+    const given = performance.now()
     try {
       if (own.get() === undefined) await own.comeBack()
       await store.commit([{ tell: channel, value: self }])
+      answered = Math.max(answered, given)
+      noteTouch()
       // At most one sign counts per interval. If several answers arrive at once, they are late, and the signs of other
       // nodes may be late too.
       if (hasCounted || isRemoving) return

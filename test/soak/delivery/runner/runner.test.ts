@@ -471,6 +471,50 @@ t.test('the queues of two nodes that go in the same moment go on here', async (t
   t.equal(one.delivered.length, names.length)
 })
 
+t.test('a node that has lost touch with the others delivers nothing, until it has it again', async (t) => {
+  let isInTouch = true
+  const listeners: ((isInTouch: boolean) => void)[] = []
+  const touch = (is: boolean) => {
+    isInTouch = is
+    for (const listener of listeners) listener(is)
+  }
+  const nodes: Nodes = {
+    ...createOnlyNode('here'),
+    self: 'here',
+    isShared: true,
+    isLiving: (node) => node === 'here',
+    living: () => ['here'],
+    isInTouch: () => isInTouch,
+    onTouch: (listener) => listeners.push(listener),
+  }
+  let hangs = true
+  const one = await startRunner(
+    t,
+    (_item, _queue, signal) => {
+      if (!hangs) return answers.ok
+      return new Promise((resolve) => {
+        signal.addEventListener('abort', () => resolve(answers.failed), { once: true })
+      })
+    },
+    undefined,
+    nodes,
+  )
+  await one.append('1', 'a')
+  await one.tried(1)
+  touch(false)
+  await one.rest()
+  hangs = false
+  await one.append('2', 'b')
+  one.runner.retryNow('a')
+  await one.rest()
+  t.same(one.delivered, ['1'], 'what was under way was cut, and nothing began')
+  t.match(one.queues.waiting('a').head, { tries: 0 }, 'and does not count')
+  touch(true)
+  await one.tried(3)
+  await one.rest()
+  t.same(one.delivered.toSorted(), ['1', '1', '2'])
+})
+
 t.test('many items that are not worth it any more go in few commits, and no payload is read', async (t) => {
   let isAway = true
   const ids = Array.from({ length: 900 }, (_, index) => String(index))
