@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { mkdtempSync, rmSync, symlinkSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,8 @@ export async function buildCommit(revision: string): Promise<Build> {
   await run('tar', ['-xf', archive, '-C', folder])
   const [wanted, installed] = await Promise.all([packagesOf(folder), packagesOf(root)])
   if (wanted !== installed) throw new Error(`${revision} wants other packages than those installed here`)
-  symlinkSync(projectFile('node_modules'), join(folder, 'node_modules'))
+  // Copies, because `npm sbom` of the build takes no linked packages.
+  await run('cp', ['-a', '--reflink=auto', projectFile('node_modules'), folder])
   await run('npm', ['run', 'build'], { cwd: folder })
   return { server: join(folder, 'dist/server.js'), project: folder }
 }
