@@ -341,7 +341,7 @@ export function sendToEach(
       const isLate = start >= withoutBreak && group.some(([, granted]) => lowerQos(granted, highest) === 0)
       const isBehindBreak = isAfterBreak && start === first
       if ((fits ? !fits(group.length) : isLate) && !isBehindBreak) return start
-      sendToGroup(group, publish, highest, {}, toBridges)
+      sendToGroup(group, publish, highest, toBridges)
     }
     return recipients.length
   }
@@ -351,15 +351,11 @@ export function sendToEach(
   }
 }
 
-/** Sends a message to a few recipients, like `sendToEach`, but without a break. `toBridges`: the flags for bridges. */
-export function sendToGroup(
-  group: readonly Recipient[],
-  publish: Publish,
-  highest: Qos,
-  flags: PublishFlags = {},
-  toBridges = flags,
-): void {
-  const flagsOf = ({ isBridge }: Session) => (isBridge ? toBridges : flags)
+const noFlags: PublishFlags = {}
+
+/** Sends a message to a few recipients, without a break. `toBridges`: the flags for bridges. */
+function sendToGroup(group: readonly Recipient[], publish: Publish, highest: Qos, toBridges = noFlags): void {
+  const flagsOf = ({ isBridge }: Session) => (isBridge ? toBridges : noFlags)
   const packetIds = group.map(([session, granted]) =>
     makeReady(session, publish, lowerQos(granted, highest), flagsOf(session)),
   )
@@ -369,6 +365,17 @@ export function sendToGroup(
     const qos = lowerQos(granted, highest)
     session.outgoing?.write(publish.packet(qos, flagsOf(session), packetId), qos > 0)
   }
+}
+
+/** Returns a packet for one session, ready to be written. Undefined: the message cannot be sent. */
+export function packetFor(
+  session: Session,
+  publish: Publish,
+  qos: Qos,
+  flags: PublishFlags,
+): Buffer | undefined {
+  const packetId = makeReady(session, publish, qos, flags)
+  return packetId === undefined ? undefined : publish.packet(qos, flags, packetId)
 }
 
 /** Returns the packet identifier (0 at QoS 0). Undefined: the message cannot be sent. */

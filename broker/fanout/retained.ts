@@ -13,7 +13,7 @@ import type { Access } from '../login/access.ts'
 import type { InFlight, Owed } from '../session/in-flight.ts'
 import { defaultBounds, packetIdOf, type Session } from '../session/session.ts'
 import { createSubscriptions } from '../session/subscriptions.ts'
-import { sendToGroup } from './distribution.ts'
+import { packetFor } from './distribution.ts'
 import type { FanOut } from './fanout.ts'
 import { unacknowledgedMs } from './sending.ts'
 
@@ -138,6 +138,7 @@ export function createRetainedSending(parts: {
     due: readonly string[],
     underway: string[] | undefined,
   ): number {
+    const packets: Buffer[] = []
     let done = 0
     let bytes = 0
     for (const topic of due) {
@@ -158,10 +159,14 @@ export function createRetainedSending(parts: {
       // is still sending it live.
       if (sending.includes(value.position)) continue
       if (gotLive.has(session, connection, filters, value)) continue
-      bytes += value.payload.length
       metrics.deliveries.inc()
-      sendToGroup([[session, qos]], preparePublish(value), qos, fromRetained)
+      const packet = packetFor(session, preparePublish(value), qos, fromRetained)
+      if (!packet) continue
+      bytes += packet.length
+      packets.push(packet)
     }
+    // One write, and one TLS record: many small ones take longer than the values themselves.
+    if (packets.length > 0) connection.outgoing.write(Buffer.concat(packets, bytes))
     return done
   }
 }
