@@ -2,10 +2,26 @@ import { cut } from './cut.ts'
 
 type ErrorOutcome = 'invalid' | 'blocked' | 'failed'
 
+/** The checks of an event, in their order. An event that fails one with `ends` gets to none behind it. */
+export const checks = {
+  topic: { does: 'the topic is one to publish to', ends: true },
+  size: { does: 'the event is not too large', ends: true },
+  json: { does: 'it is one JSON object', ends: true },
+  shape: { does: 'its fields are those of its kind', ends: true },
+  class: { does: 'its class is permitted there', ends: false },
+  feed: { does: 'there is a livestream feed', ends: true },
+  ownership: { does: 'its livestreams belong to the institution', ends: false },
+  'topic of the livestream': { does: 'the livestream has a topic', ends: false },
+  storing: { does: 'the hub could store it', ends: true },
+} as const
+export type Check = keyof typeof checks
+
 interface ErrorKind {
   /** `errorItem` appends the detail. The wording can change, the error code must not. */
   readonly sentence: string
   readonly outcome: ErrorOutcome
+  /** The check that finds it. */
+  readonly check: Check
   /** What the publisher should do, for the documentation: Markdown, links from `docs/`. */
   readonly remedy: string
 }
@@ -15,89 +31,105 @@ export const errorTable = {
   'payload.json': {
     sentence: 'The payload is not acceptable JSON',
     outcome: 'invalid',
+    check: 'json',
     remedy:
       'send one JSON object in UTF-8 without byte order mark; no key twice, no escape that is half a character (`\\ud83c` without its second half), no number beyond ±9007199254740991, at most 64 levels deep and 10,000 values',
   },
   'payload.size': {
     sentence: 'The payload is too large',
     outcome: 'invalid',
+    check: 'size',
     remedy:
       'stay within 409600 bytes, and 8 MiB over all livestreams; link to pictures instead of embedding them',
   },
   'event.name': {
     sentence: 'The event name is not allowed here',
     outcome: 'invalid',
+    check: 'shape',
     remedy: 'use one of the names of events, spelled exactly so',
   },
   'event.class': {
     sentence: 'The event class is not permitted here',
     outcome: 'blocked',
+    check: 'class',
     remedy: 'use the inbox of the right class, or ask the operator for a credential with this class',
   },
   'event.expired': {
     sentence: 'The control state would never be valid',
     outcome: 'invalid',
+    check: 'shape',
     remedy:
       '`validUntil` has passed, or is not later than `time`; the message says which. Check your clock, or leave the event out, it is of no use any more',
   },
   'identifier.urn': {
     sentence: 'The identifier is not a URN of the right kind',
     outcome: 'invalid',
+    check: 'shape',
     remedy:
       'send URNs of at most 200 characters: `urn:org:publisher:…`, `urn:org:institution:…`, `urn:org:permanent-livestream:…`',
   },
   'service.unknown': {
     sentence: 'The livestream is not in the feed',
     outcome: 'blocked',
+    check: 'ownership',
     remedy:
       'the feed has no such livestream: check the identifier; a new livestream appears with the next refresh of the feed. Over HTTPS: your institution has 2,000 livestreams outside of the feed already',
   },
   'service.ambiguous': {
     sentence: 'The identifiers do not name one livestream',
     outcome: 'blocked',
+    check: 'ownership',
     remedy: 'send `id` and `externalId` that belong to one livestream',
   },
   'service.institution.mismatch': {
     sentence: 'The livestream belongs to another institution',
     outcome: 'blocked',
+    check: 'ownership',
     remedy:
       "the livestream is another institution's: use its inbox if you work for it as well. Over HTTPS also a livestream that is [not in the feed](https.md#livestreams-outside-of-the-feed), or an external id that reads like one of theirs",
   },
   'service.institution.claim': {
     sentence: 'The service claims another institution',
     outcome: 'blocked',
+    check: 'ownership',
     remedy: '`institutionId` must be the one of the topic',
   },
   'service.publisher.mismatch': {
     sentence: 'The publisher may not publish for the livestream',
     outcome: 'blocked',
+    check: 'ownership',
     remedy:
       'send the publisher that the feed names for the livestream; for one of your own the message has it. Over HTTPS, for a livestream that is not in the feed, a publisher of your institution',
   },
   'topic.created': {
     sentence: 'The livestream had no topic, and has one now',
     outcome: 'failed',
+    check: 'topic of the livestream',
     remedy: 'over HTTPS only: the first event of a livestream makes its topic. Send it again',
   },
   'service.failed': {
     sentence: 'The service could not store the event',
     outcome: 'failed',
+    check: 'storing',
     remedy:
       'the hub could not store the event and closes the connection without acknowledging it: connect and send it again',
   },
   'topic.invalid': {
     sentence: 'This can never be a topic here',
     outcome: 'invalid',
+    check: 'topic',
     remedy: 'correct the topic: no dots, white space, control characters, empty levels; at most 100 levels',
   },
   'topic.denied': {
     sentence: 'The topic is not permitted',
     outcome: 'blocked',
+    check: 'topic',
     remedy: 'publish to the inbox of your institution; ask the operator if it should be yours',
   },
   'feed.unavailable': {
     sentence: 'The livestream feed is not available',
     outcome: 'blocked',
+    check: 'feed',
     remedy: 'the hub has no feed yet: send the event again later',
   },
 } as const satisfies Record<string, ErrorKind>
@@ -144,6 +176,12 @@ export const schemaErrorTable = {
 
 /** The JSON Schema keyword that failed comes first, as in `required.openapi.validation`. */
 type SchemaErrorCode = `${string}.openapi.validation`
+
+/** The check that finds an error. Undefined: no error of an event has this code. */
+export function checkOf(errorCode: string): Check | undefined {
+  if (errorCode.endsWith('.openapi.validation')) return 'shape'
+  return new Map<string, ErrorKind>(Object.entries(errorTable)).get(errorCode)?.check
+}
 
 /** Every error code of an event. */
 type ErrorCode = keyof typeof errorTable | SchemaErrorCode

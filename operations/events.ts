@@ -92,7 +92,9 @@ export const delivery = Type.Object({
 export const shownEvent = Type.Object({
   ...row,
   published: orNull(recordOf(Type.Unknown())),
-  report: orNull(Type.Object({ warnings }, { additionalProperties: true })),
+  report: orNull(
+    Type.Object({ warnings, clientId: Type.Optional(stringOrNull) }, { additionalProperties: true }),
+  ),
   refused: orNull(
     Type.Object({
       bytes: integer,
@@ -237,18 +239,7 @@ export const eventOperations = {
       example: { id: '505315548641748030472978432' },
       hubctl: { about: 'Its report, where it went, how long each stage took.' },
       result: shownEvent,
-      async run(node, { id }) {
-        const { find } = node.broker.history
-        const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
-        const { found, isWhole } = isPosition
-          ? { found: await find.at(Number(id)), isWhole: true }
-          : await find.byId(id)
-        if (found) return toShown(node, found)
-        if (isWhole) throw unknownName('event that is still kept with', id)
-        throw refusal(
-          `there were too many events around the time of ${id}: show it by its position in a list`,
-        )
-      },
+      run: async (node, { id }) => toShown(node, await eventNamed(node, id)),
     },
   ),
   'events.tail': reads('events as they are decided, on whichever node', {
@@ -360,6 +351,18 @@ async function positionOf(history: History, before: number | string | undefined)
   if (typeof before === 'number') return before
   const at = instantOf('before', before)
   return at === undefined ? undefined : history.positionAt(at)
+}
+
+/** The event with this id, or at this position. Throws a refusal if the history has none. */
+export async function eventNamed({ broker }: NodeParts, id: string): Promise<Found> {
+  const { find } = broker.history
+  const isPosition = /^[0-9]+$/.test(id) && id.length <= maxPositionDigits
+  const { found, isWhole } = isPosition
+    ? { found: await find.at(Number(id)), isWhole: true }
+    : await find.byId(id)
+  if (found) return found
+  if (isWhole) throw unknownName('event that is still kept with', id)
+  throw refusal(`there were too many events around the time of ${id}: show it by its position in a list`)
 }
 
 /** Everything that is known of an event, to operators. */

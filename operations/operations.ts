@@ -1,6 +1,7 @@
 import { clientOperations } from './clients.ts'
 import { credentialOperations } from './credentials.ts'
 import { checkOperation, eventOperations } from './events.ts'
+import { explainOperation } from './explain.ts'
 import { feedOperations } from './feed.ts'
 import { httpsApiOperations } from './https-api.ts'
 import { importOperations } from './imports.ts'
@@ -28,6 +29,7 @@ export const operations = {
   ...feedOperations,
   ...clientOperations,
   ...checkOperation,
+  ...explainOperation,
   ...queueOperations,
   ...subscriptionOperations,
   ...outputOperations,
