@@ -207,8 +207,10 @@ t.test('the trace searches within times, and by the acronym of an institution', 
   await page.route('**/operate/feed.lookup', (route) => {
     answer = () => void route.continue()
   })
+  const asked = page.waitForRequest('**/operate/feed.lookup')
   await page.reload()
   await page.getByText('Loading the livestreams…').waitFor()
+  await asked
   answer()
   await row.waitFor()
   t.same(problems, [], 'without its names, the page asks for nothing')
