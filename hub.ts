@@ -69,7 +69,7 @@ import { createFeedFetch } from './validator/feed/fetch-by-ca.ts'
 import { createPipeline } from './validator/pipeline.ts'
 import { createRepetitions } from './validator/repetitions.ts'
 import { createTopics } from './validator/topics.ts'
-import { createWatch } from './watch/watch.ts'
+import { openWatch } from './watch/watch.ts'
 import { createWebFiles } from './web/files.ts'
 
 export type Hub = Awaited<ReturnType<typeof startHub>>
@@ -307,7 +307,17 @@ async function load({ config, log, options, reached, add }: Given) {
   add({ close: deliveries.close })
 
   const topics = await createTopics(store)
-  const watch = createWatch({ loops: config.loops, onAppended: fanout.journal.onAppended, clock, log })
+  const watch = add(
+    await openWatch({
+      loops: config.loops,
+      onAppended: fanout.journal.onAppended,
+      store,
+      isLeader: nodes.isLeader,
+      isCutOff: reach.isCutOff,
+      clock,
+      log,
+    }),
+  )
   const pipeline = createPipeline({
     watch: watch.pipeline,
     topics,
@@ -433,6 +443,7 @@ async function listen(
     }),
     lastUsed: (username) => parts.lastUses.get(username)?.lastAt,
     resetUrl: (token) => resetUrl(reached.publicUrl, token),
+    silentSince: parts.watch.silentSince,
     status: createStatus({ ...parts, caPath: parts.paths.tlsCa }),
     tail: createTail(broker.history.onDecided),
     trace: createEventTrace({ ...parts, latency: metrics.latency }),

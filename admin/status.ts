@@ -82,7 +82,7 @@ export function createReadings(parts: {
   state: Pick<StoreState, 'unsafeSettings'>
   queues: { totals(): QueueTotals; outputs: { failing(): number } }
   broker: Pick<Broker, 'sessionCounts' | 'subscribersHere'>
-  watch: Pick<Watch, 'loopCount'>
+  watch: Pick<Watch, 'loopCount' | 'silentCount'>
   clock: () => number
 }): Required<Omit<Readings, 'startTime' | 'certificateExpiryDays'>> {
   const { feed, checkStore, state, queues, broker, watch, clock } = parts
@@ -118,6 +118,7 @@ export function createReadings(parts: {
     },
     subscribersOfAll: async (set) => set((await broker.subscribersHere([])).ofAll),
     loopingLivestreams: (set) => set(watch.loopCount()),
+    silentLivestreams: (set) => set(watch.silentCount()),
     async livestreamSubscribers(set) {
       const ids: string[] = []
       for await (const { id } of feed.current()?.all() ?? []) ids.push(id)

@@ -125,6 +125,9 @@ const newest = Type.Object({
   eventTime: stringOrNull,
   livestream: Type.Object({ id: string, externalId: stringOrNull, title: stringOrNull, isListed: boolean }),
   institution: Type.Object({ id: stringOrNull, title: stringOrNull }),
+  silentSince: Type.Union([instant, Type.Null()], {
+    description: 'without an event for longer than usual at this hour; null: it is not',
+  }),
   loop: orNull(
     Type.Object(
       { since: instant, lastAt: instant, with: string },
@@ -279,6 +282,7 @@ export const eventOperations = {
           ['LIVESTREAM', 'livestream.title'],
           ['EXTERNAL ID', 'livestream.externalId'],
           ['INSTITUTION', 'institution.title'],
+          ['SILENT SINCE', 'silentSince'],
           ['LOOP SINCE', 'loop.since'],
           ['ID', 'livestream.id'],
         ],

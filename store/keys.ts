@@ -261,6 +261,11 @@ export const storeKeys = {
     key: anyKey,
     value: json(object({ id: text, createdAt: instant }, { institutionId: text, folded: text }), 'id'),
   }),
+  heard: family('heard/{livestreamId}', {
+    holds: 'how long a livestream usually says nothing, by the hour of the week, and when it was heard last',
+    owner: 'watch',
+    value: json(object({ institutionId: text, gaps: text, hour: integer(0), since: moment, at: moment })),
+  }),
   feed: family('feed/{kind}/{source}', {
     holds:
       'the last good livestream feed of a source (`good`), its last check (`checked`), and what fell out of feeds (`dropped`)',

@@ -615,6 +615,22 @@ export const messages = {
       'each publishes again what the other has published: see [loops](operators.md#loops). Their publishers are warned; tell them both',
   },
 
+  'a livestream is silent': {
+    level: 'warn',
+    fields: ['livestream', 'institution', 'lastAt'],
+    means: 'it has had no event for twice as long as usual at this hour: see [silence](operators.md#silence)',
+  },
+  'a livestream speaks again': {
+    level: 'info',
+    fields: ['livestream', 'institution'],
+    means: 'the first event after its silence',
+  },
+  'what is usual of livestreams not stored': {
+    level: 'error',
+    fields: ['err'],
+    means: 'nothing to do: it is written again within the hour',
+  },
+
   // Operators.
   'an admin command failed': {
     level: 'error',

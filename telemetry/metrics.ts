@@ -294,6 +294,14 @@ export const metricTable = {
     does: 'livestreams that were [in a loop](operators.md#loops) within the last hour. All nodes of one store show the same',
     act: 'tell the institutions which livestreams they are: the log and `hubctl events newest` name them',
   },
+  silentLivestreams: {
+    type: 'gauge',
+    name: 'hub_silent_livestreams',
+    help: 'Livestreams without an event for twice as long as usual',
+    isRead: true,
+    does: 'livestreams that have been [silent](operators.md#silence) for twice as long as usual at this hour. All nodes of one store show the same',
+    act: 'tell the institutions: the log names the livestreams, and so does `hubctl events newest`',
+  },
   workSeconds: {
     type: 'histogram',
     name: 'hub_work_attempt_seconds',

@@ -23,6 +23,8 @@ export async function livestreamsNamed(
 
 /** A livestream, and when an event of it was accepted last. */
 interface NewestEvent {
+  /** ISO 8601. Null: it is not silent. */
+  silentSince: string | null
   /** Whether the livestream plays in a loop with another. Times are ISO 8601. */
   loop: { since: string; lastAt: string; with: string } | null
   at: string | null
@@ -40,7 +42,8 @@ export async function newestEvents({
   feed,
   topics,
   watch,
-}: Pick<NodeParts, 'broker' | 'feed' | 'topics' | 'watch'>): Promise<NewestEvent[]> {
+  silentSince,
+}: Pick<NodeParts, 'broker' | 'feed' | 'topics' | 'watch' | 'silentSince'>): Promise<NewestEvent[]> {
   const last = lastRetained(broker.retained)
   const titles = new Map<string | null, string>()
   const listed: NewestEvent[] = []
@@ -50,6 +53,7 @@ export async function newestEvents({
     titles.set(institution.id, institution.title)
     listed.push({
       ...timesOf(value),
+      silentSince: silentSince?.(id) ?? null,
       loop: loopShown(watch.loopOf(id)),
       livestream: { id, externalId, title, isListed: true },
       institution: { id: institution.id, title: institution.title },
@@ -61,6 +65,7 @@ export async function newestEvents({
     const owner = former?.institution.id ?? topics.stored.get(id)?.institutionId ?? null
     return {
       ...timesOf(value),
+      silentSince: silentSince?.(id) ?? null,
       loop: loopShown(watch.loopOf(id)),
       livestream: {
         id,

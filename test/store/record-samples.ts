@@ -30,6 +30,10 @@ export interface Sample {
 /** Good records, at least one of each family that exports have. */
 export const samples: readonly Sample[] = [
   {
+    key: `heard/${encodeURIComponent(station)}`,
+    json: { institutionId: 'i', gaps: Buffer.alloc(336).toString('base64'), hour: 1, since: 1, at: 1 },
+  },
+  {
     key: 'credential/sub-x',
     json: {
       username: 'sub-x',
