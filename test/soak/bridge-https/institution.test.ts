@@ -1,12 +1,15 @@
+import { execFile } from 'node:child_process'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import t, { type Test } from 'tap'
 import {
   type OwnOperationName,
   ownOperationNames,
   ownOperations,
 } from '../../../operations/institution/operations.ts'
-import { type Api, addUser, openApi } from '../../bridge-https/api.ts'
+import { type Api, addUser, openApi, password } from '../../bridge-https/api.ts'
 import { connect, connectPublisher } from '../../clients.ts'
+import { codeBlock, readPage } from '../../documentation.ts'
 import { institutions, playing, serviceOf, station } from '../../events.ts'
 import { pushing, startReceiver } from '../../receiver.ts'
 import { startTestHub, temporaryDirectory } from '../../start-hub.ts'
@@ -309,6 +312,17 @@ t.test('each operation needs its permission', async (t) => {
     }
   }
   for (const name of ownOperationNames) t.match(await ask(api, name, exampleOf(name)), { status: 401 }, name)
+})
+
+t.test('the page for institutions has every route, and its script works', async (t) => {
+  const page = readPage('institutions.md')
+  for (const name of ownOperationNames) t.ok(page.includes(`\`${ownOperations[name].at}\``), name)
+  const { hub, mine } = await startTwo(t)
+  const script = codeBlock(page, 'bash', '/institution/refusals').replace(':8443', `:${hub.httpsPort}`)
+  const env = { HOST: 'localhost', CA: hub.caPath, EMAIL: mine.user.email, PASSWORD: password }
+  const run = promisify(execFile)
+  const { stdout } = await run('bash', ['-c', script], { env: { PATH: process.env.PATH, ...env } })
+  t.match(stdout, /mine refused \.length The number is too small: .* → send a number greater than 0/)
 })
 
 /** The arguments with which an operation could be asked for these ids: each argument in turn, and none. */
