@@ -48,8 +48,8 @@ export function createParts({
       const before = later.length > 0 ? await valuesBefore(livestreamId, moment, later) : []
       return now.map(({ kind, values }) => {
         const topic = radioTopic(livestreamId, kind)
-        const isLater = later.some((value) => value.topic === topic)
-        const known = isLater ? before.filter((value) => value.topic === topic) : values
+        // Control states that nothing has replaced since may lie far before those that something has.
+        const known = [...before.filter((value) => value.topic === topic), ...values].sort(byPosition)
         const shown = known.filter((value) => isShown(kind, value, moment))
         return { kind, values: newestOfEach(shown, moment.now) }
       })
@@ -106,6 +106,10 @@ function waitsForItsTime(kind: EventKind): boolean {
 
 function isShown(kind: EventKind, { position, time }: RetainedValue, moment: Moment): boolean {
   return position <= moment.position && (time <= moment.now || !waitsForItsTime(kind))
+}
+
+function byPosition(one: RetainedValue, other: RetainedValue): number {
+  return one.position - other.position
 }
 
 /** The newest value of each slot, unless it has expired. `values`: in the order of acceptance. */

@@ -47,3 +47,29 @@ t.test('what was shown a moment ago is found with few messages', async (t) => {
   t.ok(read <= 10, `${read} messages`)
   t.same(await shown(200, 150_000), ['150'], 'those before it were announced for later')
 })
+
+t.test('a control state of long ago is shown although another one was replaced since', async (t) => {
+  const control = eventKinds.find(({ slotField }) => slotField !== undefined)
+  const of = control ? radioTopic('x', control) : ''
+  const state = (position: number, slot: string): Entry => {
+    const entry = title(position, position * 1000)
+    return { ...entry, topic: of, retained: { slot, time: entry.at } }
+  }
+  const all = [state(1, 'long ago'), state(200, 'replaced'), state(400, 'replaced')]
+  const [longAgo, before, now] = all.map((entry) => toValue(entry, entry.position, entry.at))
+  if (!longAgo || !before || !now) throw new Error('no values')
+  const parts = createParts({
+    retained: { storedValues: (topic) => (topic === of ? [longAgo, now] : []) },
+    history: {
+      messages: async (_id, { before = Infinity }) => {
+        const [newest] = all.filter(({ position }) => position < before).reverse()
+        return { messages: newest ? [newest] : [], next: newest?.position ?? null }
+      },
+    },
+  })
+  const found = await parts.of('x', { position: 300, now: 300_000 })
+  t.same(
+    found.flatMap(({ values }) => values).map(({ payload }) => String(payload)),
+    ['1', '200'],
+  )
+})
