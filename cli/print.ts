@@ -32,9 +32,16 @@ export function createPrinter(output: { isTTY?: boolean }) {
       ])
     },
 
-    /** A table of paths and values, also of nested objects. */
+    /** A table of paths and values, also of nested objects. The further lines of a text stand below its first one. */
     properties(value: unknown): string {
-      return aligned(flatten(value).map(([path, leaf]) => [colours.bold(visible(path)), showAt(path, leaf)]))
+      return aligned(
+        flatten(value).flatMap(([path, leaf]) =>
+          linesOf(leaf).map((line, nth) => [
+            nth === 0 ? colours.bold(visible(path)) : '',
+            showAt(path, line),
+          ]),
+        ),
+      )
     },
 
     /** One line of values, padded so that lines printed one by one are aligned. */
@@ -108,6 +115,10 @@ function show(value: unknown): string {
 /** Shows a value. Times are shown in the time zone of the operator. */
 function showAt(path: string, value: unknown): string {
   return show(isTime(path) ? localTime(value) : value)
+}
+
+function linesOf(leaf: unknown): unknown[] {
+  return typeof leaf === 'string' ? leaf.trimEnd().split(/\r?\n/) : [leaf]
 }
 
 function flatten(value: unknown, path = ''): [path: string, leaf: unknown][] {

@@ -12,7 +12,7 @@ export interface EventDelivery {
   target: string | null
   /** The contact of the webhook. Null for a plugin target. */
   contact: string | null
-  /** `settled`: the hub delivered or dropped the event, but no longer knows which. */
+  /** `settled`: the hub delivered the event, dropped it or passed it over, but no longer knows which. */
   state: 'delivered' | 'waiting' | 'retrying' | 'dead letter' | 'settled'
   /** What holds back a waiting event. Null: nothing. */
   held: 'paused' | 'disabled' | null

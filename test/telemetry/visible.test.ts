@@ -81,3 +81,8 @@ t.test('the log of a node', async (t) => {
     }
   })
 })
+
+t.test('a text of several lines is printed below its name, and cannot pass for another row', async (t) => {
+  const printed = createPrinter({}).properties({ name: 'radio', request: 'RT=One\r\nstate  fine\r\n' })
+  t.equal(printed, ['name     radio', 'request  RT=One', '         state  fine'].join('\n'))
+})
