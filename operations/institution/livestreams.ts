@@ -24,6 +24,9 @@ const livestream = Type.Object({
   silentSince: Type.Union([instant, Type.Null()], {
     description: 'silent for longer than usual at this hour; null: it is not',
   }),
+  loopSince: Type.Union([instant, Type.Null()], {
+    description: 'since when it publishes again what came from it; null: it has not within the last hour',
+  }),
   subscribers: Type.Integer({ description: 'connected clients that subscribe to it' }),
   subscribersOfAll: Type.Integer({ description: 'connected clients that subscribe to all livestreams' }),
   externalId: stringOrNull,
@@ -128,6 +131,7 @@ async function shownOf(own: Own, livestreams: readonly OwnLivestream[]): Promise
       next: trackOf(next),
       lastEventAt,
       silentSince,
+      loopSince: own.livestreams.loopSince(one),
       subscribers: byLivestream[one.id] ?? 0,
       subscribersOfAll: ofAll,
       externalId: one.externalId,

@@ -66,6 +66,11 @@ export function ownOf(node: NodeParts, { institutionId, permissions }: Instituti
       /** What each shows and who reads it. `ofOwn` are livestreams of this institution. */
       nowOf: ({ id }: OwnLivestream) => node.nowOf(id),
       silentSince: ({ id }: OwnLivestream) => node.silentSince?.(id) ?? null,
+      /** Not with whom: that is a livestream of others. */
+      loopSince({ id }: OwnLivestream) {
+        const { since } = node.watch.loopOf(id) ?? {}
+        return since === undefined ? null : new Date(since).toISOString()
+      },
       subscribers: (ofOwn: readonly OwnLivestream[]) => broker.subscribers(ofOwn.map(({ id }) => id)),
     },
 
