@@ -88,8 +88,9 @@ t.test(`${runs} requests from the description find nothing that it does not allo
       const problem = description.problemOf({ ...operation, path, status, type, body: jsonOf(text, json) })
       if (problem !== undefined) throw new Error(`${status} ${text.slice(0, 200)}: ${problem}`)
       if (status >= 500) throw new Error(`${status} ${text}`)
-      if (operation.isGuarded && !request.token && status !== 401)
-        throw new Error(`${status} without a token`)
+      // A reader shows its password in this header, and gets 403 for a wrong one.
+      const isAnonymous = !request.token && !('authorization' in request.headers)
+      if (operation.isGuarded && isAnonymous && status !== 401) throw new Error(`${status} without a token`)
     })
     await fc.assert(property, { numRuns })
   }
