@@ -10,7 +10,9 @@ export function createEvent(livestream: Livestream) {
   const noTime = '2000-01-01T00:00:00.000Z'
   const make = (title: string) =>
     Buffer.from(JSON.stringify(playing(livestream, { start: noTime, playlistItemId: emptyStamp, title })))
-  const payload = make('x'.repeat(Math.max(1, eventBytes - make('').length)))
+  // A title of its own: livestreams that all play one title again and again look like a loop.
+  const { id } = livestream
+  const payload = make(id + 'x'.repeat(Math.max(1, eventBytes - make(id).length)))
   const stampAt = stampPlace(payload)
   const timeAt = payload.indexOf(noTime)
   return {
